@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "config.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+namespace openreg::hardware {
+namespace {
+
+// [common.config.number] A whole number, perhaps with a unit, within bounds.
+size_t number(Config& config, const char* name, size_t standard, size_t least,
+              size_t most, bool units = false) {
+  const char* text = std::getenv(name);
+  if (!text || !*text) return standard;
+  const char* end = text + std::strlen(text);
+  size_t value = 0;
+  auto [rest, error] = std::from_chars(text, end, value);
+  size_t unit = 1;
+  if (units && rest + 1 == end) {
+    const size_t shift = *rest == 'K'   ? 10
+                         : *rest == 'M' ? 20
+                         : *rest == 'G' ? 30
+                                        : 0;
+    if (shift) ++rest;
+    unit = size_t{1} << shift;
+  }
+  if (error != std::errc{} || rest != end || value > most / unit ||
+      value * unit < least) {
+    config.problem = std::string(name) + "=" + text +
+                     " is not allowed; it must be a whole number from " +
+                     std::to_string(least) + " to " + std::to_string(most) +
+                     (units ? ", in bytes or with K, M or G." : ".");
+    return standard;
+  }
+  return value * unit;
+}
+
+// [common.config.read] The whole environment at once.
+size_t machineMemory() {
+  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+Config read() {
+  Config config;
+  config.device_count =
+      static_cast<int>(number(config, "OPENREG_DEVICE_COUNT", 2, 0, 16));
+  const size_t share = machineMemory() / 2 / std::max(config.device_count, 1);
+  const size_t page = sysconf(_SC_PAGESIZE);
+  config.device_memory = number(config, "OPENREG_DEVICE_MEMORY", share, 1 << 20,
+                                size_t{1} << 40, true) /
+                         page * page;
+  config.device_threads =
+      static_cast<int>(number(config, "OPENREG_DEVICE_THREADS", 2, 1, 64));
+  const char* schedule = std::getenv("OPENREG_SCHEDULE");
+  if (schedule && !std::strcmp(schedule, "blocking")) {
+    config.blocking = true;
+  } else if (schedule && *schedule && std::strcmp(schedule, "threads")) {
+    config.problem = std::string("OPENREG_SCHEDULE=") + schedule +
+                     " is not allowed; it must be threads or blocking.";
+  }
+  return config;
+}
+
+// [-]
+}  // namespace
+
+// [common.config.once] Read when first needed, never again.
+const Config& config() {
+  static const Config& config = *new Config(read());
+  return config;
+}
+
+// [-]
+}  // namespace openreg::hardware

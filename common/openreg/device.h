@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "config.h"
+#include "handles.h"
+#include "memory.h"
+#include "stream.h"
+
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <string>
+
+namespace openreg::hardware {
+
+inline constexpr int kLeastPriority = 0;
+inline constexpr int kGreatestPriority = -2;
+
+// [common.device] A device is some threads, and the streams that are ready for them.
+class Device {
+ public:
+  explicit Device(int index) : index_(index) {}
+  int index() const { return index_; }
+
+  /// Queues a stream that has something to run.
+  void makeReady(Stream* stream);
+  /// Whether a stream of priority `mine` should give way: to a more urgent one
+  /// always, to an equal one when its turn is over.
+  bool someoneIsDue(int mine, bool turn_is_over) const;
+  /// Marks the recording as happened and wakes the streams that wait for it.
+  void happen(Recording& recording);
+  /// Wakes host threads that wait; nearly free when there are none.
+  void notifyDone();
+
+  /// Blocks the calling host thread until `done()`; spins first.
+  template <class Done>
+  void wait(Done done);
+  /// Waits for all commands that were submitted to `stream` before the call.
+  void drain(const Stream& stream);
+  /// The same for all streams of the device.
+  void drainAll();
+
+  // [common.device.streams] Which streams a device has, for those who wait for all.
+  orStream_t defaultStream();
+  orStream_t addStream(int priority);
+  /// A closed stream has run dry.
+  void forget(Stream* stream, orStream_t handle);
+
+  // [common.device.failure] The first failure stays until the device is reset.
+  bool failed() const { return failed_.load(std::memory_order_relaxed); }
+  void fail(const char* kernel, const char* reason);
+  void reset();
+  /// orSuccess, or the sticky error, remembered for the calling thread.
+  orError_t health() const;
+
+  // [common.device.state] One lock for scheduling, one for waiting, one for the rest.
+ private:
+  struct Worker {
+    std::condition_variable wake;
+    bool woken = false;
+  };
+
+  void start();
+  void run(Worker& worker);
+  Stream* next(Worker& worker);
+  Stream* take();
+
+  static constexpr int kPriorities = kLeastPriority - kGreatestPriority + 1;
+
+  const int index_;
+  std::mutex schedule_mutex_;
+  std::array<std::deque<Stream*>, kPriorities> ready_;
+  std::array<std::atomic<int>, kPriorities> ready_count_{};
+  std::vector<Worker*> asleep_;
+  std::atomic<int> spinning_{0};
+  bool started_ = false;
+
+  std::mutex done_mutex_;
+  std::condition_variable done_;
+  std::atomic<int> waiters_{0};
+
+  mutable std::mutex mutex_;
+  std::vector<Stream*> streams_;
+  std::once_flag default_once_;
+  orStream_t default_stream_ = nullptr;
+  std::atomic<bool> failed_{false};
+  std::string failure_;
+};
+
+// [common.device.spin] Waking a thread costs more than most kernels: look again for a while.
+template <class Looks>
+bool spin(Looks found) {
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::microseconds(50);
+  do {
+    for (int look = 0; look < 32; ++look) {
+      if (found()) return true;
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+template <class Done>
+void Device::wait(Done done) {
+  if (spin(done)) return;
+  std::unique_lock lock(done_mutex_);
+  ++waiters_;
+  done_.wait(lock, done);
+  --waiters_;
+}
+
+// [-]
+}  // namespace openreg::hardware

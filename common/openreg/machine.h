@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "device.h"
+
+namespace openreg::hardware {
+
+// [common.machine.event] What an event handle stands for.
+struct Event {
+  std::mutex mutex;
+  bool timed = false;
+  std::shared_ptr<Recording> latest;
+};
+
+// [common.machine] All devices, their memory, and the tables of handles.
+struct Machine {
+  Machine();
+
+  Memory memory;
+  std::vector<std::unique_ptr<Device>> devices;
+  Handles<Stream, orStream_t> streams;
+  Handles<Event, orEvent_t> events;
+};
+
+/// Starts the machine when it is first called; it is never destroyed, because
+/// its threads outlive every destructor.
+Machine& machine();
+
+/// The device that is current on the calling thread, as a number and as such.
+int& currentIndex();
+Device& current();
+
+/// Whether there is a device `index`; if not, the failure is remembered.
+orError_t checkDevice(int index);
+
+/// The stream behind `handle`, null meaning the current device's default
+/// stream; or null, and the failure is remembered.
+Stream* findStream(orStream_t handle);
+Event* findEvent(orEvent_t handle);
+
+/// Enqueues a command and, under OPENREG_SCHEDULE=blocking, waits for it.
+/// @returns the device's sticky error; nothing is enqueued then.
+template <class Fill>
+orError_t enqueue(Stream& stream, Fill fill) {
+  if (orError_t error = stream.device().health()) return error;
+  stream.push(std::move(fill));
+  if (!config().blocking) return orSuccess;
+  stream.device().drain(stream);
+  return stream.device().health();
+}
+
+// [-]
+}  // namespace openreg::hardware

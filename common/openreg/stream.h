@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "openreg.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace openreg::hardware {
+
+class Device;
+class Stream;
+
+// [common.stream.recording] What one call of orEventRecord marks.
+/// Recording an event again makes a new one, so those who wait for the old
+/// mark are not disturbed.
+struct Recording {
+  Device* device = nullptr;
+  std::atomic<bool> happened{false};
+  std::chrono::steady_clock::time_point time;
+  std::mutex mutex;
+  std::vector<Stream*> parked;
+};
+
+// [common.stream.command] One entry of a queue, with room for a kernel's arguments.
+struct Command {
+  enum class Kind { kernel, record, wait };
+
+  Command* next = nullptr;
+  Kind kind = Kind::kernel;
+  const orKernel* kernel = nullptr;
+  const char* name = nullptr;
+  std::shared_ptr<Recording> recording;
+  alignas(std::max_align_t) std::byte arguments[orMaxArgumentBytes];
+};
+
+// [common.stream] A queue that at most one thread of the device works on at a time.
+class Stream {
+ public:
+  void open(Device* device, int priority, orStream_t handle);
+  Device& device() const { return *device_; }
+  int priority() const { return priority_; }
+
+  /// Enqueues a command that `fill` completes; returns its number.
+  template <class Fill>
+  uint64_t push(Fill fill) {
+    std::lock_guard lock(mutex_);
+    Command* command = blank();
+    fill(*command);
+    return append(command);
+  }
+  uint64_t submitted() const;
+  /// How many commands have run, dropped ones included.
+  const std::atomic<uint64_t>& completed() const { return completed_; }
+
+  /// Runs commands until there are none, an event has to be waited for, or
+  /// another stream's turn comes. Called by one worker at a time.
+  void work();
+  /// Gives the handle back once the pending commands have run.
+  void close();
+
+  // [common.stream.state] Commands come in under a lock and are run without one.
+ private:
+  Command* blank();
+  uint64_t append(Command* command);
+  bool refill();
+  bool park(Command& command);
+  void execute(Command& command);
+
+  Device* device_ = nullptr;
+  orStream_t handle_ = nullptr;
+  int priority_ = 0;
+
+  mutable std::mutex mutex_;
+  Command* incoming_first_ = nullptr;
+  Command* incoming_last_ = nullptr;
+  Command* spare_ = nullptr;
+  uint64_t submitted_ = 0;
+  bool scheduled_ = false;
+  bool closed_ = false;
+
+  Command* running_ = nullptr;
+  std::atomic<Command*> spent_{nullptr};
+  std::atomic<uint64_t> completed_{0};
+};
+
+// [-]
+}  // namespace openreg::hardware

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/launch.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+struct Stream {
+  explicit Stream(int priority = 0) {
+    orStreamCreateWithPriority(&handle, 0, priority);
+  }
+  ~Stream() { orStreamDestroy(handle); }
+  orStream_t handle = nullptr;
+};
+
+TEST(Stream, commands_run_in_order) {
+  Stream stream;
+  std::vector<int> seen;
+  for (int i = 0; i < 1000; ++i) {
+    openreg::launch(stream.handle, "note", [&seen, i] { seen.push_back(i); });
+  }
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+  ASSERT_EQ(seen.size(), 1000u);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(seen[i], i);
+}
+
+TEST(Stream, commands_of_several_producers_all_run) {
+  Stream stream;
+  std::atomic<int> count{0};
+  std::vector<std::thread> producers;
+  for (int p = 0; p < 4; ++p) {
+    producers.emplace_back([&] {
+      for (int i = 0; i < 2500; ++i)
+        openreg::launch(stream.handle, "count", [&] { ++count; });
+    });
+  }
+  for (auto& producer : producers) producer.join();
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+  EXPECT_EQ(count, 10000);
+}
+
+TEST(Stream, a_launch_does_not_wait) {
+  Stream stream;
+  std::atomic<bool> go{false}, ran{false};
+  openreg::launch(stream.handle, "held", [&] {
+    while (!go) usleep(10);
+    ran = true;
+  });
+  EXPECT_FALSE(ran);
+  EXPECT_EQ(orStreamQuery(stream.handle), orErrorNotReady);
+  go = true;
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+  EXPECT_TRUE(ran);
+}
+
+TEST(Stream, two_streams_run_at_a_time) {
+  Stream a, b;
+  std::atomic<bool> a_runs{false}, b_runs{false};
+  openreg::launch(a.handle, "a", [&] {
+    a_runs = true;
+    while (!b_runs) usleep(10);
+  });
+  openreg::launch(b.handle, "b", [&] {
+    b_runs = true;
+    while (!a_runs) usleep(10);
+  });
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+}
+
+TEST(Stream, a_thousand_streams_share_the_threads) {
+  std::vector<Stream> streams(1000);
+  std::atomic<int> count{0};
+  for (auto& stream : streams)
+    openreg::launch(stream.handle, "count", [&] { ++count; });
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  EXPECT_EQ(count, 1000);
+}
+
+TEST(Stream, the_more_urgent_stream_goes_first) {
+  std::vector<Stream> holders(2);
+  std::atomic<int> held{0};
+  std::atomic<bool> go{false};
+  for (auto& holder : holders) {
+    openreg::launch(holder.handle, "held", [&] {
+      ++held;
+      while (!go) usleep(10);
+    });
+  }
+  while (held < 2) usleep(10);
+  Stream low(0), high(-2);
+  std::mutex mutex;
+  std::string order;
+  auto note = [&](char who) {
+    return [&, who] {
+      std::lock_guard lock(mutex);
+      order += who;
+      usleep(20000);
+    };
+  };
+  openreg::launch(low.handle, "low", note('l'));
+  openreg::launch(low.handle, "low", note('l'));
+  openreg::launch(low.handle, "low", note('l'));
+  openreg::launch(high.handle, "high", note('h'));
+  go = true;
+  orDeviceSynchronize();
+  EXPECT_NE(order.substr(0, 2).find('h'), std::string::npos) << order;
+}
+
+TEST(Stream, a_destroyed_stream_finishes_its_work_and_its_handle_is_refused) {
+  orStream_t stream;
+  orStreamCreate(&stream);
+  std::atomic<bool> ran{false};
+  openreg::launch(stream, "slow", [&] {
+    usleep(5000);
+    ran = true;
+  });
+  EXPECT_EQ(orStreamDestroy(stream), orSuccess);
+  EXPECT_EQ(orStreamDestroy(stream), orErrorInvalidResourceHandle);
+  EXPECT_EQ(openreg::launch(stream, "late", [] {}),
+            orErrorInvalidResourceHandle);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  EXPECT_TRUE(ran);
+  EXPECT_EQ(orStreamQuery(reinterpret_cast<orStream_t>(0x1234567)),
+            orErrorInvalidResourceHandle);
+}
+
+TEST(Stream, a_kernel_that_throws_fails_the_device_until_it_is_reset) {
+  Stream stream;
+  std::atomic<bool> ran{false};
+  openreg::launch(stream.handle, "divide",
+                  [] { throw std::runtime_error("by zero"); });
+  openreg::launch(stream.handle, "later", [&] { ran = true; });
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orErrorLaunchFailure);
+  EXPECT_STREQ(orGetErrorDetail(), "openreg:0 stopped in divide: by zero");
+  EXPECT_FALSE(ran);
+  EXPECT_EQ(openreg::launch(stream.handle, "refused", [] {}),
+            orErrorLaunchFailure);
+  EXPECT_EQ(orDeviceReset(), orSuccess);
+  EXPECT_EQ(openreg::launch(stream.handle, "accepted", [&] { ran = true; }),
+            orSuccess);
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+  EXPECT_TRUE(ran);
+}
+
+TEST(Stream, captures_larger_than_a_command_are_carried_too) {
+  Stream stream;
+  std::array<int, 1000> large{};
+  large[999] = 42;
+  int seen = 0;
+  openreg::launch(stream.handle, "large",
+                  [large, &seen] { seen = large[999]; });
+  orStreamSynchronize(stream.handle);
+  EXPECT_EQ(seen, 42);
+}
+
+TEST(Stream, a_kernel_can_be_launched_as_the_reference_does) {
+  Stream stream;
+  int seen = 0;
+  orLaunchKernel(
+      stream.handle, [](int* to, int value) { *to = value; }, &seen, 7);
+  orStreamSynchronize(stream.handle);
+  EXPECT_EQ(seen, 7);
+}
+
+TEST(Stream, what_is_not_allowed_is_refused) {
+  orStream_t stream;
+  EXPECT_EQ(orStreamCreate(nullptr), orErrorInvalidValue);
+  EXPECT_EQ(orStreamCreateWithPriority(&stream, 1, 0), orErrorInvalidValue);
+  EXPECT_EQ(orStreamDestroy(nullptr), orErrorInvalidResourceHandle);
+  EXPECT_EQ(orSetDevice(2), orErrorInvalidDevice);
+  EXPECT_STREQ(orGetErrorDetail(),
+               "openreg:2 does not exist; this machine has 2 openreg devices, "
+               "numbered from 0.");
+  EXPECT_EQ(orPeekAtLastError(), orErrorInvalidDevice);
+  EXPECT_EQ(orGetLastError(), orErrorInvalidDevice);
+  EXPECT_EQ(orGetLastError(), orSuccess);
+}
+
+TEST(Event, an_event_never_recorded_is_ready_and_blocks_nobody) {
+  Stream stream;
+  orEvent_t event;
+  orEventCreate(&event);
+  EXPECT_EQ(orEventQuery(event), orSuccess);
+  EXPECT_EQ(orEventSynchronize(event), orSuccess);
+  EXPECT_EQ(orStreamWaitEvent(stream.handle, event, 0), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+  orEventDestroy(event);
+  EXPECT_EQ(orEventQuery(event), orErrorInvalidResourceHandle);
+}
+
+TEST(Event, a_stream_waits_for_what_the_event_recorded_before) {
+  Stream a, b;
+  orEvent_t event;
+  orEventCreate(&event);
+  std::atomic<bool> go{false};
+  std::atomic<int> value{0};
+  openreg::launch(a.handle, "held", [&] {
+    while (!go) usleep(10);
+    value = 1;
+  });
+  orEventRecord(event, a.handle);
+  orStreamWaitEvent(b.handle, event, 0);
+  int seen = -1;
+  openreg::launch(b.handle, "look", [&] { seen = value; });
+  usleep(2000);
+  EXPECT_EQ(orStreamQuery(b.handle), orErrorNotReady);
+  EXPECT_EQ(orEventQuery(event), orErrorNotReady);
+  go = true;
+  orStreamSynchronize(b.handle);
+  EXPECT_EQ(seen, 1);
+  orEventDestroy(event);
+}
+
+TEST(Event, recording_again_does_not_move_the_point_others_wait_for) {
+  Stream a, b;
+  orEvent_t event;
+  orEventCreate(&event);
+  std::atomic<bool> first{false}, second{false};
+  openreg::launch(a.handle, "first", [&] {
+    while (!first) usleep(10);
+  });
+  orEventRecord(event, a.handle);
+  orStreamWaitEvent(b.handle, event, 0);
+  openreg::launch(a.handle, "second", [&] {
+    while (!second) usleep(10);
+  });
+  orEventRecord(event, a.handle);
+  first = true;
+  EXPECT_EQ(orStreamSynchronize(b.handle), orSuccess);
+  EXPECT_EQ(orEventQuery(event), orErrorNotReady);
+  second = true;
+  EXPECT_EQ(orEventSynchronize(event), orSuccess);
+  orEventDestroy(event);
+}
+
+TEST(Event, devices_wait_for_each_other) {
+  Stream a;
+  orEvent_t event;
+  orEventCreate(&event);
+  std::atomic<int> value{0};
+  openreg::launch(a.handle, "slow", [&] {
+    usleep(5000);
+    value = 1;
+  });
+  orEventRecord(event, a.handle);
+  orSetDevice(1);
+  Stream b;
+  orStreamWaitEvent(b.handle, event, 0);
+  int seen = -1;
+  openreg::launch(b.handle, "look", [&] { seen = value; });
+  orStreamSynchronize(b.handle);
+  EXPECT_EQ(seen, 1);
+  EXPECT_EQ(orEventRecord(event, b.handle), orErrorInvalidValue);
+  EXPECT_STREQ(orGetErrorDetail(),
+               "The event was recorded on openreg:0, the stream is on "
+               "openreg:1; they must be of one device.");
+  orSetDevice(0);
+  orEventDestroy(event);
+}
+
+TEST(Event, the_time_between_two_events_is_told_in_milliseconds) {
+  Stream stream;
+  orEvent_t start, end;
+  orEventCreate(&start);
+  orEventCreate(&end);
+  float ms = 0;
+  EXPECT_EQ(orEventElapsedTime(&ms, start, end), orErrorInvalidValue);
+  orEventRecord(start, stream.handle);
+  openreg::launch(stream.handle, "slow", [] { usleep(20000); });
+  orEventRecord(end, stream.handle);
+  orEventSynchronize(end);
+  EXPECT_EQ(orEventElapsedTime(&ms, start, end), orSuccess);
+  EXPECT_GE(ms, 20);
+  orEventDestroy(start);
+  orEventDestroy(end);
+}
+
+TEST(Event, waiting_many_times_loses_no_wake_up) {
+  Stream a, b;
+  orEvent_t event;
+  orEventCreateWithFlags(&event, orEventDisableTiming);
+  int value = 0;
+  for (int i = 0; i < 20000; ++i) {
+    openreg::launch(a.handle, "add", [&] { ++value; });
+    orEventRecord(event, a.handle);
+    orStreamWaitEvent(b.handle, event, 0);
+    openreg::launch(b.handle, "add", [&] { ++value; });
+    orEventRecord(event, b.handle);
+    orStreamWaitEvent(a.handle, event, 0);
+    if (i % 100 == 0) orEventSynchronize(event);
+  }
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  EXPECT_EQ(value, 40000);
+  orEventDestroy(event);
+}
+
+}  // namespace
