@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/bindings.h"
+#include "chapters.h"
+
+#include <torch/csrc/Exceptions.h>
+
+#include <string_view>
+
+namespace openreg {
+
+// [common.bindings.all] Later chapters may build on classes that earlier ones bound.
+void ChapterBindings::bindAll(pybind11::module_& module) {
+  for (std::string_view chapter : kChapters) {
+    for (auto* bindings = newest(); bindings; bindings = bindings->next_) {
+      if (bindings->chapter_ == chapter) bindings->bind_(module);
+    }
+  }
+}
+
+// [common.bindings.errors] A c10 error reaches Python as the class that PyTorch gives it.
+static void translate(std::exception_ptr error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const c10::Error&) {
+    torch::translate_exception_to_python(error);
+  }
+}
+
+// [-]
+}  // namespace openreg
+
+// [common.bindings.module] The module knows nothing but the list of chapters.
+extern "C" C10_EXPORT PyObject* openregInitModule() {
+  static PyModuleDef definition{};
+  auto module = pybind11::module_::create_extension_module(
+      "_C", "The C++ side of torch_openreg.", &definition);
+  pybind11::register_local_exception_translator(&openreg::translate);
+  openreg::ChapterBindings::bindAll(module);
+  return module.release().ptr();
+}
+
+// [-]

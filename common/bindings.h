@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace openreg {
+
+// [common.bindings] One chapter's share of the Python module.
+/// A chapter declares one static `ChapterBindings`. Linking the object is all
+/// it takes to be bound, so `common/` never has to name a chapter.
+class ChapterBindings {
+ public:
+  using Bind = void (*)(pybind11::module_&);
+
+  ChapterBindings(const char* chapter, Bind bind)
+      : chapter_(chapter), bind_(bind), next_(newest()) {
+    newest() = this;
+  }
+
+  /// Runs the `Bind` of every chapter that is linked, in the order of the book.
+  static void bindAll(pybind11::module_& module);
+
+ private:
+  // A function-local static exists before its first use, whichever
+  // translation unit the loader happens to initialise first.
+  static ChapterBindings*& newest() {
+    static ChapterBindings* newest = nullptr;
+    return newest;
+  }
+
+  const char* chapter_;
+  Bind bind_;
+  ChapterBindings* next_;
+};
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A PyTorch backend for the simulated device openreg; `torch.openreg` is this package."""
+
+import importlib.util
+import sys
+
+from ._chapters import MODULES, TORCH_VERSION, __version__
+
+NAME = "openreg"
+_registered = False
+
+
+# [python.register] All that makes this package a backend happens here, once.
+def _register():
+    """Gives PyTorch the device's name, our libraries and `torch.openreg`.
+
+    Idempotent. Defined above this file's `import torch`, because that import may
+    call it, through the entry point, before this file has run to its end.
+    """
+    global _registered
+    if _registered:
+        return
+    # Perhaps still at the end of its own import, but complete.
+    pytorch = sys.modules["torch"]
+    _check_torch(pytorch.__version__)
+    _check_built()
+    _registered = True
+    pytorch.utils.rename_privateuse1_backend(NAME)
+    _bind_chapters()
+    pytorch._register_device_module(NAME, sys.modules[__name__])
+    pytorch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+
+
+# [python.chapters] One module per chapter, whose public names become ours.
+def _bind_chapters():
+    for module_name in MODULES:
+        module = importlib.import_module(f".{module_name}", __name__)
+        for name in module.__all__:
+            globals()[name] = getattr(module, name)
+
+
+# [python.version] Libraries built for another PyTorch must not even be opened.
+def _check_torch(version):
+    if version.split("+")[0].split(".")[:2] != TORCH_VERSION.split(".")[:2]:
+        raise ImportError(
+            f"torch_openreg {__version__} was built for torch {TORCH_VERSION}, but this is "
+            f"torch {version}; build it again with `pip install --no-build-isolation .`"
+        )
+
+
+# [python.built] In a build tree the Python files are there before the libraries.
+def _check_built():
+    if importlib.util.find_spec("._C", __name__) is None:
+        raise ImportError(
+            f"torch_openreg's libraries are not in {__path__[0]}; "
+            "build them with `meson compile -C build`"
+        )
+
+
+# [python.import] Whichever of the two is imported first, both end up complete.
+import torch  # noqa: E402, F401
+
+_register()
+
+# [-]

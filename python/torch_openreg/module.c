@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <Python.h>
+
+// [python.module] Python looks for this name; the work is done one library further.
+/// Calling a function of the next library, and not merely linking it, is what
+/// makes the linker keep it.
+PyObject* openregInitModule(void);
+
+PyMODINIT_FUNC PyInit__C(void) { return openregInitModule(); }
+
+// [-]
