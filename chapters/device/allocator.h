@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <c10/core/CachingDeviceAllocator.h>
+
+namespace openreg {
+
+// [device.allocator] The allocator of our devices, for the rest of the backend.
+/// Never destroyed: tensors may be freed until the very end of the process.
+c10::DeviceAllocator& allocator();
+
+// [-]
+}  // namespace openreg

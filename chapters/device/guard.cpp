@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/device/allocator.h"
+#include "chapters/device/stream.h"
+#include "common/error.h"
+
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+namespace openreg {
+
+// [device.guard] How PyTorch switches devices, and switches back.
+class Guard final : public c10::impl::DeviceGuardImplInterface {
+ public:
+  c10::DeviceType type() const override { return kDeviceType; }
+  c10::DeviceIndex deviceCount() const noexcept override {
+    return openreg::deviceCount();
+  }
+  c10::Device getDevice() const override {
+    return {kDeviceType, currentDevice()};
+  }
+
+  c10::Device exchangeDevice(c10::Device device) const override {
+    return {kDeviceType, maybeExchangeDevice(device.index())};
+  }
+  void setDevice(c10::Device device) const override {
+    maybeExchangeDevice(device.index());
+  }
+  void uncheckedSetDevice(c10::Device device) const noexcept override {
+    // Called from destructors: a bad index must not end the program.
+    orSetDevice(device.index());
+  }
+  void synchronizeDevice(c10::DeviceIndex index) const override {
+    openreg::synchronizeDevice(index);
+  }
+  c10::DeviceCapability getDeviceCapability(c10::Device) const override {
+    return {};
+  }
+
+  // [device.guard.streams] How PyTorch obtains streams, and chooses one.
+  c10::Stream getStream(c10::Device device) const override {
+    return currentStream(device.index());
+  }
+  c10::Stream getDefaultStream(c10::Device device) const override {
+    return defaultStream(device.index());
+  }
+  c10::Stream getStreamFromGlobalPool(c10::Device device,
+                                      bool high_priority) const override {
+    return poolStream(device.index(), high_priority ? -1 : 0);
+  }
+  c10::Stream getNewStream(c10::Device device, int priority) const override {
+    return poolStream(device.index(), priority);
+  }
+  c10::Stream exchangeStream(c10::Stream stream) const override {
+    return openreg::exchangeStream(stream);
+  }
+  void* getStreamNativeHandle(const c10::Stream stream) const override {
+    return nativeStream(stream);
+  }
+  bool queryStream(const c10::Stream& stream) const override {
+    return ready(orStreamQuery(nativeStream(stream)));
+  }
+  void synchronizeStream(const c10::Stream& stream) const override {
+    check(orStreamSynchronize(nativeStream(stream)));
+  }
+  void recordDataPtrOnStream(const c10::DataPtr& data,
+                             const c10::Stream& stream) const override {
+    allocator().recordStream(data, stream);
+  }
+
+  // [device.guard.events] An event comes into being when it is first recorded.
+  void record(void** event, const c10::Stream& stream,
+              const c10::DeviceIndex index,
+              const c10::EventFlag flag) const override {
+    TORCH_CHECK_VALUE(index == -1 || index == stream.device_index(),
+                      "The event is of openreg:", int{index},
+                      ", the stream of ", stream.device(),
+                      "; they must be of one device.");
+    if (!*event) {
+      orEvent_t created;
+      check(orEventCreateWithFlags(&created,
+                                   flag == c10::EventFlag::BACKEND_DEFAULT
+                                       ? orEventEnableTiming
+                                       : orEventDisableTiming));
+      *event = created;
+    }
+    check(orEventRecord(static_cast<orEvent_t>(*event), nativeStream(stream)));
+  }
+  // [device.guard.events.wait] Streams and the host wait for what an event recorded.
+  void block(void* event, const c10::Stream& stream) const override {
+    if (event)
+      check(orStreamWaitEvent(nativeStream(stream),
+                              static_cast<orEvent_t>(event), 0));
+  }
+  bool queryEvent(void* event) const override {
+    return !event || ready(orEventQuery(static_cast<orEvent_t>(event)));
+  }
+  void synchronizeEvent(void* event) const override {
+    if (event) check(orEventSynchronize(static_cast<orEvent_t>(event)));
+  }
+  double elapsedTime(void* start, void* end,
+                     const c10::DeviceIndex) const override {
+    float ms = 0;
+    check(orEventElapsedTime(&ms, static_cast<orEvent_t>(start),
+                             static_cast<orEvent_t>(end)));
+    return ms;
+  }
+  void destroyEvent(void* event,
+                    const c10::DeviceIndex) const noexcept override {
+    // Called from destructors, perhaps in a forked child: nothing to be done.
+    if (event) orEventDestroy(static_cast<orEvent_t>(event));
+  }
+
+  // [device.guard.ready] Not ready is an answer, not an error.
+ private:
+  static bool ready(orError_t state) {
+    if (state == orErrorNotReady) return false;
+    check(state);
+    return true;
+  }
+};
+
+// [device.guard.register] The line by which PyTorch finds it.
+C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/device/runtime.h"
+#include "common/error.h"
+
+namespace openreg {
+
+// [device.runtime.count] Two questions that start nothing.
+c10::DeviceIndex deviceCount() noexcept {
+  int count = 0;
+  return orGetDeviceCount(&count) == orSuccess
+             ? static_cast<c10::DeviceIndex>(count)
+             : 0;
+}
+
+c10::DeviceIndex currentDevice() {
+  int index = 0;
+  check(orGetDevice(&index));
+  return static_cast<c10::DeviceIndex>(index);
+}
+
+// [device.runtime.exchange] The driver checks the index before it changes anything.
+c10::DeviceIndex exchangeDevice(c10::DeviceIndex index) {
+  const c10::DeviceIndex previous = currentDevice();
+  if (index != previous) check(orSetDevice(index));
+  return previous;
+}
+
+c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) {
+  return index == -1 ? currentDevice() : exchangeDevice(index);
+}
+
+// [device.runtime.resolve] PyTorch passes -1 for the current device: never echo it back.
+c10::DeviceIndex resolveDevice(c10::DeviceIndex index) {
+  if (index == -1) index = currentDevice();
+  // The driver refuses it, changes nothing, and says why.
+  if (index < 0 || index >= deviceCount()) check(orSetDevice(index));
+  return index;
+}
+
+// [device.runtime.synchronize] Waiting is the driver's business.
+void synchronizeDevice(c10::DeviceIndex index) {
+  DeviceScope scope(index);
+  check(orDeviceSynchronize());
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <c10/core/Device.h>
+
+namespace openreg {
+
+// [device.runtime] Everything our hardware can be asked about itself.
+inline constexpr auto kDeviceType = c10::DeviceType::PrivateUse1;
+
+/// How many devices this machine has. Never throws: a machine whose driver is
+/// broken has none. Starts nothing.
+c10::DeviceIndex deviceCount() noexcept;
+
+/// The device that is current on the calling thread.
+c10::DeviceIndex currentDevice();
+
+/// Makes `index` current on the calling thread; returns the one that was.
+/// @throws c10::IndexError if there is no such device.
+c10::DeviceIndex exchangeDevice(c10::DeviceIndex index);
+
+/// The same, except that -1 changes nothing.
+c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index);
+
+/// `index`, or the current device if `index` is -1, as PyTorch writes it.
+/// @throws c10::IndexError if there is no such device.
+c10::DeviceIndex resolveDevice(c10::DeviceIndex index);
+
+/// Waits until everything enqueued on the device has run.
+/// @throws c10::AcceleratorError if a kernel of it threw.
+void synchronizeDevice(c10::DeviceIndex index);
+
+// [device.runtime.scope] For a few lines, another device is current.
+class DeviceScope {
+ public:
+  explicit DeviceScope(c10::DeviceIndex index)
+      : previous_(maybeExchangeDevice(index)) {}
+  ~DeviceScope() { exchangeDevice(previous_); }
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  c10::DeviceIndex previous_;
+};
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "chapters/device/runtime.h"
+#include "common/openreg/openreg.h"
+
+#include <c10/core/Stream.h>
+
+namespace openreg {
+
+// [device.stream] A stream's number in PyTorch is its handle in the driver.
+/// So a stream needs no table of ours, and one made by somebody else with the
+/// driver works as it is. Number 0 is the default stream.
+
+/// The driver's handle, whichever device is current.
+/// @throws c10::ValueError if `stream` is not of our devices.
+orStream_t nativeStream(const c10::Stream& stream);
+
+c10::Stream defaultStream(c10::DeviceIndex index);
+
+/// One of 32 streams of this device and priority, in turn. A smaller number is
+/// a higher priority; what is out of range is moved to its nearer end.
+c10::Stream poolStream(c10::DeviceIndex index, int priority);
+
+/// The stream that is current for the device on the calling thread.
+c10::Stream currentStream(c10::DeviceIndex index);
+
+/// Makes `stream` current for its device on the calling thread; returns the
+/// one that was.
+c10::Stream exchangeStream(c10::Stream stream);
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import threading
+
+import pytest
+import torch
+import torch_openreg
+
+
+@pytest.fixture(autouse=True)
+def first_device():
+    torch.accelerator.set_device_index(0)
+
+
+def test_the_name_is_known():
+    assert torch.device("openreg:1").index == 1
+    assert torch.accelerator.current_accelerator() == torch.device("openreg")
+    assert torch.openreg is torch_openreg
+
+
+def test_two_devices_are_there():
+    assert torch.accelerator.is_available()
+    assert torch.accelerator.device_count() == torch.openreg.device_count() == 2
+
+
+def test_the_current_device_is_changed_and_told():
+    torch.accelerator.set_device_index(1)
+    assert torch.accelerator.current_device_index() == torch.openreg.current_device() == 1
+
+
+@pytest.mark.parametrize("device", [1, "openreg:1", torch.device("openreg", 1)])
+def test_a_device_may_be_a_number_a_string_or_a_device(device):
+    torch.openreg.set_device(device)
+    assert torch.openreg.current_device() == 1
+    with torch.openreg.device(0):
+        assert torch.openreg.current_device() == 0
+    assert torch.openreg.current_device() == 1
+
+
+def test_a_device_context_can_be_entered_again_inside_itself():
+    context = torch.openreg.device(1)
+    with context:
+        torch.openreg.set_device(0)
+        with context:
+            assert torch.openreg.current_device() == 1
+        assert torch.openreg.current_device() == 0
+    assert torch.openreg.current_device() == 0
+
+
+def test_an_unknown_device_is_refused_by_number():
+    for ask in (torch.accelerator.set_device_index, torch.openreg.set_device):
+        with pytest.raises(IndexError, match="openreg:5 does not exist; this machine has 2"):
+            ask(5)
+    assert torch.openreg.current_device() == 0
+
+
+def test_a_device_of_another_type_is_refused_by_name():
+    with pytest.raises(ValueError, match="cpu is not an openreg device."):
+        torch.openreg.set_device("cpu")
+
+
+def test_each_thread_has_its_own_current_device():
+    torch.openreg.set_device(1)
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(torch.openreg.current_device()))
+    thread.start()
+    thread.join()
+    assert seen == [0]
+
+
+def test_every_type_is_among_the_capabilities():
+    capability = torch.accelerator.get_device_capability("openreg:0")
+    assert torch.bfloat16 in capability["supported_dtypes"]
+
+
+def test_methods_named_after_the_device_are_generated():
+    assert torch.ones(1).is_openreg is False
+    assert callable(torch.nn.Module.openreg)
