@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random numbers and the start of the device: this chapter's share of `torch.openreg`."""
+
+from . import _C
+from ._device import _index
+
+__all__ = [
+    "_is_in_bad_fork",
+    "_lazy_init",
+    "get_rng_state",
+    "get_rng_state_all",
+    "init",
+    "initial_seed",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "seed",
+    "seed_all",
+    "set_rng_state",
+    "set_rng_state_all",
+]
+
+
+# [hooks.python.start] What PyTorch calls before it first uses a device.
+def _is_in_bad_fork():
+    """Whether this process was forked from one that had started the device."""
+    return _C.is_forked()
+
+
+def _lazy_init():
+    """Refuses a forked child; otherwise the device starts by being used."""
+    if _C.is_forked():
+        raise RuntimeError(
+            "openreg devices were started before this process was forked; "
+            "start it with the 'spawn' method instead."
+        )
+
+
+def init():
+    """Does nothing: the device starts by being used. There because `torch.cuda` has it."""
+    _lazy_init()
+
+
+def is_initialized():
+    """Whether the device has started."""
+    return _C.is_started()
+
+
+# [hooks.python.seed] Seeds. The word "all" means: of every device.
+def _generators():
+    return [_C.default_generator(index) for index in range(_C.device_count())]
+
+
+def manual_seed(seed):
+    """Seeds the current device's generator."""
+    _C.default_generator(_C.current_device()).manual_seed(seed)
+
+
+def manual_seed_all(seed):
+    """Seeds every device's generator; `torch.manual_seed` does it too."""
+    for generator in _generators():
+        generator.manual_seed(seed)
+
+
+def seed():
+    """Seeds the current device's generator with a number nobody knows; returns the number."""
+    return _C.default_generator(_C.current_device()).seed()
+
+
+def seed_all():
+    """Seeds all generators with one number nobody knows."""
+    manual_seed_all(seed())
+
+
+def initial_seed():
+    """The seed of the current device's generator."""
+    return _C.default_generator(_C.current_device()).initial_seed()
+
+
+# [hooks.python.state] The state of a generator, to be kept and given back.
+def get_rng_state(device="openreg"):
+    """The state of a device's generator: a CPU byte tensor, 16 bytes, seed then offset."""
+    return _C.default_generator(_index(device)).get_state()
+
+
+def set_rng_state(new_state, device="openreg"):
+    """Gives a device's generator a state that `get_rng_state` returned."""
+    _C.default_generator(_index(device)).set_state(new_state)
+
+
+def get_rng_state_all():
+    """The states of all generators, by device."""
+    return [generator.get_state() for generator in _generators()]
+
+
+def set_rng_state_all(new_states):
+    """Gives all generators their states, by device."""
+    for generator, state in zip(_generators(), new_states, strict=True):
+        generator.set_state(state)
+
+
+# [-]

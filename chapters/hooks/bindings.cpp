@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/hooks/generator.h"
+#include "common/bindings.h"
+#include "common/error.h"
+
+#include <torch/csrc/utils/pybind.h>
+
+namespace openreg {
+
+// [hooks.bindings] A generator is all that Python needs; PyTorch's class has the methods.
+static const ChapterBindings bindings("hooks", [](pybind11::module_& module) {
+  module.def("default_generator",
+             [](c10::DeviceIndex index) { return defaultGenerator(index); });
+  module.def("is_forked", [] { return orIsForked() != 0; });
+  module.def("is_started", [] {
+    int started = 0;
+    check(orDeviceIsStarted(0, &started));
+    return started != 0;
+  });
+});
+
+// [-]
+}  // namespace openreg

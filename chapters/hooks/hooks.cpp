@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/device/runtime.h"
+#include "chapters/hooks/generator.h"
+#include "chapters/hooks/host_memory.h"
+#include "chapters/hooks/storage.h"
+#include "common/error.h"
+
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+
+namespace openreg {
+
+// [hooks.answers] Three questions that must start nothing.
+class Hooks final : public at::PrivateUse1HooksInterface {
+ public:
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return openreg::deviceCount() > 0; }
+  bool hasPrimaryContext(c10::DeviceIndex index) const override {
+    int started = 0;
+    check(orDeviceIsStarted(index, &started));
+    return started;
+  }
+
+  // [hooks.start] The first use starts the device; in a forked child it cannot.
+  void init() const override {
+    TORCH_CHECK(!orIsForked(),
+                "openreg devices were started before this process was forked; "
+                "start it with the "
+                "'spawn' method instead.");
+  }
+
+  // [hooks.device] The current device, for whoever asks the hooks and not the guard.
+  c10::DeviceIndex deviceCount() const override {
+    return openreg::deviceCount();
+  }
+  c10::DeviceIndex getCurrentDevice() const override { return currentDevice(); }
+  void setCurrentDevice(c10::DeviceIndex index) const override {
+    openreg::exchangeDevice(index);
+  }
+  c10::DeviceIndex exchangeDevice(c10::DeviceIndex index) const override {
+    return openreg::exchangeDevice(index);
+  }
+  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) const override {
+    return openreg::maybeExchangeDevice(index);
+  }
+
+  // [hooks.memory] Whose memory this is, and where pinned memory comes from.
+  c10::Device getDeviceFromPtr(void* data) const override {
+    orPointerAttributes attributes;
+    check(orPointerGetAttributes(&attributes, data));
+    TORCH_CHECK_VALUE(
+        attributes.type == orMemoryTypeDevice, data,
+        " was not allocated on an openreg device, so it has no device index.");
+    return {kDeviceType, static_cast<c10::DeviceIndex>(attributes.device)};
+  }
+  bool isPinnedPtr(const void* data) const override { return isPinned(data); }
+  at::Allocator* getPinnedMemoryAllocator() const override {
+    return &hostAllocator();
+  }
+  void resizePrivateUse1Bytes(const c10::Storage& storage,
+                              size_t bytes) const override {
+    resizeStorage(storage, bytes);
+  }
+
+  // [hooks.generators] The device's own generator, and new ones.
+  const at::Generator& getDefaultGenerator(
+      c10::DeviceIndex index) const override {
+    return defaultGenerator(index);
+  }
+  at::Generator getNewGenerator(c10::DeviceIndex index) const override {
+    return at::make_generator<Generator>(resolveDevice(index));
+  }
+};
+
+// [hooks.register] Once, before anybody asks; never destroyed.
+static const bool registered = [] {
+  at::RegisterPrivateUse1HooksInterface(new Hooks);
+  return true;
+}();
+
+// [-]
+}  // namespace openreg

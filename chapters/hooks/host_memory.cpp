@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/hooks/host_memory.h"
+#include "chapters/device/stream.h"
+#include "common/error.h"
+
+namespace openreg {
+namespace {
+
+// [hooks.pinned.driver] PyTorch caches the blocks; we say how the driver makes and watches them.
+class PinnedMemory
+    : public at::CachingHostAllocatorImpl<c10::Stream, orEvent_t> {
+  using Block = at::HostBlock<c10::Stream>;
+
+  void allocate_host_memory(size_t size, void** pointer) override {
+    check(orMallocHost(pointer, size));
+  }
+  void free_block(Block* block) override { check(orFreeHost(block->ptr_)); }
+
+  void record_stream(std::optional<std::vector<orEvent_t>>& events,
+                     c10::Stream stream) override {
+    orEvent_t event;
+    check(orEventCreateWithFlags(&event, orEventDisableTiming));
+    events->push_back(event);
+    // Called from destructors. A stream that refuses has failed, and runs
+    // nothing more.
+    orEventRecord(event, nativeStream(stream));
+  }
+  bool query_event(orEvent_t& event) override {
+    if (orEventQuery(event) == orErrorNotReady) return false;
+    orEventDestroy(event);
+    return true;
+  }
+  c10::Stream get_current_stream() const override { return currentStream(-1); }
+  bool stream_is_capturing(c10::Stream) const override { return false; }
+};
+
+// [hooks.pinned.allocator] PyTorch's interface around it.
+void deletePinned(void* block);
+
+struct HostAllocator final
+    : at::CachingHostAllocatorInterface<PinnedMemory, &deletePinned> {};
+
+HostAllocator& instance() {
+  static HostAllocator& instance = *new HostAllocator;
+  return instance;
+}
+
+void deletePinned(void* block) { instance().free(block); }
+
+// [-]
+}  // namespace
+
+// [hooks.pinned.register] For `pin_memory`, and for `torch.accelerator.empty_host_cache`.
+at::HostAllocator& hostAllocator() { return instance(); }
+
+REGISTER_HOST_ALLOCATOR(kDeviceType, &instance());
+
+// [hooks.pinned.ask] The driver recognises its own memory.
+bool isPinned(const void* pointer) {
+  orPointerAttributes attributes;
+  check(orPointerGetAttributes(&attributes, pointer));
+  return attributes.type == orMemoryTypeHost;
+}
+
+// [-]
+}  // namespace openreg

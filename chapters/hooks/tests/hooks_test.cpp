@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/device/allocator.h"
+#include "chapters/device/stream.h"
+#include "chapters/hooks/generator.h"
+#include "chapters/hooks/host_memory.h"
+#include "chapters/hooks/storage.h"
+#include "common/openreg/launch.h"
+
+#include <ATen/Context.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <c10/core/StorageImpl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <thread>
+
+namespace {
+
+const auto& hooks = at::detail::getPrivateUse1Hooks();
+
+// Must be the first test: it asks whether asking starts the device.
+TEST(Hooks, asking_starts_nothing) {
+  EXPECT_TRUE(hooks.isBuilt());
+  EXPECT_TRUE(hooks.isAvailable());
+  EXPECT_EQ(hooks.deviceCount(), 2);
+  hooks.getDefaultGenerator(1);
+  EXPECT_FALSE(hooks.hasPrimaryContext(0));
+  openreg::allocator().allocate(1);
+  EXPECT_TRUE(hooks.hasPrimaryContext(0));
+}
+
+TEST(Hooks, a_pointer_knows_its_device) {
+  openreg::DeviceScope scope(1);
+  c10::DataPtr data = openreg::allocator().allocate(100);
+  EXPECT_EQ(hooks.getDeviceFromPtr(static_cast<char*>(data.get()) + 50).index(),
+            1);
+  int host;
+  try {
+    hooks.getDeviceFromPtr(&host);
+    FAIL() << "nothing was thrown";
+  } catch (const c10::ValueError& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("was not allocated on an openreg device"),
+              std::string::npos);
+  }
+}
+
+TEST(Hooks, the_current_device_is_the_guards) {
+  EXPECT_EQ(hooks.exchangeDevice(1), 0);
+  EXPECT_EQ(hooks.getCurrentDevice(), openreg::currentDevice());
+  EXPECT_EQ(hooks.maybeExchangeDevice(-1), 1);
+  hooks.setCurrentDevice(0);
+  EXPECT_EQ(openreg::currentDevice(), 0);
+}
+
+TEST(Generator, offsets_are_given_to_one_thread_each) {
+  openreg::Generator generator(0);
+  std::vector<uint64_t> offsets(4000);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 1000; ++i)
+        offsets[t * 1000 + i] = generator.reserve(4).offset;
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  std::sort(offsets.begin(), offsets.end());
+  for (size_t i = 0; i < offsets.size(); ++i) EXPECT_EQ(offsets[i], i * 4);
+}
+
+TEST(Pinned, a_block_that_a_stream_uses_is_not_handed_out_again) {
+  const c10::Stream stream = openreg::poolStream(0, 0);
+  std::atomic<bool> go{false};
+  void* first;
+  {
+    c10::DataPtr data = openreg::hostAllocator().allocate(1000);
+    first = data.get();
+    openreg::hostAllocator().record_event(data.get(), data.get_context(),
+                                          stream);
+    openreg::launch(openreg::nativeStream(stream), "held", [&] {
+      while (!go) usleep(10);
+    });
+  }
+  EXPECT_NE(openreg::hostAllocator().allocate(1000).get(), first);
+  go = true;
+  stream.synchronize();
+  c10::DataPtr second = openreg::hostAllocator().allocate(1000),
+               third = openreg::hostAllocator().allocate(1000);
+  EXPECT_TRUE(second.get() == first || third.get() == first);
+  EXPECT_TRUE(openreg::isPinned(static_cast<char*>(second.get()) + 999));
+  EXPECT_FALSE(openreg::isPinned(&go));
+}
+
+TEST(Storage, growing_and_shrinking_keep_what_fits) {
+  c10::Storage storage(c10::Storage::use_byte_size_t(), 8,
+                       &openreg::allocator(), true);
+  orMemcpy(storage.mutable_data(), "12345678", 8, orMemcpyHostToDevice);
+  openreg::resizeStorage(storage, 100000);
+  EXPECT_EQ(storage.nbytes(), 100000u);
+  openreg::resizeStorage(storage, 4);
+  char kept[5] = {};
+  orMemcpy(kept, storage.data(), 4, orMemcpyDeviceToHost);
+  EXPECT_STREQ(kept, "1234");
+}
+
+}  // namespace

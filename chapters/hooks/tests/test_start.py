@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import subprocess
+import sys
+
+import pytest
+
+
+def run(program):
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+
+def test_asking_starts_nothing():
+    result = run(
+        "import torch, torch_openreg\n"
+        "torch.accelerator.is_available(); torch.accelerator.device_count()\n"
+        "torch.manual_seed(1); torch.get_device_module(); torch.openreg.get_rng_state()\n"
+        "assert not torch.openreg.is_initialized()\n"
+        "torch.UntypedStorage(1, device='openreg')\n"
+        "assert torch.openreg.is_initialized()\n"
+    )
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    "use", ["torch.UntypedStorage(1, device='openreg')", "torch.ones(1).pin_memory()"]
+)
+def test_a_forked_child_is_told_to_spawn(use):
+    result = run(
+        "import os, torch, torch_openreg\n"
+        "torch.Stream('openreg').synchronize()\n"
+        "assert not torch.openreg._is_in_bad_fork()\n"
+        "if os.fork() == 0:\n"
+        "    assert torch.openreg._is_in_bad_fork()\n"
+        "    torch.manual_seed(1)\n"
+        f"    {use}\n"
+        "os.wait()\n"
+    )
+    assert "start it with the 'spawn' method instead." in result.stderr
+    assert result.returncode == 0
+
+
+def test_a_child_forked_before_the_start_may_use_the_device():
+    result = run(
+        "import os, torch, torch_openreg\n"
+        "if os.fork() == 0:\n"
+        "    torch.Stream('openreg').synchronize()\n"
+        "    print('fine')\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+    )
+    assert result.stdout == "fine\n", result.stderr
+
+
+def test_without_devices_import_is_quiet_and_use_says_what_is_missing():
+    result = run(
+        "import os; os.environ['OPENREG_DEVICE_COUNT'] = '0'\n"
+        "import torch, torch_openreg\n"
+        "assert not torch.openreg.is_available()\n"
+        "torch.UntypedStorage(1, device='openreg')\n"
+    )
+    assert "This machine has no openreg device." in result.stderr
+
+
+def test_a_wrong_setting_is_named_with_what_is_allowed():
+    result = run(
+        "import os; os.environ['OPENREG_DEVICE_COUNT'] = 'many'\n"
+        "import torch, torch_openreg\n"
+        "torch.UntypedStorage(1, device='openreg')\n"
+    )
+    assert (
+        "OPENREG_DEVICE_COUNT=many is not allowed; it must be a whole number from 0 to 16."
+        in result.stderr
+    )
