@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `import torch` does for us."""
+
+import warnings
+
+
+# [autoload.load] `import torch` is enough.
+def autoload():
+    """Imports and registers the backend; called at the end of `import torch`.
+
+    The package may be half imported already, because its own `import torch`
+    brought us here. Its `_register` is defined above that line and idempotent.
+
+    An exception that leaves this function makes `import torch` fail, also for
+    programs that never use us. So a build for another PyTorch only warns here;
+    `import torch_openreg` raises the same sentence.
+    """
+    try:
+        import torch_openreg
+
+        torch_openreg._register()
+    except ImportError as error:
+        warnings.warn(str(error), stacklevel=2)
+
+
+# [-]

@@ -1,0 +1,3 @@
+import torch
+
+torch.empty(2, device="openreg")
