@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/argument.h"
+
+namespace openreg {
+
+// [operators.argument.tensors] Tensors come alone, in lists, and in lists with gaps.
+namespace {
+
+std::vector<at::Tensor> listed(const c10::IValue& value) {
+  if (value.isTensorList()) return value.toTensorVector();
+  std::vector<at::Tensor> tensors;
+  for (const auto& tensor : value.toOptionalTensorVector()) {
+    tensors.push_back(tensor.value_or(at::Tensor()));
+  }
+  return tensors;
+}
+
+}  // namespace
+
+std::vector<at::Tensor> tensorsOf(c10::ArrayRef<c10::IValue> arguments) {
+  std::vector<at::Tensor> tensors;
+  const auto add = [&](const at::Tensor& tensor) {
+    if (tensor.defined()) tensors.push_back(tensor);
+  };
+  for (const c10::IValue& argument : arguments) {
+    if (argument.isTensor()) {
+      add(argument.toTensor());
+    } else if (argument.isTensorList() || argument.isOptionalTensorList()) {
+      for (const at::Tensor& tensor : listed(argument)) add(tensor);
+    }
+  }
+  return tensors;
+}
+
+// [operators.argument.capture] Numbers, sizes and strings are kept as they are.
+Argument::Argument(const c10::IValue& value) {
+  if (value.isTensor()) {
+    captured_ = View(value.toTensor());
+  } else if (value.isTensorList() || value.isOptionalTensorList()) {
+    list_ = value.isTensorList() ? List::tensors : List::optional_tensors;
+    std::vector<View> views;
+    for (const at::Tensor& tensor : listed(value)) views.emplace_back(tensor);
+    captured_ = std::move(views);
+  } else {
+    captured_ = value;
+  }
+}
+
+// [operators.argument.value] On the device the views become tensors again, for as long as the kernel runs.
+c10::IValue Argument::value() const {
+  if (auto* view = std::get_if<View>(&captured_)) return view->tensor();
+  if (auto* plain = std::get_if<c10::IValue>(&captured_)) return *plain;
+  c10::List<at::Tensor> tensors;
+  c10::List<std::optional<at::Tensor>> optional_tensors;
+  for (const View& view : std::get<std::vector<View>>(captured_)) {
+    at::Tensor tensor = view.tensor();
+    tensors.push_back(tensor);
+    optional_tensors.push_back(tensor.defined() ? std::optional(tensor)
+                                                : std::nullopt);
+  }
+  return list_ == List::tensors ? c10::IValue(tensors)
+                                : c10::IValue(optional_tensors);
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "chapters/operators/view.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <variant>
+#include <vector>
+
+namespace openreg {
+
+// [operators.argument] One argument of any operator, captured: views instead of tensors.
+class Argument {
+ public:
+  explicit Argument(const c10::IValue& value);
+
+  /// The argument as a kernel gets it. Only for code that runs on the device.
+  c10::IValue value() const;
+
+ private:
+  enum class List { none, tensors, optional_tensors };
+
+  std::variant<View, std::vector<View>, c10::IValue> captured_;
+  List list_ = List::none;
+};
+
+/// All tensors among the arguments, those in lists too; none is undefined.
+std::vector<at::Tensor> tensorsOf(c10::ArrayRef<c10::IValue> arguments);
+
+// [-]
+}  // namespace openreg

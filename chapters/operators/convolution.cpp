@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/launcher.h"
+
+#include <ATen/native/ConvUtils.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include <array>
+#include <vector>
+
+namespace openreg {
+namespace {
+
+using Sizes = at::IntArrayRef;
+
+// [operators.convolution.geometry] What a convolution is told besides its tensors, by value.
+struct Geometry {
+  std::vector<int64_t> stride, padding, dilation;
+  bool transposed;
+  std::vector<int64_t> output_padding;
+  int64_t groups;
+
+  std::vector<int64_t> outputSize(Sizes input, Sizes weight) const {
+    return transposed ? at::native::conv_input_size(input, weight, padding,
+                                                    output_padding, stride,
+                                                    dilation, groups)
+                      : at::native::conv_output_size(input, weight, padding,
+                                                     stride, dilation);
+  }
+};
+
+// [operators.convolution] PyTorch sends every convolution of a foreign device here.
+at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
+                       const std::optional<at::Tensor>& bias, Sizes stride,
+                       Sizes padding, Sizes dilation, bool transposed,
+                       Sizes output_padding, int64_t groups) {
+  const Geometry geometry{stride.vec(), padding.vec(),        dilation.vec(),
+                          transposed,   output_padding.vec(), groups};
+  commonDevice("convolution", {input, weight, bias.value_or(at::Tensor())});
+  at::Tensor output = at::empty(
+      geometry.outputSize(input.sizes(), weight.sizes()), input.options());
+  if (output.numel() == 0) return output;
+  launchKernel(
+      "convolution",
+      [geometry](at::Tensor output, const at::Tensor& input,
+                 const at::Tensor& weight, const at::Tensor& bias) {
+        at::convolution_out(output, input, weight,
+                            bias.defined() ? std::optional(bias) : std::nullopt,
+                            geometry.stride, geometry.padding,
+                            geometry.dilation, geometry.transposed,
+                            geometry.output_padding, geometry.groups);
+      },
+      output, input, weight, bias.value_or(at::Tensor()));
+  return output;
+}
+
+// [operators.convolution.backward] Three gradients, of which the caller may not want all.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolutionBackward(
+    const at::Tensor& grad_output, const at::Tensor& input,
+    const at::Tensor& weight, Sizes stride, Sizes padding, Sizes dilation,
+    bool transposed, Sizes output_padding, int64_t groups,
+    std::array<bool, 3> wanted) {
+  const Geometry geometry{stride.vec(), padding.vec(),        dilation.vec(),
+                          transposed,   output_padding.vec(), groups};
+  const int64_t channels = grad_output.size(1);
+  at::Tensor grad_input, grad_weight, grad_bias;
+  if (wanted[0]) grad_input = at::empty(input.sizes(), input.options());
+  if (wanted[1]) grad_weight = at::empty(weight.sizes(), weight.options());
+  if (wanted[2]) grad_bias = at::empty({channels}, weight.options());
+  launchKernel(
+      "convolution_backward",
+      [geometry, channels, wanted](
+          at::Tensor grad_input, at::Tensor grad_weight, at::Tensor grad_bias,
+          const at::Tensor& grad_output, const at::Tensor& input,
+          const at::Tensor& weight) {
+        auto [a, b, c] = at::convolution_backward(
+            grad_output, input, weight, Sizes{channels}, geometry.stride,
+            geometry.padding, geometry.dilation, geometry.transposed,
+            geometry.output_padding, geometry.groups, wanted);
+        if (wanted[0]) grad_input.copy_(a);
+        if (wanted[1]) grad_weight.copy_(b);
+        if (wanted[2]) grad_bias.copy_(c);
+      },
+      grad_input, grad_weight, grad_bias, grad_output, input, weight);
+  return {grad_input, grad_weight, grad_bias};
+}
+
+// [operators.convolution.register] PyTorch's default for these two only says that they are missing.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("convolution_overrideable", &convolution);
+  m.impl("convolution_backward_overrideable", &convolutionBackward);
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/launcher.h"
+
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace openreg {
+
+// [operators.launcher.device] Mixed devices are refused before anything is enqueued.
+c10::DeviceIndex commonDevice(const char* name,
+                              at::ArrayRef<at::Tensor> tensors) {
+  std::optional<c10::Device> common;
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.defined() ||
+        (tensor.is_cpu() && tensor.numel() == 1 && tensor.dim() == 0))
+      continue;
+    const c10::Device device = tensor.device();
+    if (!common) common = device;
+    TORCH_CHECK(device == *common && device.type() == kDeviceType, name,
+                " needs all tensors on one openreg device, but found one on ",
+                *common, " and one on ", device, "; move them with .to().");
+  }
+  TORCH_CHECK(common, name, " needs at least one tensor on an openreg device.");
+  return common->index();
+}
+
+// [operators.launcher.thread] A new thread would record gradients and use every core.
+void prepareThread() {
+  thread_local c10::InferenceMode mode;
+  thread_local const bool once = [] {
+    at::set_num_threads(std::max(1u, std::thread::hardware_concurrency()));
+    return true;
+  }();
+  (void)once;
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "chapters/device/stream.h"
+#include "chapters/operators/view.h"
+#include "common/error.h"
+#include "common/openreg/launch.h"
+
+#include <tuple>
+#include <utility>
+
+namespace openreg {
+
+// [operators.launcher] How an operator becomes a kernel on a stream.
+/// The device that all of `tensors` are on. Undefined tensors and numbers of
+/// the host do not count.
+/// @throws c10::Error that names the operator if two are on different devices.
+c10::DeviceIndex commonDevice(const char* name,
+                              at::ArrayRef<at::Tensor> tensors);
+
+/// Prepares a thread of the device for PyTorch's kernels, once: no autograd,
+/// and its own number of compute threads.
+void prepareThread();
+
+/// Enqueues `kernel(tensors...)` on the current stream of the tensors' device.
+/// On the device the kernel gets CPU tensors over the device's memory. `name`
+/// must outlive the launch; errors quote it.
+template <class Kernel, class... Tensors>
+void launchKernel(const char* name, Kernel kernel, const Tensors&... tensors) {
+  const c10::DeviceIndex index = commonDevice(name, {tensors...});
+  check(launch(
+      nativeStream(currentStream(index)), name,
+      [kernel = std::move(kernel), views = std::make_tuple(View(tensors)...)] {
+        prepareThread();
+        std::apply([&](const auto&... view) { kernel(view.tensor()...); },
+                   views);
+      }));
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/argument.h"
+#include "chapters/operators/launcher.h"
+#include "chapters/operators/library_table.h"
+
+#include <ATen/native/Resize.h>
+#include <c10/core/ScalarType.h>
+#include <torch/library.h>
+
+namespace openreg {
+namespace {
+
+using Stack = torch::jit::Stack;
+
+// [operators.library.sizes] Who gave the outputs their sizes.
+/// PyTorch's functional and in-place forms do, before they call the `.out` form
+/// with what they made. A user who calls it with `out=` does not.
+thread_local bool sizes_are_right = false;
+
+void launchDerived(const c10::OperatorHandle& op, Stack* stack) {
+  struct Restore {
+    bool before = std::exchange(sizes_are_right, true);
+    ~Restore() { sizes_are_right = before; }
+  } restore;
+  // Nobody has kernels for this key, so PyTorch's own derivation answers.
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), stack);
+}
+
+// [operators.library.outputs] The results of an `.out` form are some of its arguments.
+Stack outputsOf(const c10::OperatorHandle& op,
+                c10::ArrayRef<c10::IValue> arguments) {
+  Stack outputs;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (op.schema().arguments()[i].is_out()) outputs.push_back(arguments[i]);
+  }
+  return outputs;
+}
+
+void returnOutputs(Stack* stack, size_t arguments, const Stack& outputs) {
+  torch::jit::drop(*stack, arguments);
+  stack->insert(stack->end(), outputs.begin(), outputs.end());
+}
+
+// [operators.library.out] Into a user's tensor: the functional form first, then resize and copy.
+void launchIntoOutputs(const c10::OperatorHandle& op, Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  const auto arguments = torch::jit::last(*stack, count);
+  const Stack outputs = outputsOf(op, arguments);
+  Stack results(arguments.begin(),
+                arguments.end() - static_cast<ptrdiff_t>(outputs.size()));
+  commonDevice(op.schema().name().c_str(), tensorsOf(arguments));
+  functionalOf(op).callBoxed(&results);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const at::Tensor& out = outputs[i].toTensor();
+    const at::Tensor& result = results[i].toTensor();
+    TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()),
+                "result type ", result.scalar_type(),
+                " can't be cast to the desired output type ",
+                out.scalar_type());
+    at::native::resize_output(out, result.sizes());
+    out.copy_(result);
+  }
+  returnOutputs(stack, count, outputs);
+}
+
+// [operators.library.indices] Indices may come from the host; the device needs them on its side.
+void moveIndices(c10::ArrayRef<c10::IValue> arguments, c10::IValue& argument) {
+  if (!argument.isOptionalTensorList()) return;
+  c10::List<std::optional<at::Tensor>> moved;
+  for (std::optional<at::Tensor> index : argument.toOptionalTensorVector()) {
+    if (index && index->defined() && index->is_cpu())
+      index = index->to(arguments[0].toTensor().device());
+    moved.push_back(std::move(index));
+  }
+  argument = moved;
+}
+
+// [operators.library.launch] One function for every operator of the library.
+/// On the device runs PyTorch's CPU kernel, over device memory.
+void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
+  if (!std::exchange(sizes_are_right, false))
+    return launchIntoOutputs(op, stack);
+  const size_t count = op.schema().arguments().size();
+  const char* name = op.schema().name().c_str();
+  for (size_t i = stack->size() - count; i < stack->size(); ++i) {
+    moveIndices(torch::jit::last(*stack, count), (*stack)[i]);
+  }
+  const auto arguments = torch::jit::last(*stack, count);
+  const c10::DeviceIndex index = commonDevice(name, tensorsOf(arguments));
+
+  std::vector<Argument> captured(arguments.begin(), arguments.end());
+  check(launch(nativeStream(currentStream(index)), name,
+               [op, captured = std::move(captured)] {
+                 prepareThread();
+                 Stack stack;
+                 for (const Argument& argument : captured)
+                   stack.push_back(argument.value());
+                 op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                    &stack);
+               }));
+  returnOutputs(stack, count, outputsOf(op, arguments));
+}
+
+// [operators.library.register] Two boxed functions, hundreds of operators.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  for (const c10::OperatorHandle& op : library().with_out) {
+    m.impl(c10::toString(op.operator_name()).c_str(),
+           torch::CppFunction::makeFromBoxedFunction<&launchLibrary>());
+  }
+  for (const c10::OperatorHandle& op : library().derived) {
+    m.impl(c10::toString(op.operator_name()).c_str(),
+           torch::CppFunction::makeFromBoxedFunction<&launchDerived>());
+  }
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/device/allocator.h"
+#include "chapters/hooks/storage.h"
+#include "chapters/operators/launcher.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/ops/_has_compatible_shallow_copy_type_native.h>
+#include <ATen/ops/_local_scalar_dense.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/native/TensorFactories.h>
+#include <ATen/ops/set_native.h>
+#include <ATen/ops/unfold_native.h>
+#include <ATen/ops/view_as_complex_native.h>
+#include <ATen/ops/view_as_real_native.h>
+#include <ATen/ops/view_native.h>
+#include <torch/library.h>
+
+namespace openreg {
+namespace {
+
+using Sizes = at::IntArrayRef;
+
+// [operators.empty] Every tensor begins here: memory from our allocator, on the right device.
+constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
+
+void checkOptions(std::optional<at::Device> device,
+                  std::optional<bool> pin_memory) {
+  TORCH_CHECK_VALUE(!device || device->type() == kDeviceType,
+                    "openreg cannot allocate on ", *device,
+                    "; it allocates on openreg devices only.");
+  TORCH_CHECK(!pin_memory || !*pin_memory,
+              "Memory of an openreg device cannot be pinned; pin the CPU "
+              "tensor instead.");
+}
+
+at::Tensor emptyMemoryFormat(Sizes size, std::optional<at::ScalarType> dtype,
+                             std::optional<at::Layout>,
+                             std::optional<at::Device> device,
+                             std::optional<bool> pin_memory,
+                             std::optional<at::MemoryFormat> memory_format) {
+  checkOptions(device, pin_memory);
+  DeviceScope scope(device ? device->index() : -1);
+  return at::detail::empty_generic(size, &allocator(), kKeys,
+                                   c10::dtype_or_default(dtype), memory_format);
+}
+
+at::Tensor emptyStrided(Sizes size, Sizes stride,
+                        std::optional<at::ScalarType> dtype,
+                        std::optional<at::Layout>,
+                        std::optional<at::Device> device,
+                        std::optional<bool> pin_memory) {
+  checkOptions(device, pin_memory);
+  DeviceScope scope(device ? device->index() : -1);
+  return at::detail::empty_strided_generic(size, stride, &allocator(), kKeys,
+                                           c10::dtype_or_default(dtype));
+}
+
+// [operators.resize] A tensor grows through the chapter before; PyTorch's own way would use memcpy.
+const at::Tensor& resize(const at::Tensor& self, Sizes size,
+                         std::optional<at::MemoryFormat> memory_format) {
+  auto* tensor = self.unsafeGetTensorImpl();
+  tensor->set_sizes_contiguous(size);
+  if (memory_format && *memory_format != at::MemoryFormat::Preserve) {
+    tensor->empty_tensor_restride(*memory_format);
+  }
+  const size_t bytes = at::detail::computeStorageNbytesContiguous(
+      size, self.element_size(), self.storage_offset());
+  if (bytes > self.storage().nbytes()) resizeStorage(self.storage(), bytes);
+  return self;
+}
+
+// [operators.set] Another storage under the same tensor; large enough before PyTorch looks.
+at::Tensor& setStorageOffset(at::Tensor& self, at::Storage source,
+                             int64_t offset, Sizes size, Sizes stride) {
+  const size_t bytes = stride.empty()
+                           ? at::detail::computeStorageNbytesContiguous(
+                                 size, self.element_size(), offset)
+                           : at::detail::computeStorageNbytes(
+                                 size, stride, self.element_size(), offset);
+  if (bytes > source.nbytes()) resizeStorage(source, bytes);
+  return at::native::set_storage_cpu_(self, std::move(source), offset, size,
+                                      stride);
+}
+
+at::Tensor& setStorage(at::Tensor& self, at::Storage source) {
+  const int64_t elements =
+      static_cast<int64_t>(source.nbytes() / self.element_size());
+  return setStorageOffset(self, std::move(source), 0, elements, {});
+}
+
+at::Tensor& setEmpty(at::Tensor& self) {
+  DeviceScope scope(self.device().index());
+  at::Storage none(at::Storage::use_byte_size_t(), 0, &allocator(), true);
+  return setStorage(self, std::move(none));
+}
+
+// [operators.scalar] The one operator that must wait: Python wants a number.
+at::Scalar localScalarDense(const at::Tensor& self) {
+  return at::_local_scalar_dense(self.cpu());
+}
+
+// [operators.shallow-copy] So that `module.to("openreg")` keeps its parameters.
+/// PyTorch asks whether a tensor may take over another's insides. Without this
+/// answer `module.to` makes new parameters, and an optimizer made before keeps
+/// the old ones.
+bool hasCompatibleShallowCopyType(const at::Tensor& self,
+                                  const at::Tensor& from) {
+  return self.layout() == at::kStrided && from.layout() == at::kStrided;
+}
+
+// [operators.record-stream] Memory that another stream uses must not be reused too early.
+void recordStream(at::Tensor& self, at::Stream stream) {
+  allocator().recordStream(self.storage().data_ptr(), stream);
+}
+
+// [operators.minimal.register] PyTorch's own views only compute sizes: they serve every backend.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("empty.memory_format", &emptyMemoryFormat);
+  m.impl("empty_strided", &emptyStrided);
+  m.impl("resize_", &resize);
+  m.impl("as_strided", &at::native::as_strided_tensorimpl);
+  m.impl("view", &at::native::view);
+  m.impl("_reshape_alias", &at::native::_reshape_alias);
+  m.impl("unfold", &at::native::unfold);
+  m.impl("view_as_real", &at::native::view_as_real);
+  m.impl("view_as_complex", &at::native::view_as_complex);
+  m.impl("set_.source_Storage", &setStorage);
+  m.impl("set_.source_Storage_storage_offset", &setStorageOffset);
+  m.impl("set_.source_Tensor", &at::native::set_tensor_);
+  m.impl("set_", &setEmpty);
+  m.impl("_local_scalar_dense", &localScalarDense);
+  m.impl("_has_compatible_shallow_copy_type", &hasCompatibleShallowCopyType);
+  m.impl("record_stream", &recordStream);
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg

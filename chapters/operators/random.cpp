@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/hooks/generator.h"
+#include "chapters/operators/launcher.h"
+
+#include <ATen/Dispatch.h>
+#include <ATen/Dispatch_v2.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/PhiloxRNGEngine.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/view_as_real.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/library.h>
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+namespace openreg {
+namespace {
+
+// [operators.random.bits] Number i is a function of seed, offset and i, whichever thread computes it.
+uint64_t bitsOf(RandomState state, int64_t i) {
+  at::Philox4_32 engine(state.seed, static_cast<uint64_t>(i), state.offset);
+  const uint64_t high = engine();
+  return high << 32 | engine();
+}
+
+/// A number from [0, 1) with as many digits as T has.
+template <class T>
+double unit(uint64_t bits) {
+  constexpr int digits = std::numeric_limits<T>::digits;
+  return std::ldexp(static_cast<double>(bits >> (64 - digits)), -digits);
+}
+
+// [operators.random.launch] A sampler turns 64 bits into an element.
+/// Enqueues `self[i] = sample(bits)` for every element, in the order of its
+/// sizes.
+template <class Element, class Sample>
+void sampleInto(at::Tensor& self, RandomState state, Sample sample) {
+  at::Tensor packed = self.contiguous();
+  auto* data = packed.data_ptr<Element>();
+  at::parallel_for(0, packed.numel(), 1 << 12, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) data[i] = sample(bitsOf(state, i));
+  });
+  if (!packed.is_same(self)) self.copy_(packed);
+}
+
+RandomState reserve(const at::Tensor& self,
+                    const std::optional<at::Generator>& generator) {
+  const at::Generator& chosen = generator && generator->defined()
+                                    ? *generator
+                                    : defaultGenerator(self.device().index());
+  TORCH_CHECK_VALUE(chosen.device() == self.device(), "The generator is of ",
+                    chosen.device(), ", the tensor is on ", self.device(),
+                    "; they must be of one device.");
+  return static_cast<Generator*>(chosen.unsafeGetGeneratorImpl())->reserve(1);
+}
+
+// [operators.random.uniform] Evenly, from `from` up to but without `to`.
+at::Tensor& uniform(at::Tensor& self, double from, double to,
+                    std::optional<at::Generator> generator) {
+  TORCH_CHECK_VALUE(from <= to, "uniform_ needs from <= to; from is ", from,
+                    ", to is ", to, ".");
+  launchKernel(
+      "uniform_",
+      [from, to, state = reserve(self, generator)](at::Tensor self) {
+        AT_DISPATCH_FLOATING_TYPES_AND2(
+            at::kHalf, at::kBFloat16, self.scalar_type(), "uniform_", [&] {
+              sampleInto<scalar_t>(self, state, [&](uint64_t bits) {
+                const auto value = static_cast<scalar_t>(
+                    from + (to - from) * unit<scalar_t>(bits));
+                // Rounding may reach the bound that is excluded.
+                return value == static_cast<scalar_t>(to)
+                           ? static_cast<scalar_t>(from)
+                           : value;
+              });
+            });
+      },
+      self);
+  return self;
+}
+
+// [operators.random.normal] Box and Muller: two even numbers make a normal one.
+at::Tensor& normal(at::Tensor& self, double mean, double std,
+                   std::optional<at::Generator> generator) {
+  TORCH_CHECK_VALUE(std >= 0, "normal_ needs std >= 0; it is ", std, ".");
+  launchKernel(
+      "normal_",
+      [mean, std, state = reserve(self, generator)](at::Tensor self) {
+        at::Tensor reals = self.is_complex() ? at::view_as_real(self) : self;
+        const double scale =
+            self.is_complex() ? std / std::numbers::sqrt2 : std;
+        AT_DISPATCH_FLOATING_TYPES_AND2(
+            at::kHalf, at::kBFloat16, reals.scalar_type(), "normal_", [&] {
+              sampleInto<scalar_t>(reals, state, [&](uint64_t bits) {
+                const double radius =
+                    std::sqrt(-2 * std::log1p(-unit<float>(bits)));
+                const double angle =
+                    2 * std::numbers::pi * unit<float>(bits << 32);
+                return static_cast<scalar_t>(mean +
+                                             scale * radius * std::cos(angle));
+              });
+            });
+      },
+      self);
+  return self;
+}
+
+// [operators.random.integers] Whole numbers, from `from` up to but without `to`.
+at::Tensor& randomFromTo(at::Tensor& self, int64_t from,
+                         std::optional<int64_t> to,
+                         std::optional<at::Generator> generator) {
+  const int64_t end = to.value_or(std::numeric_limits<int64_t>::max());
+  TORCH_CHECK_VALUE(from < end, "random_ needs from < to; from is ", from,
+                    ", to is ", end, ".");
+  const uint64_t range =
+      static_cast<uint64_t>(end) - static_cast<uint64_t>(from);
+  launchKernel(
+      "random_",
+      [from, range, state = reserve(self, generator)](at::Tensor self) {
+        AT_DISPATCH_V2(self.scalar_type(), "random_", AT_WRAP([&] {
+                         sampleInto<scalar_t>(self, state, [&](uint64_t bits) {
+                           return static_cast<scalar_t>(
+                               from + static_cast<int64_t>(bits % range));
+                         });
+                       }),
+                       AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16,
+                       at::kBool);
+      },
+      self);
+  return self;
+}
+
+at::Tensor& randomTo(at::Tensor& self, int64_t to,
+                     std::optional<at::Generator> generator) {
+  return randomFromTo(self, 0, to, generator);
+}
+
+// [operators.random.any] Without bounds: every whole number that the type holds exactly.
+at::Tensor& random(at::Tensor& self, std::optional<at::Generator> generator) {
+  int64_t end = std::numeric_limits<int64_t>::max();
+  AT_DISPATCH_V2(self.scalar_type(), "random_", AT_WRAP([&] {
+                   using Limits = std::numeric_limits<scalar_t>;
+                   if constexpr (Limits::digits < 63)
+                     end = (int64_t{1} << Limits::digits) + !Limits::is_integer;
+                 }),
+                 AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16, at::kBool);
+  return randomFromTo(self, 0, end, generator);
+}
+
+// [operators.random.bernoulli] One with probability `p`, otherwise zero.
+at::Tensor& bernoulli(at::Tensor& self, double p,
+                      std::optional<at::Generator> generator) {
+  TORCH_CHECK_VALUE(0 <= p && p <= 1, "bernoulli_ needs 0 <= p <= 1; it is ", p,
+                    ".");
+  launchKernel(
+      "bernoulli_",
+      [p, state = reserve(self, generator)](at::Tensor self) {
+        AT_DISPATCH_V2(self.scalar_type(), "bernoulli_", AT_WRAP([&] {
+                         sampleInto<scalar_t>(self, state, [&](uint64_t bits) {
+                           return static_cast<scalar_t>(unit<double>(bits) < p);
+                         });
+                       }),
+                       AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16,
+                       at::kBool);
+      },
+      self);
+  return self;
+}
+
+// [operators.random.dropout] Which elements stay is the device's choice, not the CPU's.
+std::tuple<at::Tensor, at::Tensor> nativeDropout(const at::Tensor& input,
+                                                 double p,
+                                                 std::optional<bool> train) {
+  at::Tensor mask = at::empty_like(input, input.options().dtype(at::kBool));
+  if (!train.value_or(true) || p == 0) return {input.clone(), mask.fill_(true)};
+  bernoulli(mask, 1 - p, std::nullopt);
+  if (p == 1) return {at::empty_like(input).zero_(), mask};
+  return {input.mul(mask).mul_(1 / (1 - p)), mask};
+}
+
+// [operators.random.register] Random operators never fall back: the CPU has another generator.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("uniform_", &uniform);
+  m.impl("normal_", &normal);
+  m.impl("random_", &random);
+  m.impl("random_.to", &randomTo);
+  m.impl("random_.from", &randomFromTo);
+  m.impl("bernoulli_.float", &bernoulli);
+  m.impl("native_dropout", &nativeDropout);
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg

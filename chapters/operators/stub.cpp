@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/launcher.h"
+
+#include <ATen/TensorIterator.h>
+#include <ATen/native/UnaryOps.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/abs_native.h>
+#include <torch/library.h>
+
+namespace openreg {
+
+// [operators.stub] PyTorch prepares the tensors; a stub is asked for the inner loop only.
+void absKernel(at::TensorIteratorBase& iterator) {
+  launchKernel(
+      "abs",
+      [](at::Tensor out, const at::Tensor& self) { at::abs_out(out, self); },
+      iterator.tensor(0), iterator.tensor(1));
+}
+
+// [-]
+}  // namespace openreg
+
+namespace at::native {
+
+// [operators.stub.register] The stub alone is never reached: its operator must be ours too.
+REGISTER_PRIVATEUSE1_DISPATCH(abs_stub, &openreg::absKernel)
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("abs.out", &at::native::abs_out);
+}
+
+// [-]
+}  // namespace at::native

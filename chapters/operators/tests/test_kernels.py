@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import pytest
+import torch
+
+
+def both(function, *shapes, dtype=torch.float32):
+    """Runs `function` on the CPU and on openreg with the same random inputs."""
+    torch.manual_seed(0)
+    inputs = [torch.randn(shape, dtype=dtype) for shape in shapes]
+    return function(*inputs), function(*(x.to("openreg") for x in inputs))
+
+
+@pytest.mark.parametrize(
+    "function,shapes",
+    [
+        (lambda x: x + 2, [(3, 4)]),
+        (lambda x: 2 - x, [(3, 4)]),
+        (lambda x, y: x * y, [(3, 4), (4,)]),
+        (lambda x, y: x @ y, [(3, 4), (4, 5)]),
+        (lambda x: x.relu().sum(0), [(3, 4)]),
+        (lambda x: x.softmax(-1), [(3, 4)]),
+        (lambda x: x.abs(), [(3, 4)]),
+        (lambda x: x.t().abs(), [(3, 4)]),
+        (lambda x, y: torch.cat([x, y]), [(2, 3), (4, 3)]),
+        (lambda x: torch.where(x > 0, x, 0.0), [(3, 4)]),
+        (lambda x: x[torch.tensor([2, 0])], [(3, 4)]),
+        (lambda x: x.index_select(0, torch.tensor([1, 1], device=x.device)), [(3, 4)]),
+        (lambda x: x[x > 0], [(3, 4)]),
+        (lambda x: x.sort(0).values, [(5, 3)]),
+        (lambda x: x.topk(2).indices, [(3, 4)]),
+        (lambda x: x.cumsum(0), [(3, 4)]),
+        (lambda x: x.var(), [(3, 4)]),
+        (lambda x: torch.nn.functional.max_pool2d(x, 2), [(1, 2, 4, 4)]),
+        (
+            lambda x, w: torch.nn.functional.conv2d(x, w, stride=2, padding=1),
+            [(2, 3, 8, 8), (4, 3, 3, 3)],
+        ),
+        (
+            lambda x, w, b: torch.nn.functional.conv_transpose2d(x, w, b, 2),
+            [(1, 3, 4, 4), (3, 2, 3, 3), (2,)],
+        ),
+        (
+            lambda x, w, b: torch.nn.functional.conv1d(x, w, b, groups=2),
+            [(1, 4, 9), (4, 2, 3), (4,)],
+        ),
+        (lambda x: torch.nn.functional.layer_norm(x, (4,)), [(3, 4)]),
+        (lambda x: torch.fft.fft(x).abs(), [(8,)]),
+    ],
+)
+def test_a_kernel_agrees_with_the_cpu(function, shapes):
+    there, here = both(function, *shapes)
+    assert here.device.type == "openreg"
+    torch.testing.assert_close(here.cpu(), there)
+
+
+def test_a_complex_absolute_value_is_real():
+    there, here = both(torch.abs, (3,), dtype=torch.complex64)
+    assert here.dtype == torch.float32
+    torch.testing.assert_close(here.cpu(), there)
+
+
+def test_types_are_promoted_as_on_the_cpu():
+    x = torch.ones(2, dtype=torch.int32, device="openreg")
+    assert (x + 1.5).dtype == torch.float32
+    assert (x.float() + torch.tensor(1.5, dtype=torch.float64)).dtype == torch.float32
+    assert (x * torch.ones(2, dtype=torch.int64, device="openreg")).dtype == torch.int64
+
+
+@pytest.mark.parametrize("size", [0, 3, 6])
+def test_an_output_of_the_user_is_resized(size):
+    a, b = torch.ones(2, 4, device="openreg"), torch.ones(4, 3, device="openreg")
+    out = torch.empty(size, device="openreg")
+    if size == 0:
+        torch.mm(a, b, out=out)
+    else:
+        with pytest.warns(UserWarning, match="An output with one or more elements was resized"):
+            torch.mm(a, b, out=out)
+    assert out.tolist() == [[4.0] * 3] * 2
+
+
+def test_an_output_of_a_type_that_cannot_hold_the_result_is_refused():
+    x = torch.ones(2, device="openreg")
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to .* Long"):
+        torch.add(x, x, out=torch.empty(2, dtype=torch.int64, device="openreg"))
+
+
+def test_an_output_may_be_an_input():
+    x = torch.arange(4.0, device="openreg")
+    torch.cumsum(x, 0, out=x)
+    assert x.tolist() == [0, 1, 3, 6]
+
+
+def test_devices_are_not_mixed_silently():
+    x, y = torch.ones(2, device="openreg:0"), torch.ones(2, device="openreg:1")
+    for wrong in (y, torch.ones(2)):
+        with pytest.raises(
+            RuntimeError, match="same device|needs all tensors on one openreg device"
+        ):
+            x + wrong
+        with pytest.raises(RuntimeError, match="aten::mm needs all tensors on one openreg device"):
+            torch.mm(x[None], wrong[:, None], out=torch.empty(1, 1, device="openreg"))
+
+
+def test_shapes_are_checked_at_once():
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        torch.ones(2, 3, device="openreg") @ torch.ones(2, 3, device="openreg")
+
+
+def test_a_failed_kernel_is_told_late_by_name_and_the_device_can_be_reset():
+    x = torch.arange(3.0, device="openreg")
+    wrong = x[torch.tensor([7], device="openreg")]
+    with pytest.raises(
+        torch.AcceleratorError, match="openreg:0 stopped in aten::index: index 7 is out of bounds"
+    ):
+        wrong.cpu()
+    torch.openreg.reset_device()
+    assert x.tolist() == [0, 1, 2]
+
+
+def test_a_launch_keeps_no_tensor_alive():
+    x = torch.ones(1 << 20, device="openreg")
+    torch.openreg.synchronize()
+    before = torch.openreg.memory_reserved()
+    for _ in range(20):
+        x = x * 1.0 + 0.0
+    assert torch.openreg.memory_reserved() - before <= 2 * 4 << 20
+    assert x.sum().item() == 1 << 20
+
+
+def test_two_streams_give_the_same_numbers_as_one():
+    torch.manual_seed(0)
+    start = torch.rand(64, 64)
+    expected = start.clone()
+    for _ in range(10):
+        expected = torch.tanh(expected @ start)
+    streams = [torch.Stream("openreg") for _ in range(4)]
+    results = []
+    for stream in streams:
+        with stream:
+            x = y = start.to("openreg", non_blocking=True)
+            for _ in range(10):
+                y = torch.tanh(y @ x)
+            results.append(y)
+    for stream, result in zip(streams, results):
+        stream.synchronize()
+        torch.testing.assert_close(result.cpu(), expected)
+
+
+def test_gradients_agree_with_the_cpu():
+    def grad(x):
+        x = x.detach().requires_grad_()
+        torch.nn.functional.gelu(x.t() @ x).logsumexp(0).sum().backward()
+        return x.grad
+
+    there, here = both(grad, (4, 5))
+    torch.testing.assert_close(here.cpu(), there)
+
+
+def test_a_tensor_can_be_printed():
+    assert (
+        repr(torch.tensor([1.0, 2.5], device="openreg"))
+        == "tensor([1.0000, 2.5000], device='openreg:0')"
+    )

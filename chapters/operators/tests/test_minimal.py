@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import copy
+
+import pytest
+import torch
+
+
+@pytest.fixture
+def x():
+    return torch.arange(6.0, device="openreg").reshape(2, 3)
+
+
+def test_a_tensor_is_made_on_its_device():
+    assert torch.empty(2, device="openreg").device == torch.device("openreg:0")
+    assert torch.empty(2, device="openreg:1").device == torch.device("openreg:1")
+    assert torch.empty((2, 3), device="openreg", memory_format=None).stride() == (3, 1)
+    assert torch.empty_strided((2, 3), (1, 2), device="openreg").stride() == (1, 2)
+    assert torch.empty(0, device="openreg").numel() == 0
+
+
+def test_memory_comes_from_the_caching_allocator():
+    before = torch.openreg.memory_allocated()
+    x = torch.empty(1024, device="openreg")
+    assert torch.openreg.memory_allocated() - before == 4096
+    del x
+    assert torch.openreg.memory_allocated() == before
+
+
+def test_device_memory_cannot_be_pinned():
+    with pytest.raises(RuntimeError, match="cannot be pinned; pin the CPU tensor instead."):
+        torch.empty(2, device="openreg", pin_memory=True)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x[1],
+        lambda x: x[:, ::2],
+        lambda x: x.t(),
+        lambda x: x.view(3, 2),
+        lambda x: x.reshape(6),
+        lambda x: x.unfold(1, 2, 1),
+        lambda x: x.expand(2, 2, 3),
+        lambda x: x.as_strided((2, 2), (1, 2)),
+        lambda x: x.unsqueeze(0),
+        lambda x: x.diagonal(),
+        lambda x: torch.view_as_complex(x.view(3, 2)),
+        lambda x: torch.view_as_real(torch.view_as_complex(x.view(3, 2))),
+    ],
+)
+def test_a_view_shares_memory_and_agrees_with_the_cpu(x, view):
+    seen = view(x)
+    assert seen.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+    assert torch.equal(seen.cpu(), view(x.cpu()))
+
+
+def test_writes_through_a_view_are_not_lost(x):
+    x.t()[0] = 7
+    x.view(6)[5] = 9
+    x.unfold(1, 2, 2)[0, 0, 1] = 5
+    assert x.tolist() == [[7, 5, 2], [7, 4, 9]]
+
+
+def test_a_tensor_is_resized_and_keeps_what_fits(x):
+    x.resize_(1, 2)
+    assert x.tolist() == [[0, 1]]
+    x.resize_(100)
+    assert x[:6].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_tensor_takes_another_storage(x):
+    other = torch.empty(0, device="openreg")
+    other.set_(x)
+    assert torch.equal(other.cpu(), x.cpu())
+    other.set_(x.untyped_storage(), 1, (2,), (2,))
+    assert other.tolist() == [1, 3]
+    assert torch.empty(0, device="openreg").set_(x.untyped_storage()).numel() == 6
+    assert other.set_().numel() == 0
+
+
+def test_numbers_come_back(x):
+    assert x[1, 2].item() == 5
+    assert x.bool().any().item() is True
+    assert bool(x.sum() == 15)
+
+
+def test_a_deep_copy_has_its_own_memory(x):
+    y = copy.deepcopy(x)
+    y.zero_()
+    assert x.sum().item() == 15
+
+
+def test_a_moved_module_keeps_its_parameters():
+    module = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(module.parameters(), lr=1.0)
+    weight = module.weight
+    module.to("openreg")
+    assert module.weight is weight
+    module(torch.ones(1, 2, device="openreg")).sum().backward()
+    before = weight.detach().cpu()
+    optimizer.step()
+    assert torch.equal(weight.detach().cpu(), before - 1)
+
+
+def test_a_tensor_grows_into_a_storage_that_grows():
+    x = torch.empty(0, device="openreg")
+    x.set_(torch.UntypedStorage(4, device="openreg"), 1, (3,), (2,))
+    assert x.untyped_storage().nbytes() == 24
+    x.resize_(2, 2, 2, 2, memory_format=torch.channels_last)
+    assert x.stride() == (8, 1, 4, 2)
