@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Mixed precision: this chapter's share of `torch.openreg`."""
+
+import torch
+
+__all__ = ["get_amp_supported_dtype", "is_bf16_supported"]
+
+
+# [amp.python] The one function without which `torch.autocast` refuses to begin.
+def get_amp_supported_dtype():
+    """The types that autocast may compute in."""
+    return [torch.float16, torch.bfloat16]
+
+
+def is_bf16_supported():
+    """Whether the device computes in bfloat16: it does."""
+    return True
+
+
+# [-]
