@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The book: pages that include the code, and a reference made from its headers."""
+
+import importlib.util
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from sphinx.directives.code import LiteralInclude
+
+project = "torch_openreg"
+author = "the torch_openreg authors"
+copyright = author
+
+extensions = ["myst_parser", "breathe", "sphinx.ext.graphviz"]
+exclude_patterns = ["_build", "**/solutions"]
+myst_enable_extensions = ["colon_fence", "deflist", "attrs_block"]
+myst_heading_anchors = 3
+
+html_theme = "furo"
+html_title = "torch_openreg"
+html_static_path = ["static"]
+html_css_files = ["book.css"]
+html_copy_source = False
+pygments_style = "tango"
+pygments_dark_style = "monokai"
+
+# Grey lines are legible on a white page and on a black one.
+graphviz_output_format = "svg"
+_GREY = "#7c8794"
+graphviz_dot_args = [
+    "-Gbgcolor=transparent",
+    f"-Gcolor={_GREY}",
+    f"-Gfontcolor={_GREY}",
+    "-Gfontname=sans-serif",
+    f"-Ncolor={_GREY}",
+    f"-Nfontcolor={_GREY}",
+    "-Nfontname=sans-serif",
+    "-Nshape=box",
+    f"-Ecolor={_GREY}",
+    f"-Efontcolor={_GREY}",
+    "-Efontname=sans-serif",
+]
+
+breathe_default_project = "torch_openreg"
+breathe_domain_by_extension = {"h": "cpp"}
+# Every header declares the namespace.
+suppress_warnings = ["duplicate_declaration.cpp"]
+# PyTorch's names, the standard library's and template parameters have no page here.
+nitpick_ignore_regex = [("cpp:identifier", ".*"), ("c:identifier", ".*")]
+
+
+class TorchInclude(LiteralInclude):
+    """`literalinclude` of a header of the installed PyTorch, named as in C++."""
+
+    def run(self):
+        torch = Path(importlib.util.find_spec("torch").origin).parent
+        header = torch / "include" / self.arguments[0]
+        self.options.setdefault("caption", f"PyTorch: {self.arguments[0]}")
+        self.options.setdefault("language", "cpp")
+        self.arguments[0] = "/" + os.path.relpath(header, self.env.srcdir)
+        return super().run()
+
+
+def run_doxygen(app, config):
+    """Reads the headers' contracts into the folder that Breathe looks in."""
+    output = Path(app.outdir).parent / "doxygen"
+    output.mkdir(parents=True, exist_ok=True)
+    settings = (Path(app.srcdir) / "Doxyfile").read_text() + f"\nOUTPUT_DIRECTORY = {output}\n"
+    subprocess.run(
+        ["doxygen", "-"], input=settings, text=True, check=True, cwd=Path(app.srcdir).parent
+    )
+    # Breathe would link each class to the page of its header; there is none.
+    for page in (output / "xml").glob("*.xml"):
+        page.write_text(re.sub(r"<includes .*</includes>", "", page.read_text()))
+    config.breathe_projects = {"torch_openreg": str(output / "xml")}
+
+
+def setup(app):
+    app.add_directive("torchinclude", TorchInclude)
+    app.connect("config-inited", run_doxygen)
