@@ -3,10 +3,10 @@
 
 import torch
 
+# [amp.python] The one function without which `torch.autocast` refuses to begin.
 __all__ = ["get_amp_supported_dtype", "is_bf16_supported"]
 
 
-# [amp.python] The one function without which `torch.autocast` refuses to begin.
 def get_amp_supported_dtype():
     """The types that autocast may compute in."""
     return [torch.float16, torch.bfloat16]

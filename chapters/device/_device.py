@@ -5,6 +5,7 @@ import torch
 
 from . import _C
 
+# [device.python] What this chapter adds to `torch.openreg`.
 __all__ = [
     "Event",
     "Stream",

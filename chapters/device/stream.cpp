@@ -12,9 +12,9 @@
 namespace openreg {
 namespace {
 
+// [device.stream.number] From PyTorch's number to the driver's handle, and back.
 constexpr size_t kMaxDevices = 16;
 
-// [device.stream.number] From PyTorch's number to the driver's handle, and back.
 c10::Stream streamOf(c10::DeviceIndex index, c10::StreamId number) {
   return c10::Stream(c10::Stream::UNSAFE, {kDeviceType, index}, number);
 }

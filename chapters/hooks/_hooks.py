@@ -4,6 +4,7 @@
 from . import _C
 from ._device import _index
 
+# [hooks.python] What this chapter adds to `torch.openreg`.
 __all__ = [
     "_is_in_bad_fork",
     "_lazy_init",

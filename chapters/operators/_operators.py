@@ -3,10 +3,10 @@
 
 from . import _C
 
+# [operators.python] The fallback is honest: it counts.
 __all__ = ["fallback_report", "reset_fallback_report"]
 
 
-# [operators.python] The fallback is honest: it counts.
 def fallback_report():
     """How often each operator ran on the CPU for want of an openreg kernel, by name."""
     return _C.fallback_report()

@@ -13,6 +13,7 @@
 
 namespace openreg::hardware {
 
+// [common.device.priority] A smaller number is a higher priority, as in CUDA.
 inline constexpr int kLeastPriority = 0;
 inline constexpr int kGreatestPriority = -2;
 

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// [common.api] Linux only: the mappings need memfd_create.
 #if defined(_WIN32)
 #error "openreg needs memfd_create and mmap; it is built and tested on Linux."
 #endif

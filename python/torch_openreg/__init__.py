@@ -6,6 +6,7 @@ import sys
 
 from ._chapters import MODULES, TORCH_VERSION, __version__
 
+# [python.name] The name by which PyTorch will know the device.
 NAME = "openreg"
 _registered = False
 

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks that the book and the code are one text.
+
+A marker, `// [name] Sentence.` or `# [name] Sentence.`, opens a passage, and the next marker ends
+it. Every line of code stands in a passage, and every passage with a name is shown once, on its
+chapter's page, as it stands in the file: what Sphinx will show is extracted here and compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os.path
+import re
+import sys
+import textwrap
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from listings import analyse, extract, fences, options_of, read
+
+FOLDERS = ("common", "chapters", "python")
+NOT_IN_THE_BOOK = {"tests", "sketches", "solutions", "session.py", "wall.py"}
+LANGUAGES = {".h": ("cpp", "c"), ".cpp": ("cpp",), ".c": ("c",), ".py": ("python",)}
+LONGEST_PASSAGE = 40
+LARGEST_HIDDEN_SHARE = 0.05
+
+NAME = r"[a-z0-9][a-z0-9-]*(?:\.[a-z0-9][a-z0-9-]*)+"
+MARKER = re.compile(rf"( *)(//|#) \[(-|{NAME})\](?: (\S|\S.*\S))?")
+RESEMBLES_A_MARKER = re.compile(r"// \[|# \[|^\s*(?:/{2,}|#+)\s*\[")
+CODE_BLOCK = re.compile(r"(\{[\w-]+\} *)?(c|cpp|c\+\+|py|python)(?!\w)")
+INCLUDE_OF_CHAPTER = re.compile(r'\s*#\s*include\s*["<]chapters/([^/"]+)/')
+
+
+@dataclass
+class Passage:
+    name: str
+    line: int
+    indent: int
+    sentence: str
+    lines: list[str]
+    decisions: int = 0
+    shown_on: str = ""
+
+
+@dataclass
+class Source:
+    path: str
+    lines: list[str]
+    passages: list[Passage]
+    decided: list[int]
+
+
+def quoted_list(path: Path, pattern: str) -> list[str]:
+    """The quoted words of a list in one of Meson's files; none if there is no such list."""
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    found = re.search(pattern, text, re.MULTILINE | re.DOTALL)
+    return re.findall(r"'([^']+)'", re.sub("#.*", "", found[1])) if found else []
+
+
+def order_of_chapters(root: Path) -> list[str]:
+    return quoted_list(root / "meson.build", r"^contents\s*=\s*\[(.*?)\]")
+
+
+class Book:
+    def __init__(self, root: Path):
+        self.root = root
+        self.problems: list[tuple[str, int, str]] = []
+        self.chapters = order_of_chapters(root)
+        files = sorted(file for folder in FOLDERS for file in (root / folder).rglob("*.*"))
+        self.code = {
+            file.relative_to(root).as_posix(): read(file)
+            for file in files
+            if file.suffix in LANGUAGES
+        }
+        self.sources = {
+            path: self.divide(path, lines)
+            for path, lines in self.code.items()
+            if NOT_IN_THE_BOOK.isdisjoint(path.split("/"))
+        }
+        self.check_passages()
+        self.check_share()
+        self.check_pages()
+        self.check_order()
+
+    def refuse(self, path: str, line: int, text: str) -> None:
+        self.problems.append((path, line, text))
+
+    def divide(self, path: str, lines: list[str]) -> Source:
+        """Cuts a file at its markers, and refuses what is none but could start or end a listing."""
+        source = Source(path, lines, [], [])
+        try:
+            places, source.decided = analyse(path, lines)
+        except SyntaxError as error:
+            self.refuse(path, error.lineno or 1, f"Python cannot read this: {error.msg}.")
+            return source
+        comment = "#" if path.endswith(".py") else "//"
+        outside = []
+        for number, line in enumerate(lines, 1):
+            marker = MARKER.fullmatch(line.rstrip("\r\n"))
+            if marker and marker[2] == comment:
+                source.passages.append(
+                    Passage(marker[3], number, len(marker[1]), marker[4] or "", [])
+                )
+                self.check_place(path, number, len(marker[1]), places[number - 1])
+            elif RESEMBLES_A_MARKER.search(line):
+                self.refuse(
+                    path,
+                    number,
+                    f"`{line.strip()}` is not a marker, but could start or end"
+                    f" a listing; a marker is `{comment} [chapter.name] Sentence.`, its"
+                    " name of two words or more.",
+                )
+            elif number in source.decided and source.passages:
+                source.passages[-1].decisions += 1
+            elif number in source.decided:
+                outside.append(number)
+            if source.passages:
+                source.passages[-1].lines.append(line)
+        if outside:
+            self.refuse(path, outside[0], "this line is in no passage; open one above it.")
+        if source.passages and source.passages[-1].name != "-":
+            self.refuse(
+                path,
+                len(lines),
+                f"the file ends in [{source.passages[-1].name}], so no"
+                f" :end-before: is met; the last marker must be `{comment} [-]`.",
+            )
+        return source
+
+    def check_place(self, path: str, line: int, indent: int, place: str) -> None:
+        if place == "body":
+            self.refuse(
+                path,
+                line,
+                "this marker stands inside a function or statement; a function"
+                " that needs two headings is two functions.",
+            )
+        elif place == "class" and not indent:
+            self.refuse(path, line, "this marker stands inside a class; indent it as a member.")
+        elif place == "file" and indent:
+            self.refuse(path, line, "this marker stands outside a class; do not indent it.")
+
+    def check_passages(self) -> None:
+        first: dict[str, str] = {}
+        for source in self.sources.values():
+            folder, below = source.path.split("/")[:2]
+            prefix = below if folder == "chapters" else folder
+            for p in source.passages:
+                here = (source.path, p.line)
+                if p.sentence and not p.sentence.endswith("."):
+                    self.refuse(*here, f"the heading {p.sentence!r} does not end with a full stop.")
+                if not p.sentence and p.name != "-":
+                    self.refuse(*here, f"[{p.name}] has no heading; write a sentence after it.")
+                if not p.sentence and p.name == "-" and p.decisions:
+                    self.refuse(
+                        *here,
+                        f"[-] hides {p.decisions} lines and does not say why; write"
+                        " a sentence after it.",
+                    )
+                if p.name == "-":
+                    continue
+                if p.name in first:
+                    self.refuse(*here, f"[{p.name}] is also at {first[p.name]}; names are unique.")
+                first.setdefault(p.name, f"{source.path}:{p.line}")
+                if p.name.split(".")[0] != prefix:
+                    self.refuse(*here, f"[{p.name}] must start with `{prefix}.` in this directory.")
+                length = len("".join(p.lines).rstrip().splitlines())
+                if length > LONGEST_PASSAGE:
+                    self.refuse(*here, f"[{p.name}] has {length} lines; at most {LONGEST_PASSAGE}.")
+                for number, line in enumerate(source.lines, 1):
+                    if f"[{p.name}]" in line and number != p.line:
+                        self.refuse(
+                            source.path,
+                            number,
+                            f"this line contains [{p.name}], where"
+                            " :start-at: could begin; name the passage without brackets.",
+                        )
+
+    def check_share(self) -> None:
+        passages = [(s.path, p) for s in self.sources.values() for p in s.passages]
+        hidden = [(p.decisions, path, p.line) for path, p in passages if p.name == "-"]
+        self.shown = sum(p.decisions for _, p in passages if p.name != "-")
+        self.share = sum(h[0] for h in hidden) / max(1, self.shown + sum(h[0] for h in hidden))
+        self.counted = sum(p.name != "-" for _, p in passages)
+        if self.share > LARGEST_HIDDEN_SHARE:
+            lines, path, line = max(hidden)
+            self.refuse(
+                path,
+                line,
+                f"{self.share:.1%} of all lines are hidden; at most "
+                f"{LARGEST_HIDDEN_SHARE:.0%}. The most, {lines}, are hidden here.",
+            )
+
+    def check_pages(self) -> None:
+        pasted = {run for lines in self.code.values() for run in runs_of_three(lines)}
+        for file in sorted((self.root / "docs").rglob("*.md")):
+            page = file.relative_to(self.root).as_posix()
+            if "/_" in page:
+                continue
+            last: dict[str, Passage] = {}
+            for line, info, body in fences(file.read_text("utf-8").splitlines()):
+                if info.startswith("{literalinclude}"):
+                    self.check_listing(page, line, info[16:].strip(), options_of(body), last)
+                elif CODE_BLOCK.match(info) and pasted.intersection(runs_of_three(body)):
+                    self.refuse(
+                        page,
+                        line,
+                        "this block repeats three lines of our own code; show"
+                        " them with {literalinclude}.",
+                    )
+        for source in self.sources.values():
+            for p in source.passages:
+                if p.name != "-" and not p.shown_on:
+                    self.refuse(source.path, p.line, f"[{p.name}] is on no page; show it once.")
+
+    def check_listing(
+        self, page: str, line: int, target: str, options: dict[str, str], last: dict[str, Passage]
+    ) -> None:
+        refuse = partial(self.refuse, page, line)
+        base = "docs" if target.startswith("/") else os.path.dirname(page)
+        path = os.path.normpath(f"{base}/{target}")
+        source = self.sources.get(path)
+        if not (self.root / path).is_file():
+            refuse(f"{path} does not exist; name a file relative to this page.")
+        if not source:
+            return
+        passages = {f"[{p.name}]": p for p in source.passages if p.name != "-"}
+        passage = passages.get(options.get("start-at", ""))
+        if not passage:
+            found = (
+                f":start-at: {options['start-at']}" if "start-at" in options else "no :start-at:"
+            )
+            refuse(f"{found} names no passage of {path}; it has {', '.join(passages) or 'none'}.")
+            return
+        wanted = {
+            "end-before": "# [" if path.endswith(".py") else "// [",
+            "lineno-match": "",
+            "caption": path,
+        }
+        if passage.indent:
+            wanted["dedent"] = ""
+        languages = LANGUAGES[os.path.splitext(path)[1]]
+        if options.get("language") not in languages:
+            wanted["language"] = languages[0]
+        for key, value in wanted.items():
+            if options.get(key) != value:
+                value = f'"{value}"' if value.startswith("#") else value
+                refuse(f"the listing of [{passage.name}] needs `{f':{key}: {value}'.strip()}`.")
+        for key in options.keys() - wanted.keys() - {"language", "start-at", "name", "class"}:
+            refuse(
+                f"the listing of [{passage.name}] must not say `:{key}:`; a"
+                " passage is shown as it is."
+            )
+        whole = "".join(passage.lines)
+        shown = extract(source.lines, {**options, **wanted})
+        if shown != (textwrap.dedent(whole) if "dedent" in {**options, **wanted} else whole):
+            refuse(
+                f"Sphinx shows something else than [{passage.name}]; look in"
+                f" {path} for a line with its name or with a marker's brackets."
+            )
+        chapter = path.split("/")[1]
+        if path.startswith("chapters/") and not re.match(rf"docs/{chapter}(/|\.md$)", page):
+            refuse(
+                f"[{passage.name}] belongs on the page of its chapter,"
+                f" docs/{chapter}.md or docs/{chapter}/."
+            )
+        if passage.shown_on:
+            refuse(f"[{passage.name}] is already at {passage.shown_on}; once is enough.")
+        passage.shown_on = passage.shown_on or f"{page}:{line}"
+        if path in last and last[path].line > passage.line:
+            refuse(
+                f"[{passage.name}] comes before [{last[path].name}] in {path};"
+                " keep the order of the file."
+            )
+        last[path] = passage
+
+    def check_order(self) -> None:
+        if not self.chapters:
+            self.refuse(
+                "meson.build", 1, "names no chapters; it needs `contents = ['device', ...]`."
+            )
+        choices = quoted_list(
+            self.root / "meson.options", r"option\(\s*'chapter'.*?choices\s*:\s*\[(.*?)\]"
+        )
+        if choices != self.chapters:
+            self.refuse(
+                "meson.options",
+                1,
+                f"option 'chapter' has the choices {choices}; the order in meson.build is"
+                f" {self.chapters}.",
+            )
+        index = self.root / "docs/index.md"
+        blocks = fences(index.read_text("utf-8").splitlines() if index.is_file() else [])
+        entries = [
+            re.sub(r".*<(.*)>", r"\1", line.strip())
+            for _, info, body in blocks
+            if info.startswith("{toctree}")
+            for line in body
+        ]
+        tops = [re.split(r"/|\.md$", entry.removeprefix("/"))[0] for entry in entries]
+        in_toctree = list(dict.fromkeys(top for top in tops if top in self.chapters))
+        if in_toctree != self.chapters:
+            self.refuse(
+                "docs/index.md",
+                1,
+                f"the toctree has the chapters {in_toctree}; the order"
+                f" in meson.build is {self.chapters}.",
+            )
+        for chapter in self.chapters:
+            if not (self.root / "chapters" / chapter).is_dir():
+                self.refuse(
+                    "meson.build",
+                    1,
+                    f"chapters/{chapter} does not exist; take"
+                    f" '{chapter}' from `contents`, or write it.",
+                )
+        for path, lines in self.code.items():
+            home = path.split("/")[1] if path.startswith("chapters/") else ""
+            if home and home not in self.chapters:
+                self.refuse(path, 1, f"'{home}' is not in `contents` of meson.build; add it there.")
+            elif not path.startswith("python/"):
+                known = self.chapters[: self.chapters.index(home) + 1] if home else []
+                for line, chapter in chapters_used(path, lines):
+                    if chapter in self.chapters and chapter not in known:
+                        self.refuse(
+                            path,
+                            line,
+                            f"{home or 'common'} comes before {chapter} and"
+                            f" must not know it; it may use {', '.join(known) or 'none'}.",
+                        )
+
+
+def runs_of_three(lines: list[str]):
+    """All three lines that follow each other, blank lines and lone brackets left out."""
+    worded = [line.strip() for line in lines if re.search(r"\w", line)]
+    return zip(worded, worded[1:], worded[2:], strict=False)
+
+
+def chapters_used(path: str, lines: list[str]):
+    """(line, chapter) for each include and import that may name one."""
+    if not path.endswith(".py"):
+        found = [(n, INCLUDE_OF_CHAPTER.match(line)) for n, line in enumerate(lines, 1)]
+        return [(line, include[1]) for line, include in found if include]
+    try:
+        nodes = list(ast.walk(ast.parse("".join(lines))))
+    except SyntaxError:
+        return []
+    names = [
+        (n.lineno, alias.name) for n in nodes if isinstance(n, ast.Import) for alias in n.names
+    ]
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            module = f"torch_openreg.{node.module or ''}" if node.level else node.module
+            names += [(node.lineno, f"{module}.{alias.name}") for alias in node.names]
+    found = [(line, re.match(r"torch_openreg\.+_?(\w+)", name)) for line, name in names]
+    return [(line, module[1]) for line, module in found if module]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Checks that the book and the code are one text.")
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[1])
+    book = Book(parser.parse_args(arguments).root)
+    for path, line, text in sorted(book.problems):
+        print(f"{path}:{line}: {text}")
+    if not book.problems:
+        print(
+            f"{len(book.sources)} files, {book.counted} passages, {book.shown} lines shown,"
+            f" {book.share:.1%} hidden"
+        )
+    return 1 if book.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

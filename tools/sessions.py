@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Replays what the pages show: the sessions up to a chapter, and the wall it ends at.
+
+`session.py` must print what `session.txt` says; `wall.py` must end in the error that `wall.txt`
+says. Both texts are compared as doctest compares: `...` stands for anything, white space is equal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import doctest
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import passages
+
+SECONDS = 120
+LAST_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)(?::|$)", re.MULTILINE)
+LIKE_DOCTEST = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.DONT_ACCEPT_TRUE_FOR_1
+
+
+def run(program: Path, environment: dict[str, str]) -> tuple[int | None, str, str]:
+    """Exit code, stdout and stderr; the code is None if the program had to be killed."""
+    # A copy in an empty folder: beside the original, a chapter's modules could hide Python's own.
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(program, folder)
+        process = subprocess.Popen(
+            [sys.executable, program.name],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
+        try:
+            out, err = process.communicate(timeout=SECONDS)
+            return process.returncode, out, err
+        except subprocess.TimeoutExpired:
+            # Its children too: they would hold the pipes open.
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+            return None, out, err
+
+
+def replay(program: Path, environment: dict[str, str], update: bool) -> str:
+    """Why the program does not do what its .txt says, or nothing."""
+    expected = program.with_suffix(".txt")
+    if not program.is_file():
+        return "is missing; every chapter has one.\n"
+    code, out, err = run(program, environment)
+    if code is None:
+        return f"did not end within {SECONDS} seconds, and was killed.\n{err}"
+    if program.name == "wall.py":
+        if code == 0:
+            return "ended without an error; a wall must fail, or it is no longer the wall.\n"
+        errors = list(LAST_ERROR.finditer(err))
+        got = err[errors[-1].start() :] if errors else err
+    elif code != 0:
+        return f"ended with exit code {code}; a session must succeed.\n{err}"
+    else:
+        got = out
+
+    want = expected.read_text("utf-8") if expected.is_file() else None
+    if want is not None and doctest.OutputChecker().check_output(want, got, LIKE_DOCTEST):
+        return ""
+    if update:
+        expected.write_text(got.rstrip("\n") + "\n", "utf-8")
+        return ""
+    if want is None:
+        return f"has no {expected.name}; write it with --update. It printed:\n{got}"
+    diff = difflib.unified_diff(
+        want.splitlines(), got.splitlines(), expected.name, "printed", lineterm=""
+    )
+    return f"does not print what {expected.name} says:\n" + "\n".join(diff) + "\n"
+
+
+def programs_up_to(chapter: str, order: list[str], root: Path) -> list[Path]:
+    if chapter == "none":
+        return [root / "docs/wall.py"]
+    folders = [root / "chapters" / name for name in order[: order.index(chapter) + 1]]
+    wall = folders[-1] / "wall.py"
+    open_end = chapter == order[-1] and not wall.is_file()
+    return [folder / "session.py" for folder in folders] + ([] if open_end else [wall])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Replays the sessions and walls of the pages.")
+    parser.add_argument("--chapter", required=True, help="how far the build goes, or 'none'")
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[1])
+    parser.add_argument("--update", action="store_true", help="write what was printed")
+    options = parser.parse_args(arguments)
+    order = passages.order_of_chapters(options.root)
+    if options.chapter not in ["none", *order]:
+        parser.error(f"{options.chapter} is no chapter; there are none, {', '.join(order)}.")
+
+    environment = dict(os.environ)
+    if options.chapter == "none":
+        environment.pop("PYTHONPATH", None)
+        environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    elif "PYTHONPATH" in environment:
+        folders = environment["PYTHONPATH"].split(os.pathsep)
+        environment["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, folders))
+
+    failed = 0
+    programs = programs_up_to(options.chapter, order, options.root)
+    for program in programs:
+        trouble = replay(program, environment, options.update)
+        if trouble:
+            print(f"{program.relative_to(options.root)} {trouble}")
+            failed += 1
+    print(f"{len(programs) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
