@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The wheel, as a user gets it: what is in it, and that it works elsewhere."""
+
+import importlib.util
+import itertools
+import os
+import pathlib
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+ROOT = pathlib.Path(__file__).parents[2]
+SITE = pathlib.Path(importlib.util.find_spec("torch").origin).parents[1]
+USE = "x = torch.ones(2, device='openreg') + 1; print(x.tolist())"
+
+
+def run(*command, **options):
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    environment["PATH"] = f"{pathlib.Path(sys.executable).parent}:{environment['PATH']}"
+    environment.update(options.pop("env", {}))
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, **options)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def pip(python, *arguments):
+    off = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    return run(python, "-m", "pip", "-q", *arguments, cwd=ROOT, env=off)
+
+
+def build_wheel(folder, *settings):
+    pip(sys.executable, "wheel", "--no-build-isolation", "--no-deps", "-w", folder,
+        f"-Cbuild-dir={folder / 'build'}", *settings, ".")  # fmt: skip
+    return next(folder.glob("*.whl"))
+
+
+def fresh_environment(folder):
+    """A Python that has torch and nothing of ours; returns its program."""
+    run(sys.executable, "-m", "venv", folder)
+    python = folder / "bin/python"
+    home = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
+    # Torch is large: the new environment sees the one that is here.
+    (pathlib.Path(home) / "torch.pth").write_text(str(SITE))
+    return python
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(wheel.parent / "unpacked")
+    return wheel.parent / "unpacked"
+
+
+@pytest.fixture(scope="module")
+def elsewhere(wheel, tmp_path_factory):
+    python = fresh_environment(tmp_path_factory.mktemp("elsewhere") / "environment")
+    pip(python, "install", "--no-deps", wheel)
+    return python
+
+
+def dynamic(library):
+    with library.open("rb") as file:
+        tags = list(ELFFile(file).get_section_by_name(".dynamic").iter_tags())
+    needed = [tag.needed for tag in tags if tag.entry.d_tag == "DT_NEEDED"]
+    return needed, [tag.runpath for tag in tags if tag.entry.d_tag == "DT_RUNPATH"]
+
+
+def libraries(unpacked):
+    package = unpacked / "torch_openreg"
+    module = next(package.glob("_C.*.so"))
+    return [
+        module,
+        *(package / f"lib{name}.so" for name in ("torch_bindings", "torch_openreg", "openreg")),
+    ]
+
+
+def test_each_library_needs_the_next(unpacked):
+    chain = libraries(unpacked)
+    for library, following in itertools.pairwise(chain):
+        assert following.name in dynamic(library)[0]
+
+
+def test_only_the_bindings_need_python_and_only_the_device_needs_no_torch(unpacked):
+    for library in libraries(unpacked):
+        needed, _ = dynamic(library)
+        assert ("libtorch_python.so" in needed) == (library.name == "libtorch_bindings.so")
+        if library.name == "libopenreg.so":
+            assert not any("torch" in name or "c10" in name for name in needed)
+
+
+def test_run_paths_are_relative(unpacked):
+    beside_torch = ["$ORIGIN:$ORIGIN/../torch/lib"]
+    found = [dynamic(library)[1] for library in libraries(unpacked)]
+    assert found == [["$ORIGIN"], beside_torch, beside_torch, []]
+
+
+def test_no_path_of_this_machine_is_in_the_wheel(unpacked, wheel):
+    paths = [str(path).encode() for path in (ROOT, wheel.parent, SITE)]
+    for file in unpacked.rglob("*"):
+        if file.is_file():
+            content = file.read_bytes()
+            assert not [path for path in paths if path in content], file
+
+
+def test_the_entry_point_is_the_build_trees(unpacked):
+    installed = next(unpacked.glob("*.dist-info")) / "entry_points.txt"
+    in_build_tree = ROOT / "python/torch_openreg.dist-info/entry_points.txt"
+    assert installed.read_text().split() == in_build_tree.read_text().split()
+
+
+def test_the_wheel_works_in_another_environment(elsewhere, tmp_path):
+    assert run(elsewhere, "-c", f"import torch; {USE}", cwd=tmp_path) == "[2.0, 2.0]\n"
+
+
+@pytest.mark.parametrize("first", ["torch", "torch_openreg"])
+def test_either_may_be_imported_first(elsewhere, first, tmp_path):
+    assert (
+        run(elsewhere, "-c", f"import {first}; import torch; {USE}", cwd=tmp_path) == "[2.0, 2.0]\n"
+    )
+
+
+def test_an_editable_install_works_with_autoload(wheel, tmp_path):
+    python = fresh_environment(tmp_path / "environment")
+    pip(
+        python,
+        "install",
+        "--no-build-isolation",
+        "--no-deps",
+        f"-Cbuild-dir={wheel.parent / 'build'}",
+        "-e",
+        ".",
+    )
+    assert run(python, "-c", f"import torch; {USE}", cwd=tmp_path) == "[2.0, 2.0]\n"
+
+
+def test_a_partial_wheel_ends_at_its_chapter(tmp_path):
+    wheel = build_wheel(tmp_path, "-Csetup-args=-Dchapter=hooks")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "torch_openreg_entry.py" in names
+    assert "torch_openreg_autoload.py" not in names
+    assert "torch_openreg/_operators.py" not in names
+    python = fresh_environment(tmp_path / "environment")
+    pip(python, "install", "--no-deps", wheel)
+    program = (
+        "import torch; assert not hasattr(torch, 'openreg'); import torch_openreg;"
+        "print(torch.Generator('openreg').device)"
+    )
+    assert run(python, "-c", program, cwd=tmp_path) == "openreg:0\n"
