@@ -23,9 +23,8 @@ def find():
     exec((folder / "version.py").read_text(), namespace)
     version = str(namespace["__version__"])
     if version.split("+")[0].split(".")[:2] != TESTED.split("."):
-        sys.exit(
-            f"torch {version} is in {sys.executable}, but this is built for torch {TESTED}; {advice}"
-        )
+        found = f"torch {version} is in {sys.executable}"
+        sys.exit(f"{found}, but this is built for torch {TESTED}; {advice}")
     return folder, version
 
 

@@ -7,7 +7,7 @@
 
 namespace openreg {
 
-// [device.cache.size-class] At most a fifth of a block is wasted.
+// [device.cache.size-class] From 2 KiB on, at most a fifth of a block is wasted.
 size_t sizeClass(size_t bytes) {
   const size_t step = std::max<size_t>(512, std::bit_floor(bytes - 1) / 4);
   return (bytes + step - 1) / step * step;

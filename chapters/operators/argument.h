@@ -18,6 +18,9 @@ class Argument {
   /// The argument as a kernel gets it. Only for code that runs on the device.
   c10::IValue value() const;
 
+  /// The view, if the argument is a tensor.
+  const View& view() const { return std::get<View>(captured_); }
+
  private:
   enum class List { none, tensors, optional_tensors };
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <ATen/SDPBackend.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/native/transformers/attention.h>
 #include <ATen/ops/clamp_min.h>
 #include <torch/library.h>
 
@@ -11,10 +14,20 @@ at::Tensor relu(const at::Tensor& self) { return at::clamp_min(self, 0); }
 
 at::Tensor& reluInPlace(at::Tensor& self) { return at::clamp_min_(self, 0); }
 
+// [operators.composed.attention] We have no fused attention: PyTorch shall compose it.
+/// Unasked, PyTorch would take the CPU's choice, and call a kernel that we have
+/// not.
+int64_t fusedSdpChoice(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                       const std::optional<at::Tensor>&, double, bool,
+                       std::optional<double>, bool) {
+  return static_cast<int64_t>(at::SDPBackend::math);
+}
+
 // [operators.composed.register] Autograd sees `relu`, and has a formula for it.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("relu", &relu);
   m.impl("relu_", &reluInPlace);
+  m.impl("_fused_sdp_choice", &fusedSdpChoice);
 }
 
 // [-]

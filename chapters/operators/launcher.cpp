@@ -3,6 +3,7 @@
 
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <thread>
@@ -27,9 +28,15 @@ c10::DeviceIndex commonDevice(const char* name,
   return common->index();
 }
 
-// [operators.launcher.thread] A new thread would record gradients and use every core.
+// [operators.launcher.thread] A new thread would record gradients, and warn out of context.
+struct Silence final : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
 void prepareThread() {
   thread_local c10::InferenceMode mode;
+  thread_local Silence silence;
+  thread_local c10::WarningUtils::WarningHandlerGuard guard(&silence);
   thread_local const bool once = [] {
     at::set_num_threads(std::max(1u, std::thread::hardware_concurrency()));
     return true;

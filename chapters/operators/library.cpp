@@ -75,8 +75,21 @@ void moveIndices(c10::ArrayRef<c10::IValue> arguments, c10::IValue& argument) {
   argument = moved;
 }
 
-// [operators.library.launch] One function for every operator of the library.
-/// On the device runs PyTorch's CPU kernel, over device memory.
+// [operators.library.run] On the device: PyTorch's CPU kernel, over device memory.
+void run(const c10::OperatorHandle& op, const std::vector<Argument>& captured) {
+  prepareThread();
+  Stack arguments;
+  for (const Argument& argument : captured)
+    arguments.push_back(argument.value());
+  Stack stack = arguments;
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  for (size_t i = 0; i < captured.size(); ++i) {
+    if (op.schema().arguments()[i].is_out())
+      captured[i].view().settle(arguments[i].toTensor());
+  }
+}
+
+// [operators.library.launch] On the host: one function for every operator of the library.
 void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
   if (!std::exchange(sizes_are_right, false))
     return launchIntoOutputs(op, stack);
@@ -90,14 +103,7 @@ void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
 
   std::vector<Argument> captured(arguments.begin(), arguments.end());
   check(launch(nativeStream(currentStream(index)), name,
-               [op, captured = std::move(captured)] {
-                 prepareThread();
-                 Stack stack;
-                 for (const Argument& argument : captured)
-                   stack.push_back(argument.value());
-                 op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU),
-                                    &stack);
-               }));
+               [op, captured = std::move(captured)] { run(op, captured); }));
   returnOutputs(stack, count, outputsOf(op, arguments));
 }
 

@@ -2,7 +2,9 @@
 #include "chapters/operators/view.h"
 #include "common/openreg/launch.h"
 
-#include <ATen/ops/from_blob.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/CPUAllocator.h>
 
 #include <cstring>
 
@@ -32,12 +34,24 @@ View::View(const at::Tensor& tensor) : defined_(tensor.defined()) {
 at::Tensor View::tensor() const {
   if (!defined_) return {};
   void* data = on_host_ ? const_cast<std::byte*>(scalar_) : onDevice(data_);
-  at::Tensor tensor =
-      at::from_blob(data, sizes_, strides_, at::TensorOptions(dtype_));
+  const size_t bytes = at::detail::computeStorageNbytes(
+      sizes_, strides_, c10::elementSize(dtype_));
+  at::Storage storage(at::Storage::use_byte_size_t(), bytes, {data, c10::kCPU},
+                      c10::GetCPUAllocator(), true);
+  at::Tensor tensor = at::detail::make_tensor<at::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
+      c10::scalarTypeToTypeMeta(dtype_));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes_, strides_);
   tensor._set_conj(conj_);
   tensor._set_neg(neg_);
   if (wrapped_number_) tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
   return tensor;
+}
+
+// [operators.view.settle] A kernel may have put its result elsewhere for a while.
+void View::settle(const at::Tensor& result) const {
+  at::Tensor home = tensor();
+  if (home.const_data_ptr() != result.const_data_ptr()) home.copy_(result);
 }
 
 // [-]

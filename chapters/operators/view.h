@@ -21,6 +21,11 @@ class View {
   /// window. Only for code that runs on the device; must not outlive the view.
   at::Tensor tensor() const;
 
+  /// Brings a kernel's result home, if the kernel gave its output other memory:
+  /// some of PyTorch's resize it to and fro. Only for code that runs on the
+  /// device.
+  void settle(const at::Tensor& result) const;
+
  private:
   void* data_ = nullptr;
   at::DimVector sizes_;

@@ -57,8 +57,12 @@ orError_t enter() {
                 "start it with the 'spawn' method instead.");
   }
   if (orError_t error = usable()) return error;
-  machine();
-  return orSuccess;
+  try {
+    machine();
+    return orSuccess;
+  } catch (const std::exception& error) {
+    return fail(orErrorUnknown, "The devices did not start: ", error.what());
+  }
 }
 
 // [common.machine.find] From handles to objects.

@@ -25,11 +25,11 @@ def _register():
     pytorch = sys.modules["torch"]
     _check_torch(pytorch.__version__)
     _check_built()
-    _registered = True
     pytorch.utils.rename_privateuse1_backend(NAME)
     _bind_chapters()
     pytorch._register_device_module(NAME, sys.modules[__name__])
     pytorch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    _registered = True
 
 
 # [python.chapters] One module per chapter, whose public names become ours.

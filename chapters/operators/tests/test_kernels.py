@@ -45,6 +45,9 @@ def both(function, *shapes, dtype=torch.float32):
         ),
         (lambda x: torch.nn.functional.layer_norm(x, (4,)), [(3, 4)]),
         (lambda x: torch.fft.fft(x).abs(), [(8,)]),
+        (torch.nn.functional.mse_loss, [(3, 4), (3, 4)]),
+        (lambda x, y: torch.nn.functional.smooth_l1_loss(x, y, reduction="sum"), [(3,), (3,)]),
+        (torch.nn.functional.scaled_dot_product_attention, [(1, 2, 4, 8)] * 3),
     ],
 )
 def test_a_kernel_agrees_with_the_cpu(function, shapes):
