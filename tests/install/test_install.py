@@ -127,6 +127,20 @@ def test_either_may_be_imported_first(elsewhere, first, tmp_path):
     )
 
 
+def test_python_files_without_libraries_say_what_to_do(unpacked, tmp_path):
+    for file in unpacked.rglob("*.py"):
+        copy = tmp_path / file.relative_to(unpacked)
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_bytes(file.read_bytes())
+    program = "import torch_openreg"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment
+    )
+    sentence = f"torch_openreg's libraries are not in {tmp_path / 'torch_openreg'}; build them with"
+    assert sentence in result.stderr
+
+
 def test_an_editable_install_works_with_autoload(wheel, tmp_path):
     python = fresh_environment(tmp_path / "environment")
     pip(
