@@ -2,7 +2,7 @@
 """Replays what the pages show: the sessions up to a chapter, and the wall it ends at.
 
 `session.py` must print what `session.txt` says; `wall.py` must end in the error that `wall.txt`
-says. Both texts are compared as doctest compares: `...` stands for anything, white space is equal.
+says, and so must the sketches of the next chapter, which are wrong without it. All texts are compared as doctest compares: `...` stands for anything, white space is equal.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def replay(program: Path, environment: dict[str, str], update: bool) -> str:
     code, out, err = run(program, environment)
     if code is None:
         return f"did not end within {SECONDS} seconds, and was killed.\n{err}"
-    if program.name == "wall.py":
+    if program.name != "session.py":
         if code == 0:
-            return "ended without an error; a wall must fail, or it is no longer the wall.\n"
+            return "ended without an error; it must fail, or it is no longer wrong.\n"
         errors = list(LAST_ERROR.finditer(err))
         got = err[errors[-1].start() :] if errors else err
     elif code != 0:
@@ -90,7 +90,14 @@ def programs_up_to(chapter: str, order: list[str], root: Path) -> list[Path]:
     folders = [root / "chapters" / name for name in order[: order.index(chapter) + 1]]
     wall = folders[-1] / "wall.py"
     open_end = chapter == order[-1] and not wall.is_file()
-    return [folder / "session.py" for folder in folders] + ([] if open_end else [wall])
+    following = order[len(folders) : len(folders) + 1]
+    sketches = [
+        sketch
+        for name in following
+        for sketch in sorted((root / "chapters" / name / "sketches").glob("*.py"))
+    ]
+    sessions = [folder / "session.py" for folder in folders]
+    return sessions + ([] if open_end else [wall]) + sketches
 
 
 def main(arguments: list[str] | None = None) -> int:

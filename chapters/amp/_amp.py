@@ -3,7 +3,7 @@
 
 import torch
 
-# [amp.python] The one function without which `torch.autocast` refuses to begin.
+# [amp.python] What `torch.autocast` asks before it begins.
 __all__ = ["get_amp_supported_dtype", "is_bf16_supported"]
 
 

@@ -44,8 +44,6 @@ def _index(device):
         if device.type != "openreg":
             raise ValueError(f"{device} is not an openreg device.")
         device = -1 if device.index is None else device.index
-    elif not -1 <= device < 128:
-        device = 127
     return _C.resolve_device(device)
 
 

@@ -9,7 +9,7 @@ namespace openreg {
 
 // [device.allocator.caches] One cache for each device, never destroyed.
 static Cache& cacheOf(c10::DeviceIndex index) {
-  static auto& caches = *new std::array<Cache, 16>;
+  static auto& caches = *new std::array<Cache, kMaxDevices>;
   return caches[resolveDevice(index)];
 }
 

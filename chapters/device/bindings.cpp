@@ -17,7 +17,7 @@ static const ChapterBindings bindings("device", [](pybind11::module_& module) {
     return int{maybeExchangeDevice(index)};
   });
   module.def("resolve_device",
-             [](c10::DeviceIndex index) { return int{resolveDevice(index)}; });
+             [](int index) { return int{resolveDevice(index)}; });
   // Whoever waits for the device must not keep other Python threads waiting.
   module.def("synchronize", &synchronizeDevice, Release());
   module.def(

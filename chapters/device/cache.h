@@ -21,8 +21,8 @@ struct Block {
   std::vector<c10::Stream> other_streams;
 };
 
-/// Sizes come in classes, four to each power of two, so that a freed block fits
-/// the next request of about its size. At least 512 bytes.
+/// Sizes come in classes, multiples of 512 bytes and from 2 KiB on four to each
+/// power of two, so that a freed block fits the next request of about its size.
 size_t sizeClass(size_t bytes);
 
 // [device.cache.waiting] A block that other streams used waits for each of them.

@@ -30,11 +30,11 @@ c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) {
 }
 
 // [device.runtime.resolve] PyTorch passes -1 for the current device: never echo it back.
-c10::DeviceIndex resolveDevice(c10::DeviceIndex index) {
+c10::DeviceIndex resolveDevice(int index) {
   if (index == -1) index = currentDevice();
   // The driver refuses it, changes nothing, and says why.
   if (index < 0 || index >= deviceCount()) check(orSetDevice(index));
-  return index;
+  return static_cast<c10::DeviceIndex>(index);
 }
 
 // [device.runtime.synchronize] Waiting is the driver's business.

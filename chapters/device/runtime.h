@@ -8,6 +8,10 @@ namespace openreg {
 // [device.runtime] Everything our hardware can be asked about itself.
 inline constexpr auto kDeviceType = c10::DeviceType::PrivateUse1;
 
+/// No machine has more devices; what there is one of for each device is kept
+/// in arrays of this size.
+inline constexpr size_t kMaxDevices = 16;
+
 /// How many devices this machine has. Never throws: a machine whose driver is
 /// broken has none. Starts nothing.
 c10::DeviceIndex deviceCount() noexcept;
@@ -24,7 +28,7 @@ c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index);
 
 /// `index`, or the current device if `index` is -1, as PyTorch writes it.
 /// @throws c10::IndexError if there is no such device.
-c10::DeviceIndex resolveDevice(c10::DeviceIndex index);
+c10::DeviceIndex resolveDevice(int index);
 
 /// Waits until everything enqueued on the device has run.
 /// @throws c10::AcceleratorError if a kernel of it threw.

@@ -13,8 +13,6 @@ namespace openreg {
 namespace {
 
 // [device.stream.number] From PyTorch's number to the driver's handle, and back.
-constexpr size_t kMaxDevices = 16;
-
 c10::Stream streamOf(c10::DeviceIndex index, c10::StreamId number) {
   return c10::Stream(c10::Stream::UNSAFE, {kDeviceType, index}, number);
 }
@@ -85,8 +83,12 @@ c10::Stream currentStream(c10::DeviceIndex index) {
 }
 
 c10::Stream exchangeStream(c10::Stream stream) {
-  nativeStream(stream);
+  int device = -1;
+  check(orStreamGetDevice(nativeStream(stream), &device));
   const c10::DeviceIndex index = resolveDevice(stream.device_index());
+  TORCH_CHECK_VALUE(device == index, "Stream ", stream.id(),
+                    " is of openreg:", device, ", not of openreg:", int{index},
+                    ".");
   return streamOf(index, std::exchange(current_streams[index], stream.id()));
 }
 

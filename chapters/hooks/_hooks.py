@@ -30,11 +30,7 @@ def _is_in_bad_fork():
 
 def _lazy_init():
     """Refuses a forked child; otherwise the device starts by being used."""
-    if _C.is_forked():
-        raise RuntimeError(
-            "openreg devices were started before this process was forked; "
-            "start it with the 'spawn' method instead."
-        )
+    _C.init()
 
 
 def init():

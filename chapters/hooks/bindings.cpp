@@ -3,6 +3,7 @@
 #include "common/bindings.h"
 #include "common/error.h"
 
+#include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <torch/csrc/utils/pybind.h>
 
 namespace openreg {
@@ -11,6 +12,7 @@ namespace openreg {
 static const ChapterBindings bindings("hooks", [](pybind11::module_& module) {
   module.def("default_generator",
              [](c10::DeviceIndex index) { return defaultGenerator(index); });
+  module.def("init", [] { at::detail::getPrivateUse1Hooks().init(); });
   module.def("is_forked", [] { return orIsForked() != 0; });
   module.def("is_started", [] {
     int started = 0;

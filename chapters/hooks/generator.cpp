@@ -76,11 +76,14 @@ Generator* Generator::clone_impl() const {
 
 // [hooks.generator.default] One for each device, made when first asked for.
 const at::Generator& defaultGenerator(c10::DeviceIndex index) {
-  static const auto& generators = *new std::array<at::Generator, 16>([] {
-    std::array<at::Generator, 16> all;
-    for (int8_t i = 0; i < 16; ++i) all[i] = at::make_generator<Generator>(i);
-    return all;
-  }());
+  static const auto& generators =
+      *new std::array<at::Generator, kMaxDevices>([] {
+        std::array<at::Generator, kMaxDevices> all;
+        for (size_t i = 0; i < kMaxDevices; ++i)
+          all[i] =
+              at::make_generator<Generator>(static_cast<c10::DeviceIndex>(i));
+        return all;
+      }());
   return generators[resolveDevice(index)];
 }
 

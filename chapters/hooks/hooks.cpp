@@ -24,8 +24,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   void init() const override {
     TORCH_CHECK(!orIsForked(),
                 "openreg devices were started before this process was forked; "
-                "start it with the "
-                "'spawn' method instead.");
+                "start it with the 'spawn' method instead.");
   }
 
   // [hooks.device] The current device, for whoever asks the hooks and not the guard.

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/operators/launcher.h"
 
-#include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
-
-#include <algorithm>
-#include <thread>
 
 namespace openreg {
 
@@ -37,11 +33,6 @@ void prepareThread() {
   thread_local c10::InferenceMode mode;
   thread_local Silence silence;
   thread_local c10::WarningUtils::WarningHandlerGuard guard(&silence);
-  thread_local const bool once = [] {
-    at::set_num_threads(std::max(1u, std::thread::hardware_concurrency()));
-    return true;
-  }();
-  (void)once;
 }
 
 // [-]

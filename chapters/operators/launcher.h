@@ -19,7 +19,7 @@ c10::DeviceIndex commonDevice(const char* name,
                               at::ArrayRef<at::Tensor> tensors);
 
 /// Prepares a thread of the device for PyTorch's kernels, once: no autograd,
-/// and its own number of compute threads.
+/// and no warnings, which would come from nowhere.
 void prepareThread();
 
 /// Enqueues `kernel(tensors...)` on the current stream of the tensors' device.

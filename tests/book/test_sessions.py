@@ -71,6 +71,16 @@ def test_the_last_chapter_may_have_no_wall(book):
     assert book.replay("amp") == ["3 passed, 0 failed"]
 
 
+def test_a_sketch_is_wrong_until_its_chapter_is_built(book):
+    book.write("chapters/hooks/sketches/early.py", WALL)
+    book.write("chapters/hooks/sketches/early.txt", "RuntimeError: Could not run aten::empty\n")
+    assert book.replay("device") == ["3 passed, 0 failed"]
+    book.write("chapters/hooks/sketches/early.py", "")
+    assert book.replay("device")[0].startswith("chapters/hooks/sketches/early.py ended without an")
+    book.write("chapters/device/wall.py", "")
+    assert book.replay("hooks") == ["3 passed, 0 failed"]
+
+
 def test_a_wall_of_the_last_chapter_is_replayed(book):
     book.write("chapters/amp/wall.py", WALL)
     assert book.replay("amp") == [
@@ -175,8 +185,7 @@ def test_an_error_without_a_message_is_an_error(book):
 
 def test_a_wall_that_ends_without_an_error_has_fallen(book):
     assert book.wall("print('RuntimeError: x')\n", "RuntimeError: x\n")[0] == (
-        "chapters/device/wall.py ended without an error; a wall must fail, or it is no longer the"
-        " wall."
+        "chapters/device/wall.py ended without an error; it must fail, or it is no longer wrong."
     )
 
 

@@ -41,7 +41,9 @@ def test_sensitive_operators_run_in_float32(square):
 
 def test_mixed_inputs_are_promoted_to_the_widest(square):
     with torch.autocast("openreg", dtype=torch.bfloat16):
-        assert torch.cat([square, square.to(torch.bfloat16)]).dtype == torch.float32
+        half = square.to(torch.bfloat16)
+        assert torch.addcmul(square, half, half).dtype == torch.float32
+        assert torch.addcmul(half, half, half).dtype == torch.bfloat16
 
 
 def test_operators_without_a_rule_keep_their_type(square):

@@ -50,6 +50,8 @@ def test_an_unknown_device_is_refused_by_number():
     for ask in (torch.accelerator.set_device_index, torch.openreg.set_device):
         with pytest.raises(IndexError, match="openreg:5 does not exist; this machine has 2"):
             ask(5)
+    with pytest.raises(IndexError, match="openreg:1000 does not exist"):
+        torch.openreg.set_device(1000)
     assert torch.openreg.current_device() == 0
 
 

@@ -52,6 +52,21 @@ def test_a_stream_that_does_not_exist_is_refused_by_number():
         stream.synchronize()
 
 
+def test_a_stream_is_made_current_for_its_own_device_only():
+    there = torch.Stream("openreg:1")
+    foreign = torch.Stream(
+        stream_id=there.stream_id, device_index=0, device_type=torch_openreg._C.device_type
+    )
+    with pytest.raises(ValueError, match="is of openreg:1, not of openreg:0."):
+        torch.accelerator.set_stream(foreign)
+    unknown = torch.Stream(
+        stream_id=12345, device_index=0, device_type=torch_openreg._C.device_type
+    )
+    with pytest.raises(ValueError, match="Stream 0x3039 does not exist"):
+        torch.accelerator.set_stream(unknown)
+    assert torch.openreg.current_stream(0) == torch.openreg.default_stream(0)
+
+
 def test_an_event_is_not_recorded_on_two_devices():
     event = torch.Event("openreg:0")
     event.record(torch.Stream("openreg:0"))

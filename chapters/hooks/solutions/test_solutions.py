@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import pytest
+import torch
+import torch_openreg  # noqa: F401
+from seed_apart import manual_seed_apart
+from split_generator import split
+
+
+def test_each_device_has_its_own_seed():
+    manual_seed_apart(40)
+    seeds = [
+        int.from_bytes(bytes(state[:8].tolist()), "little")
+        for state in torch.openreg.get_rng_state_all()
+    ]
+    assert seeds == [40 + index for index in range(torch.openreg.device_count())]
+
+
+def test_seeding_apart_leaves_the_current_device():
+    with torch.openreg.device(1):
+        manual_seed_apart(1)
+        assert torch.openreg.current_device() == 1
+    assert torch.openreg.current_device() == 0
+
+
+def test_seeding_apart_begins_anew():
+    with torch.openreg.device(0):
+        manual_seed_apart(5)
+        first = torch.openreg.get_rng_state()
+        manual_seed_apart(5)
+        assert torch.equal(torch.openreg.get_rng_state(), first)
+
+
+def test_the_parts_follow_each_other():
+    generator = torch.Generator("openreg:1").manual_seed(3)
+    generator.set_offset(100)
+    parts = split(generator, 3, 1000)
+    assert [part.get_offset() for part in parts] == [100, 1100, 2100]
+    assert {part.initial_seed() for part in parts} == {3}
+    assert {part.device for part in parts} == {torch.device("openreg:1")}
+
+
+def test_splitting_again_gives_numbers_nobody_has():
+    generator = torch.Generator("openreg").manual_seed(3)
+    first, second = split(generator, 2, 50), split(generator, 2, 50)
+    assert [part.get_offset() for part in first + second] == [0, 50, 100, 150]
+
+
+def test_a_part_is_independent_of_the_others():
+    parts = split(torch.Generator("openreg").manual_seed(3), 2, 50)
+    parts[0].manual_seed(9)
+    assert parts[1].initial_seed() == 3
+
+
+@pytest.mark.parametrize(("parts", "numbers_each"), [(0, 1), (1, 0), (2, 2**63)])
+def test_what_does_not_fit_is_refused(parts, numbers_each):
+    with pytest.raises(ValueError, match=f"{parts} parts of {numbers_each} numbers"):
+        split(torch.Generator("openreg"), parts, numbers_each)
