@@ -65,6 +65,7 @@ orError_t orEventRecord(orEvent_t event_handle, orStream_t stream_handle) {
   }
   orError_t error = enqueue(*stream, [&](Command& command) {
     command.kind = Command::Kind::record;
+    command.name = "record";
     command.recording = mark;
   });
   if (!error) event->latest = mark;
@@ -85,6 +86,7 @@ orError_t orStreamWaitEvent(orStream_t stream_handle, orEvent_t event_handle,
   if (!mark || mark->happened) return orSuccess;
   return enqueue(*stream, [&](Command& command) {
     command.kind = Command::Kind::wait;
+    command.name = "wait";
     command.recording = mark;
   });
 }
@@ -96,6 +98,7 @@ orError_t orEventQuery(orEvent_t handle) {
   if (!event) return orErrorInvalidResourceHandle;
   auto mark = latest(*event);
   if (!mark) return orSuccess;
+  if (!mark->happened) progress();
   if (!mark->happened) return orErrorNotReady;
   return mark->device->health();
 }
@@ -106,7 +109,7 @@ orError_t orEventSynchronize(orEvent_t handle) {
   if (!event) return orErrorInvalidResourceHandle;
   auto mark = latest(*event);
   if (!mark) return orSuccess;
-  mark->device->wait([&] { return mark->happened.load(); });
+  mark->device->await(*mark);
   return mark->device->health();
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "error.h"
-#include "launch.h"
+#include "injection.h"
 #include "machine.h"
 
-#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace openreg::hardware;
 
@@ -15,6 +16,11 @@ orError_t orMalloc(void** pointer, size_t size) {
                 "orMalloc needs a place for the address, not null.");
   *pointer = nullptr;
   if (size == 0) return orSuccess;
+  if (current().lost()) return current().health();
+  if (injection().atAllocation()) {
+    return fail(orErrorMemoryAllocation, "An allocation of ", size,
+                " bytes was made to fail, by order.");
+  }
   Region& region = machine().memory.device(currentIndex());
   const uintptr_t address = region.allocate(size);
   if (!address) {
@@ -22,6 +28,7 @@ orError_t orMalloc(void** pointer, size_t size) {
                 region.freeBytes(), " of ", region.size(),
                 " bytes free, and no free block of ", size, " bytes.");
   }
+  machine().memory.unpoison(address, size);
   *pointer = reinterpret_cast<void*>(address);
   return orSuccess;
 }
@@ -35,10 +42,14 @@ orError_t orFree(void* pointer) {
     return fail(orErrorInvalidValue, pointer,
                 " is not what orMalloc returned, or was freed before.");
   }
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  if (machine().memory.foreign().contains(address)) {
+    return fail(orErrorInvalidValue, pointer,
+                " is another process's; close it with orIpcCloseMemHandle.");
+  }
   machine().devices[where.device]->drainAll();
-  machine()
-      .memory.device(where.device)
-      .free(reinterpret_cast<uintptr_t>(pointer));
+  machine().memory.poison(address, where.size);
+  machine().memory.device(where.device).free(address);
   return orSuccess;
 }
 
@@ -96,108 +107,27 @@ orError_t orPointerGetAttributes(orPointerAttributes* attributes,
 
 ptrdiff_t orDeviceWindow() { return enter() ? 0 : machine().memory.window(); }
 
-// [common.api-memory.check] Each side of a copy is where the kind says, and large enough.
-namespace {
-
-orError_t checkSide(const void* pointer, size_t count, bool on_device,
-                    const char* role, orPointerAttributes* where) {
-  *where = machine().memory.attributes(pointer);
-  if ((where->type == orMemoryTypeDevice) != on_device) {
-    return fail(orErrorInvalidMemcpyDirection, "The ", role, " ", pointer,
-                " is ", on_device ? "not in" : "in",
-                " device memory, but the kind of the copy says the opposite.");
-  }
-  if (where->type == orMemoryTypeUnmanaged) return orSuccess;
-  const size_t room = static_cast<char*>(where->pointer) + where->size -
-                      static_cast<const char*>(pointer);
-  if (count > room) {
-    return fail(orErrorInvalidValue, "The ", role, " ", pointer, " has ", room,
-                " bytes to the end of its block, and ", count,
-                " were asked for.");
-  }
-  return orSuccess;
-}
-
-// [common.api-memory.sides] Both sides at once, and how the device reaches them.
-struct Copy {
-  void* target;
-  const void* origin;
-  orMemoryType to, from;
-};
-
-orError_t prepare(Copy* copy, void* dst, const void* src, size_t count,
-                  orMemcpyKind kind) {
-  if (kind < orMemcpyHostToHost || kind > orMemcpyDeviceToDevice) {
-    return fail(orErrorInvalidMemcpyDirection, "There is no kind of copy ",
-                int{kind}, ".");
-  }
-  if (!dst || !src) {
-    return fail(orErrorInvalidValue, "A copy needs two addresses, not null.");
-  }
-  const bool to_device = kind & orMemcpyHostToDevice;
-  const bool from_device = kind & orMemcpyDeviceToHost;
-  orPointerAttributes to, from;
-  orError_t error = checkSide(dst, count, to_device, "destination", &to);
-  if (!error) error = checkSide(src, count, from_device, "source", &from);
-  if (error) return error;
-  *copy = {to_device ? openreg::onDevice(dst) : dst,
-           from_device ? openreg::onDevice(src) : src, to.type, from.type};
-  return orSuccess;
-}
-
-// Up to this size, copying twice costs less than waiting for the stream.
-constexpr size_t kStagedBytes = 64 << 10;
-
-}  // namespace
-
-// [common.api-memory.copy] Pageable memory is staged or waited for; the rest is asynchronous.
-orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
-                        orMemcpyKind kind, orStream_t handle) {
+// [common.api-memory.unprotect] The host's way in, page by page, for debugging only.
+static orError_t protect(void* pointer, int rights) {
   if (orError_t error = enter()) return error;
-  Stream* stream = findStream(handle);
-  if (!stream) return orErrorInvalidResourceHandle;
-  if (count == 0) return orSuccess;
-  Copy copy{};
-  if (orError_t error = prepare(&copy, dst, src, count, kind)) return error;
-
-  if (copy.from == orMemoryTypeUnmanaged && copy.to == orMemoryTypeDevice &&
-      count <= kStagedBytes) {
-    auto staged = std::make_unique<char[]>(count);
-    std::memcpy(staged.get(), copy.origin, count);
-    return openreg::launch(
-        handle, "memcpy",
-        [target = copy.target, staged = std::move(staged), count] {
-          std::memcpy(target, staged.get(), count);
-        });
+  const orPointerAttributes where = machine().memory.attributes(pointer);
+  if (where.type != orMemoryTypeDevice || where.pointer != pointer) {
+    return fail(orErrorInvalidValue, pointer,
+                " is not what orMalloc returned, or was freed before.");
   }
-  orError_t error = openreg::launch(handle, "memcpy", [copy, count] {
-    std::memmove(copy.target, copy.origin, count);
-  });
-  if (error || (copy.to && copy.from)) return error;
-  stream->device().drain(*stream);
-  return stream->device().health();
+  const uintptr_t page = sysconf(_SC_PAGESIZE);
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(pointer) / page * page;
+  const uintptr_t end = reinterpret_cast<uintptr_t>(pointer) + where.size;
+  if (mprotect(reinterpret_cast<void*>(begin), end - begin, rights) == 0) {
+    return orSuccess;
+  }
+  return fail(orErrorUnknown, "The rights of ", pointer, " did not change.");
 }
 
-// [common.api-memory.copy-wait] The copy that has happened when it returns.
-orError_t orMemcpy(void* dst, const void* src, size_t count,
-                   orMemcpyKind kind) {
-  if (orError_t error = orMemcpyAsync(dst, src, count, kind, nullptr))
-    return error;
-  return orStreamSynchronize(nullptr);
+orError_t orMemoryUnprotect(void* pointer) {
+  return protect(pointer, PROT_READ | PROT_WRITE);
 }
 
-// [common.api-memory.set] One byte, many times.
-orError_t orMemsetAsync(void* pointer, int value, size_t count,
-                        orStream_t handle) {
-  if (orError_t error = enter()) return error;
-  if (count == 0) return orSuccess;
-  orPointerAttributes where;
-  if (orError_t error = checkSide(pointer, count, true, "destination", &where))
-    return error;
-  return openreg::launch(handle, "memset",
-                         [target = openreg::onDevice(pointer), value, count] {
-                           std::memset(target, value, count);
-                         });
-}
+orError_t orMemoryProtect(void* pointer) { return protect(pointer, PROT_NONE); }
 
 // [-]

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "error.h"
+#include "injection.h"
+#include "launch.h"
 #include "machine.h"
 
 #include <algorithm>
@@ -57,6 +59,7 @@ orError_t orStreamQuery(orStream_t handle) {
   Stream* stream = findStream(handle);
   if (!stream) return orErrorInvalidResourceHandle;
   if (orError_t error = stream->device().health()) return error;
+  progress();
   return stream->completed() < stream->submitted() ? orErrorNotReady
                                                    : orSuccess;
 }
@@ -102,14 +105,20 @@ orError_t orLaunchCommand(const orKernel* kernel, const char* name,
     return fail(orErrorInvalidValue, "A launch needs a kernel with at most ",
                 int{orMaxArgumentBytes}, " bytes of arguments.");
   }
-  Stream* stream = findStream(handle);
-  if (!stream) return orErrorInvalidResourceHandle;
-  return enqueue(*stream, [&](Command& command) {
-    command.kind = Command::Kind::kernel;
-    command.kernel = kernel;
-    command.name = name ? name : kernel->name;
-    kernel->move(command.arguments, arguments);
-  });
+  const bool fails = injection().atLaunch();
+  return submit(handle, kernel, name ? name : kernel->name, arguments,
+                fails ? "a launch was made to fail, by order" : nullptr);
+}
+
+// [common.api-stream.host] A function of the host's own, in its place in the queue.
+orError_t orLaunchHostFunc(orStream_t handle, void (*function)(void*),
+                           void* data) {
+  if (!function) {
+    return fail(orErrorInvalidValue,
+                "orLaunchHostFunc needs a function, not null.");
+  }
+  return openreg::launch(handle, "host function",
+                         [function, data] { function(data); });
 }
 
 // [-]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "config.h"
 
+#include "injection.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +41,23 @@ size_t number(Config& config, const char* name, size_t standard, size_t least,
   return value * unit;
 }
 
+// [common.config.schedule] One of two words, or a number to draw lots with.
+void readSchedule(Config& config) {
+  const char* text = std::getenv("OPENREG_SCHEDULE");
+  const std::string schedule = text ? text : "";
+  if (schedule.empty() || schedule == "threads") return;
+  config.blocking = schedule == "blocking";
+  if (config.blocking) return;
+  if (schedule.rfind("seed:", 0) == 0) {
+    const char* end = text + schedule.size();
+    auto [rest, error] = std::from_chars(text + 5, end, config.seed);
+    config.seeded = error == std::errc{} && rest == end;
+    if (config.seeded) return;
+  }
+  config.problem = "OPENREG_SCHEDULE=" + schedule +
+                   " is not allowed; it must be threads, blocking or seed:N.";
+}
+
 // [common.config.read] The whole environment at once.
 size_t machineMemory() {
   return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
@@ -55,12 +74,12 @@ Config read() {
                          page * page;
   config.device_threads =
       static_cast<int>(number(config, "OPENREG_DEVICE_THREADS", 2, 1, 64));
-  const char* schedule = std::getenv("OPENREG_SCHEDULE");
-  if (schedule && !std::strcmp(schedule, "blocking")) {
-    config.blocking = true;
-  } else if (schedule && *schedule && std::strcmp(schedule, "threads")) {
-    config.problem = std::string("OPENREG_SCHEDULE=") + schedule +
-                     " is not allowed; it must be threads or blocking.";
+  readSchedule(config);
+  if (!Injection().order(std::getenv("OPENREG_INJECT"))) {
+    config.problem = std::string("OPENREG_INJECT=") +
+                     std::getenv("OPENREG_INJECT") +
+                     " is not allowed; it must be a list such as "
+                     "alloc:3,copy:2,launch:10,lost:1@20.";
   }
   return config;
 }

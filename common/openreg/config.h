@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace openreg::hardware {
@@ -16,9 +17,12 @@ struct Config {
   /// OPENREG_DEVICE_THREADS: how many streams of a device run at a time; 1 to
   /// 64, default 2.
   int device_threads = 2;
-  /// OPENREG_SCHEDULE=threads|blocking: whether a launch returns at once
-  /// (default) or when the work is done, which is easier to debug.
+  /// OPENREG_SCHEDULE=threads|blocking|seed:N: whether a launch returns at once
+  /// (default), or when the work is done, which is easier to debug; or whether
+  /// work is held until somebody waits, and then runs in an order drawn by lot.
   bool blocking = false;
+  bool seeded = false;
+  uint64_t seed = 0;
   /// Empty, or what is wrong with the environment.
   std::string problem;
 };

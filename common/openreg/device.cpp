@@ -29,11 +29,12 @@ void Device::start() {
 }
 
 void Device::run(Worker& worker) {
-  for (;;) next(worker)->work();
+  for (;;) next(worker)->work(64);
 }
 
 // [common.device.ready] The thread that slept last wakes first: its caches are warm.
 void Device::makeReady(Stream* stream) {
+  if (config().seeded) return lottery().add(stream);
   const int urgency = stream->priority() - kGreatestPriority;
   std::lock_guard lock(schedule_mutex_);
   if (!started_) start();
@@ -47,6 +48,7 @@ void Device::makeReady(Stream* stream) {
 }
 
 bool Device::someoneIsDue(int mine, bool turn_is_over) const {
+  if (config().seeded) return turn_is_over;
   const int urgency = mine - kGreatestPriority;
   for (int other = 0; other < urgency; ++other) {
     if (ready_count_[other].load(std::memory_order_relaxed)) return true;
@@ -100,19 +102,31 @@ void Device::happen(Recording& recording) {
     recording.happened = true;
     parked.swap(recording.parked);
   }
+  if (recording.awaited) wakeHosts([] {});
   for (Stream* stream : parked) stream->device().makeReady(stream);
 }
 
-// [common.device.done] Who waits counts itself first, then looks: no wake-up is lost.
-void Device::notifyDone() {
-  if (waiters_.load() == 0) return;
-  std::lock_guard lock(done_mutex_);
-  done_.notify_all();
+// [common.device.done] Who waits says so first and looks then: no wake-up is lost.
+void Device::drain(Stream& stream) {
+  const uint64_t target = stream.submitted();
+  const auto done = [&] { return stream.completed() >= target; };
+  if (config().seeded) return lottery().runUntil(done);
+  if (spin(done)) return;
+  std::unique_lock lock(done_mutex_);
+  for (;;) {
+    stream.want(target);
+    if (done()) return;
+    done_.wait(lock);
+  }
 }
 
-void Device::drain(const Stream& stream) {
-  const uint64_t target = stream.submitted();
-  wait([&] { return stream.completed().load() >= target; });
+void Device::await(Recording& recording) {
+  const auto done = [&] { return recording.happened.load(); };
+  if (config().seeded) return lottery().runUntil(done);
+  if (spin(done)) return;
+  std::unique_lock lock(done_mutex_);
+  recording.awaited = true;
+  done_.wait(lock, done);
 }
 
 void Device::drainAll() {
@@ -121,7 +135,7 @@ void Device::drainAll() {
     std::lock_guard lock(mutex_);
     streams = streams_;
   }
-  for (const Stream* stream : streams) drain(*stream);
+  for (Stream* stream : streams) drain(*stream);
 }
 
 // [common.device.add-stream] The default stream is made like any other.
@@ -155,17 +169,26 @@ void Device::fail(const char* kernel, const char* reason) {
   failed_ = true;
 }
 
-void Device::reset() {
+void Device::lose() {
+  std::lock_guard lock(mutex_);
+  failure_ = "openreg:" + std::to_string(index_) + " is lost.";
+  lost_ = failed_ = true;
+}
+
+// [common.device.health] A reset is the only way back, and a lost device has none.
+orError_t Device::reset() {
   drainAll();
+  if (lost_) return health();
   std::lock_guard lock(mutex_);
   failed_ = false;
   failure_.clear();
+  return orSuccess;
 }
 
 orError_t Device::health() const {
   if (!failed()) return orSuccess;
   std::lock_guard lock(mutex_);
-  return remember(orErrorLaunchFailure, failure_);
+  return remember(lost_ ? orErrorDeviceLost : orErrorLaunchFailure, failure_);
 }
 
 // [-]

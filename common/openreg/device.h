@@ -3,6 +3,7 @@
 
 #include "config.h"
 #include "handles.h"
+#include "lottery.h"
 #include "memory.h"
 #include "stream.h"
 
@@ -30,16 +31,20 @@ class Device {
   bool someoneIsDue(int mine, bool turn_is_over) const;
   /// Marks the recording as happened and wakes the streams that wait for it.
   void happen(Recording& recording);
-  /// Wakes host threads that wait; nearly free when there are none.
-  void notifyDone();
+  /// Wakes the host threads that wait, after `first()` under their lock.
+  template <class First>
+  void wakeHosts(First first) {
+    std::lock_guard lock(done_mutex_);
+    first();
+    done_.notify_all();
+  }
 
-  /// Blocks the calling host thread until `done()`; spins first.
-  template <class Done>
-  void wait(Done done);
   /// Waits for all commands that were submitted to `stream` before the call.
-  void drain(const Stream& stream);
+  void drain(Stream& stream);
   /// The same for all streams of the device.
   void drainAll();
+  /// Waits until the recording has happened.
+  void await(Recording& recording);
 
   // [common.device.streams] Which streams a device has, for those who wait for all.
   orStream_t defaultStream();
@@ -50,7 +55,11 @@ class Device {
   // [common.device.failure] The first failure stays until the device is reset.
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
   void fail(const char* kernel, const char* reason);
-  void reset();
+  /// Forgets the failure, unless the device is lost.
+  orError_t reset();
+  /// The device is gone for good.
+  void lose();
+  bool lost() const { return lost_; }
   /// orSuccess, or the sticky error, remembered for the calling thread.
   orError_t health() const;
 
@@ -78,13 +87,13 @@ class Device {
 
   std::mutex done_mutex_;
   std::condition_variable done_;
-  std::atomic<int> waiters_{0};
 
   mutable std::mutex mutex_;
   std::vector<Stream*> streams_;
   std::once_flag default_once_;
   orStream_t default_stream_ = nullptr;
   std::atomic<bool> failed_{false};
+  std::atomic<bool> lost_{false};
   std::string failure_;
 };
 
@@ -94,23 +103,15 @@ bool spin(Looks found) {
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::microseconds(50);
   do {
-    for (int look = 0; look < 32; ++look) {
+    for (int look = 0; look < 8; ++look) {
       if (found()) return true;
+        // The other thread may share this core: leave the core to it meanwhile.
 #if defined(__x86_64__)
-      __builtin_ia32_pause();
+      for (int rest = 0; rest < 8; ++rest) __builtin_ia32_pause();
 #endif
     }
   } while (std::chrono::steady_clock::now() < end);
   return false;
-}
-
-template <class Done>
-void Device::wait(Done done) {
-  if (spin(done)) return;
-  std::unique_lock lock(done_mutex_);
-  ++waiters_;
-  done_.wait(lock, done);
-  --waiters_;
 }
 
 // [-]

@@ -40,9 +40,12 @@ constexpr Text kTexts[] = {
     OPENREG_TEXT(
         orErrorInvalidConfiguration,
         "An environment variable of openreg has a value that is not allowed."),
+    OPENREG_TEXT(orErrorDeviceLost,
+                 "The device is gone, and no reset brings it back."),
 };
 #undef OPENREG_TEXT
 
+// [common.error.look-up] A number that is no code has a text too.
 const Text& textOf(orError_t error) {
   for (const Text& text : kTexts) {
     if (text.error == error) return text;

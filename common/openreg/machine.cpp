@@ -2,6 +2,7 @@
 #include "machine.h"
 
 #include "error.h"
+#include "injection.h"
 
 #include <pthread.h>
 
@@ -100,6 +101,26 @@ Event* findEvent(orEvent_t handle) {
   return event;
 }
 
+// [common.machine.submit] What was ordered to fail is counted here.
+orError_t submit(orStream_t handle, const orKernel* kernel, const char* name,
+                 void* arguments, const char* fault) {
+  Stream* stream = findStream(handle);
+  if (!stream) return orErrorInvalidResourceHandle;
+  Device& device = stream->device();
+  if (injection().atCommandOf(device.index())) device.lose();
+  return enqueue(*stream, [&](Command& command) {
+    command.kind = Command::Kind::kernel;
+    command.kernel = kernel;
+    command.name = name;
+    command.fault = fault;
+    kernel->move(command.arguments, arguments);
+  });
+}
+
+void progress() {
+  if (config().seeded) lottery().step();
+}
+
 // [-]
 }  // namespace openreg::hardware
 
@@ -143,6 +164,27 @@ orError_t orDeviceIsStarted(int device, int* is_started) {
 
 int orIsForked() { return forked; }
 
+// [common.machine.api.properties] What the machine says of itself.
+orError_t orDriverGetVersion(int* version) {
+  if (!version) {
+    return fail(orErrorInvalidValue,
+                "orDriverGetVersion needs a place for the number, not null.");
+  }
+  *version = 1000;
+  return orSuccess;
+}
+
+orError_t orGetDeviceProperties(orDeviceProp* properties, int device) {
+  if (!properties) {
+    return fail(orErrorInvalidValue,
+                "orGetDeviceProperties needs a place for them, not null.");
+  }
+  if (orError_t error = checkDevice(device)) return error;
+  *properties = {"openreg, a simulated device", config().device_memory,
+                 config().device_threads, Region::kAlignment};
+  return orSuccess;
+}
+
 // [common.machine.api.synchronize] Waiting for everything, and beginning anew.
 orError_t orDeviceSynchronize() {
   if (orError_t error = enter()) return error;
@@ -152,8 +194,7 @@ orError_t orDeviceSynchronize() {
 
 orError_t orDeviceReset() {
   if (orError_t error = enter()) return error;
-  current().reset();
-  return orSuccess;
+  return current().reset();
 }
 
 orError_t orDeviceGetStreamPriorityRange(int* least, int* greatest) {

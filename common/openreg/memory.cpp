@@ -5,15 +5,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <sanitizer/asan_interface.h>
+
 #include <system_error>
 
 namespace openreg::hardware {
 namespace {
 
 // [common.memory.map] Address space is free; pages cost when they are touched.
-void* map(size_t size, int protection, int flags, int file) {
-  void* address =
-      mmap(nullptr, size, protection, flags | MAP_NORESERVE, file, 0);
+void* map(void* where, size_t size, int protection, int flags, int file) {
+  void* address = mmap(where, size, protection, flags | MAP_NORESERVE, file, 0);
   if (address == MAP_FAILED) {
     throw std::system_error(errno, std::generic_category(), "mmap");
   }
@@ -21,6 +22,7 @@ void* map(size_t size, int protection, int flags, int file) {
 }
 
 constexpr size_t kPinnedMemory = size_t{1} << 38;
+constexpr size_t kForeignMemory = size_t{1} << 38;
 
 // [-]
 }  // namespace
@@ -28,35 +30,57 @@ constexpr size_t kPinnedMemory = size_t{1} << 38;
 // [common.memory.mappings] The same pages twice, and neither in a forked child.
 Memory::Memory(int device_count, size_t device_memory) {
   const size_t size = device_count * device_memory;
-  if (size) {
-    const int file = memfd_create("openreg", MFD_CLOEXEC);
-    if (file < 0 || ftruncate(file, static_cast<off_t>(size)) != 0) {
-      throw std::system_error(errno, std::generic_category(), "memfd_create");
-    }
-    char* front = static_cast<char*>(map(size, PROT_NONE, MAP_SHARED, file));
-    char* back =
-        static_cast<char*>(map(size, PROT_READ | PROT_WRITE, MAP_SHARED, file));
-    window_ = back - front;
-    madvise(front, size, MADV_DONTFORK);
-    madvise(back, size, MADV_DONTFORK);
-    const uintptr_t base = reinterpret_cast<uintptr_t>(front);
-    for (int index = 0; index < device_count; ++index) {
-      devices_.push_back(std::make_unique<Region>(
-          base + index * device_memory, device_memory,
-          [file, base](uintptr_t begin, size_t bytes) {
-            fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                      static_cast<off_t>(begin - base),
-                      static_cast<off_t>(bytes));
-          }));
-    }
+  file_ = memfd_create("openreg", MFD_CLOEXEC);
+  if (file_ < 0 || ftruncate(file_, static_cast<off_t>(size)) != 0) {
+    throw std::system_error(errno, std::generic_category(), "memfd_create");
   }
-  void* pinned = map(kPinnedMemory, PROT_READ | PROT_WRITE,
+  // Room for other processes' blocks behind our own, in both places.
+  const size_t room = size + kForeignMemory;
+  const int reserved = MAP_PRIVATE | MAP_ANONYMOUS;
+  char* front = static_cast<char*>(map(nullptr, room, PROT_NONE, reserved, -1));
+  char* back = static_cast<char*>(map(nullptr, room, PROT_NONE, reserved, -1));
+  map(front, size, PROT_NONE, MAP_SHARED | MAP_FIXED, file_);
+  map(back, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_);
+  madvise(front, size, MADV_DONTFORK);
+  madvise(back, size, MADV_DONTFORK);
+  base_ = reinterpret_cast<uintptr_t>(front);
+  window_ = back - front;
+  foreign_ =
+      std::make_unique<ForeignMemory>(base_ + size, kForeignMemory, window_);
+  divide(device_count, device_memory);
+}
+
+// [common.memory.regions] Each device has its part; pages that nobody uses go back.
+void Memory::divide(int device_count, size_t device_memory) {
+  for (int index = 0; index < device_count; ++index) {
+    devices_.push_back(std::make_unique<Region>(
+        base_ + index * device_memory, device_memory,
+        [this](uintptr_t begin, size_t bytes) {
+          fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    static_cast<off_t>(begin - base_),
+                    static_cast<off_t>(bytes));
+        }));
+  }
+  void* pinned = map(nullptr, kPinnedMemory, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS, -1);
   pinned_ = std::make_unique<Region>(
       reinterpret_cast<uintptr_t>(pinned), kPinnedMemory,
       [](uintptr_t begin, size_t bytes) {
         madvise(reinterpret_cast<void*>(begin), bytes, MADV_DONTNEED);
       });
+}
+
+ForeignBlock Memory::handle(uintptr_t pointer, size_t size, int device) const {
+  return {getpid(), file_, device, pointer - base_, size};
+}
+
+// [common.memory.poison] Freed memory is there for the processor, but not for AddressSanitizer.
+void Memory::poison(uintptr_t address, size_t size) const {
+  ASAN_POISON_MEMORY_REGION(reinterpret_cast<void*>(address + window_), size);
+}
+
+void Memory::unpoison(uintptr_t address, size_t size) const {
+  ASAN_UNPOISON_MEMORY_REGION(reinterpret_cast<void*>(address + window_), size);
 }
 
 // [common.memory.attributes] Which range, then which block.
@@ -68,6 +92,7 @@ orPointerAttributes Memory::attributes(const void* pointer) const {
               block->size};
     }
   }
+  if (foreign_->contains(address)) return foreign_->attributes(address);
   for (size_t index = 0; index < devices_.size(); ++index) {
     if (!devices_[index]->contains(address)) continue;
     if (auto block = devices_[index]->find(address)) {

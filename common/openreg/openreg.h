@@ -36,6 +36,8 @@ typedef enum orError_t {
   orErrorForked = 10,
   /// An environment variable has a value that is not allowed.
   orErrorInvalidConfiguration = 11,
+  /// The device is gone, and no reset brings it back.
+  orErrorDeviceLost = 12,
 } orError_t;
 
 /// The enumerator's own name, such as "orErrorNotReady".
@@ -65,6 +67,21 @@ OPENREG_EXPORT orError_t orDeviceReset(void);
 /// The lowest and the highest priority; a smaller number is a higher priority.
 OPENREG_EXPORT orError_t orDeviceGetStreamPriorityRange(int* leastPriority,
                                                         int* greatestPriority);
+/// A number that grows with the interface: 1000 * major + 10 * minor.
+OPENREG_EXPORT orError_t orDriverGetVersion(int* version);
+
+typedef struct orDeviceProp {
+  char name[64];
+  /// Bytes.
+  size_t totalGlobalMem;
+  /// How many streams run at a time.
+  int multiProcessorCount;
+  /// Every address that orMalloc returns is a multiple of this.
+  size_t textureAlignment;
+} orDeviceProp;
+
+OPENREG_EXPORT orError_t orGetDeviceProperties(orDeviceProp* properties,
+                                               int device);
 /// Whether the device has started, that is, whether anything but counting and
 /// choosing devices was ever asked of it. Never starts it.
 OPENREG_EXPORT orError_t orDeviceIsStarted(int device, int* started);
@@ -102,6 +119,10 @@ typedef struct orPointerAttributes {
 /// Recognises a pointer anywhere inside an allocation.
 OPENREG_EXPORT orError_t orPointerGetAttributes(orPointerAttributes* attributes,
                                                 const void* ptr);
+/// Lets the host read and write a block under its own addresses, for debugging;
+/// `orMemoryProtect` takes it back. The pages that the block is on count whole.
+OPENREG_EXPORT orError_t orMemoryUnprotect(void* devPtr);
+OPENREG_EXPORT orError_t orMemoryProtect(void* devPtr);
 /// How far the addresses that device code uses are from those of `orMalloc`.
 OPENREG_EXPORT ptrdiff_t orDeviceWindow(void);
 
@@ -124,6 +145,13 @@ OPENREG_EXPORT orError_t orMemcpy(void* dst, const void* src, size_t count,
 /// returns, and a destination is written before it returns.
 OPENREG_EXPORT orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
                                        orMemcpyKind kind, orStream_t stream);
+/// Between two devices, or within one; the numbers must be those of the blocks.
+OPENREG_EXPORT orError_t orMemcpyPeer(void* dst, int dstDevice, const void* src,
+                                      int srcDevice, size_t count);
+OPENREG_EXPORT orError_t orMemcpyPeerAsync(void* dst, int dstDevice,
+                                           const void* src, int srcDevice,
+                                           size_t count, orStream_t stream);
+OPENREG_EXPORT orError_t orMemset(void* devPtr, int value, size_t count);
 OPENREG_EXPORT orError_t orMemsetAsync(void* devPtr, int value, size_t count,
                                        orStream_t stream);
 
@@ -187,6 +215,9 @@ typedef struct orKernel {
 
 enum { orMaxArgumentBytes = 192 };
 
+/// Enqueues a function of the host, which must not call openreg.
+OPENREG_EXPORT orError_t orLaunchHostFunc(orStream_t stream,
+                                          void (*function)(void*), void* data);
 /// Enqueues a kernel; `name`, unless null, is used instead of `kernel->name`
 /// and must outlive the launch.
 OPENREG_EXPORT orError_t orLaunchCommand(const orKernel* kernel,

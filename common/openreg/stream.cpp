@@ -2,7 +2,10 @@
 #include "stream.h"
 
 #include "device.h"
+#include "observer.h"
 
+#include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 namespace openreg::hardware {
@@ -31,6 +34,8 @@ Command* Stream::blank() {
 // [common.stream.append] The first command of an idle stream wakes the device.
 uint64_t Stream::append(Command* command) {
   command->next = nullptr;
+  command->correlation = observer().correlate();
+  report(orCommandEnqueued, *command);
   (incoming_first_ ? incoming_last_->next : incoming_first_) = command;
   incoming_last_ = command;
   if (!std::exchange(scheduled_, true)) device_->makeReady(this);
@@ -59,10 +64,9 @@ bool Stream::park(Command& command) {
 }
 
 // [common.stream.work] The loop that every kernel of the device runs in.
-void Stream::work() {
-  int turn = 64;
+void Stream::work(int turn) {
   while (refill()) {
-    if (device_->someoneIsDue(priority_, --turn <= 0)) {
+    if (device_->someoneIsDue(priority_, turn-- <= 0)) {
       device_->makeReady(this);
       return;
     }
@@ -71,8 +75,9 @@ void Stream::work() {
     running_ = command->next;
     execute(*command);
     command->recording.reset();
-    completed_.fetch_add(1);
-    device_->notifyDone();
+    if (completed_.fetch_add(1) + 1 >= wanted_) {
+      device_->wakeHosts([this] { wanted_ = kNobody; });
+    }
     command->next = spent_.load(std::memory_order_relaxed);
     while (!spent_.compare_exchange_weak(command->next, command,
                                          std::memory_order_release)) {
@@ -80,22 +85,38 @@ void Stream::work() {
   }
 }
 
-// [common.stream.execute] A kernel that throws fails the device, not the process.
+// [common.stream.want] A wake-up costs more than most kernels: only who is done is woken.
+void Stream::want(uint64_t number) {
+  wanted_ = std::min(wanted_.load(), number);
+}
+
+// [common.stream.execute] Marks happen on a failed device too, or somebody would wait forever.
 void Stream::execute(Command& command) {
+  report(orCommandBegins, command);
   if (command.kind == Command::Kind::record) {
     device_->happen(*command.recording);
   } else if (command.kind == Command::Kind::kernel) {
-    if (!device_->failed()) {
-      try {
-        command.kernel->run(command.arguments);
-      } catch (const std::exception& error) {
-        device_->fail(command.name, error.what());
-      } catch (...) {
-        device_->fail(command.name, "an exception that is no std::exception");
-      }
-    }
+    if (!device_->failed()) runKernel(command);
     command.kernel->destroy(command.arguments);
   }
+  report(orCommandEnds, command);
+}
+
+// [common.stream.kernel] A kernel that throws fails the device, not the process.
+void Stream::runKernel(Command& command) {
+  try {
+    if (command.fault) throw std::runtime_error(command.fault);
+    command.kernel->run(command.arguments);
+  } catch (const std::exception& error) {
+    device_->fail(command.name, error.what());
+  } catch (...) {
+    device_->fail(command.name, "an exception that is no std::exception");
+  }
+}
+
+void Stream::report(orCommandPhase phase, const Command& command) {
+  observer().report(phase, command.correlation, command.name, device_->index(),
+                    handle_);
 }
 
 // [common.stream.close] Pending work runs; then the place is free for another stream.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "openreg.h"
+#include "openreg_tools.h"
 
 #include <atomic>
 #include <chrono>
@@ -21,6 +21,8 @@ class Stream;
 struct Recording {
   Device* device = nullptr;
   std::atomic<bool> happened{false};
+  /// Whether a host thread sleeps until it happens.
+  std::atomic<bool> awaited{false};
   std::chrono::steady_clock::time_point time;
   std::mutex mutex;
   std::vector<Stream*> parked;
@@ -34,6 +36,9 @@ struct Command {
   Kind kind = Kind::kernel;
   const orKernel* kernel = nullptr;
   const char* name = nullptr;
+  /// Not null if the command is to fail: why.
+  const char* fault = nullptr;
+  uint64_t correlation = 0;
   std::shared_ptr<Recording> recording;
   alignas(std::max_align_t) std::byte arguments[orMaxArgumentBytes];
 };
@@ -57,9 +62,13 @@ class Stream {
   /// How many commands have run, dropped ones included.
   const std::atomic<uint64_t>& completed() const { return completed_; }
 
+  /// Asks to be told when command `number` is done; the smallest number counts.
+  void want(uint64_t number);
+
   /// Runs commands until there are none, an event has to be waited for, or
-  /// another stream's turn comes. Called by one worker at a time.
-  void work();
+  /// another stream's turn comes, at the latest after `turn` commands if there
+  /// is one. Called by one worker at a time.
+  void work(int turn);
   /// Gives the handle back once the pending commands have run.
   void close();
 
@@ -70,6 +79,10 @@ class Stream {
   bool refill();
   bool park(Command& command);
   void execute(Command& command);
+  void runKernel(Command& command);
+  void report(orCommandPhase phase, const Command& command);
+
+  static constexpr uint64_t kNobody = ~uint64_t{0};
 
   Device* device_ = nullptr;
   orStream_t handle_ = nullptr;
@@ -86,6 +99,7 @@ class Stream {
   Command* running_ = nullptr;
   std::atomic<Command*> spent_{nullptr};
   std::atomic<uint64_t> completed_{0};
+  std::atomic<uint64_t> wanted_{kNobody};
 };
 
 // [-]

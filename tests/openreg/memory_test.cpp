@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <vector>
 
 namespace {
@@ -67,6 +69,40 @@ TEST(Memory, freed_pages_are_zero_when_they_come_back) {
   orMemcpy(out.data(), second, bytes, orMemcpyDeviceToHost);
   EXPECT_EQ(out, std::vector<char>(bytes, 0));
   orFree(second);
+}
+
+// Kilobytes of shared memory, device memory among it, that this process holds.
+long sharedKilobytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("RssShmem:", 0) == 0) return std::stol(line.substr(9));
+  }
+  return -1;
+}
+
+TEST(Memory, pages_go_back_to_the_system_when_they_are_freed) {
+  const size_t bytes = 64 << 20;
+  void* pointer = allocate(bytes);
+  const long before = sharedKilobytes();
+  orMemset(pointer, 1, bytes);
+  EXPECT_GE(sharedKilobytes() - before, 64 << 10);
+  orFree(pointer);
+  EXPECT_LT(sharedKilobytes() - before, 1 << 10);
+}
+
+TEST(Memory, freeing_waits_for_work_that_still_writes) {
+  char* pointer = static_cast<char*>(allocate(1 << 20));
+  openreg::launch(nullptr, "late", [pointer] {
+    usleep(10000);
+    std::memset(openreg::onDevice(pointer), 7, 1 << 20);
+  });
+  orFree(pointer);
+  EXPECT_EQ(orStreamQuery(nullptr), orSuccess);
+  ASSERT_EQ(allocate(1 << 20), pointer);
+  std::vector<char> out(1 << 20, 1);
+  orMemcpy(out.data(), pointer, 1 << 20, orMemcpyDeviceToHost);
+  EXPECT_EQ(out, std::vector<char>(1 << 20, 0));
+  orFree(pointer);
 }
 
 TEST(Memory, a_pointer_is_recognised_anywhere_inside_its_block) {

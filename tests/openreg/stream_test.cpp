@@ -2,6 +2,8 @@
 #include "common/openreg/launch.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -181,6 +183,37 @@ TEST(Stream, what_is_not_allowed_is_refused) {
   EXPECT_EQ(orPeekAtLastError(), orErrorInvalidDevice);
   EXPECT_EQ(orGetLastError(), orErrorInvalidDevice);
   EXPECT_EQ(orGetLastError(), orSuccess);
+}
+
+TEST(Stream, a_created_stream_is_not_the_default_one) {
+  Stream stream;
+  orStream_t standard;
+  ASSERT_EQ(orDeviceGetDefaultStream(&standard, 0), orSuccess);
+  EXPECT_NE(stream.handle, standard);
+  EXPECT_NE(stream.handle, nullptr);
+}
+
+TEST(Stream, the_devices_threads_may_run_on_every_core) {
+  cpu_set_t host, device;
+  sched_getaffinity(0, sizeof(host), &host);
+  openreg::launch(nullptr, "look",
+                  [&] { sched_getaffinity(0, sizeof(device), &device); });
+  orStreamSynchronize(nullptr);
+  EXPECT_TRUE(CPU_EQUAL(&host, &device));
+}
+
+TEST(Stream, an_idle_device_uses_no_processor_time) {
+  openreg::launch(nullptr, "wake", [] {});
+  orDeviceSynchronize();
+  usleep(10000);
+  const auto used = [] {
+    timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return time.tv_sec * 1e3 + time.tv_nsec / 1e6;
+  };
+  const double before = used();
+  usleep(300000);
+  EXPECT_LT(used() - before, 60) << "milliseconds of processor time in 300";
 }
 
 TEST(Event, an_event_never_recorded_is_ready_and_blocks_nobody) {

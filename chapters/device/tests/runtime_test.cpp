@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <memory>
 
 namespace {
 
@@ -71,6 +72,17 @@ TEST(Allocator,
   c10::DataPtr second = allocator().allocate(5000),
                third = allocator().allocate(5000);
   EXPECT_TRUE(second.get() == first || third.get() == first);
+}
+
+TEST(Allocator, emptying_the_cache_waits_for_kernels_that_free_memory) {
+  // The last owner of a block may be a kernel's argument: it is freed on the
+  // device's thread, while the host holds the cache open to empty it.
+  for (int i = 0; i < 200; ++i) {
+    auto data = std::make_shared<c10::DataPtr>(allocator().allocate(1000));
+    openreg::launch(nullptr, "owner", [data] {});
+    data.reset();
+    allocator().emptyCache();
+  }
 }
 
 TEST(Allocator, a_full_device_is_emptied_and_then_says_what_is_wrong) {

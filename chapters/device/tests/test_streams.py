@@ -1,4 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import ctypes
+import pathlib
+import threading
+
 import pytest
 import torch
 import torch_openreg
@@ -72,3 +76,30 @@ def test_an_event_is_not_recorded_on_two_devices():
     event.record(torch.Stream("openreg:0"))
     with pytest.raises((ValueError, RuntimeError), match="device"):
         event.record(torch.Stream("openreg:1"))
+
+
+def test_other_python_threads_run_while_one_waits_for_the_device():
+    driver = ctypes.CDLL(str(pathlib.Path(torch_openreg.__file__).parent / "libopenreg.so"))
+    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
+    stop, count = threading.Event(), 0
+
+    def count_up():
+        nonlocal count
+        while not stop.is_set():
+            count += 1
+
+    for wait in (
+        torch.accelerator.synchronize,
+        torch.openreg.synchronize,
+        torch.openreg.default_stream().synchronize,
+    ):
+        driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(200_000))
+        stop.clear()
+        thread = threading.Thread(target=count_up)
+        thread.start()
+        before = count
+        wait()
+        during = count - before
+        stop.set()
+        thread.join()
+        assert during > 1000, wait
