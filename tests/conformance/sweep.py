@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs PyTorch's operator database on openreg and on the CPU, and compares.
+
+PyTorch lists its operators with inputs for each (`op_db`), and tests its own
+devices with them. Each operator runs in a forked child, so that a crash ends
+one line of the report and not the report.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import signal
+import sys
+import warnings
+
+import torch
+
+SECONDS = 120
+TOLERANCE = {"rtol": 1e-4, "atol": 1e-4, "equal_nan": True, "check_stride": False}
+
+
+def operators():
+    """The database's entries that the CPU supports in float32, by full name."""
+    from torch.testing._internal import common_methods_invocations as database
+
+    # Random operators are wrapped so that they draw the same numbers each time;
+    # no two devices draw the same, so they must be seen for what they are.
+    database.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
+    op_db = database.op_db
+    return {op.full_name: op for op in op_db if torch.float32 in op.supported_dtypes("cpu")}
+
+
+def mapped(change, value):
+    """`value` with every tensor and every device name in it changed."""
+    if isinstance(value, (torch.Tensor, torch.device)):
+        return change(value)
+    if isinstance(value, (list, tuple)):
+        changed = [mapped(change, item) for item in value]
+        return type(value)(*changed) if hasattr(value, "_fields") else type(value)(changed)
+    if isinstance(value, dict):
+        return {key: mapped(change, item) for key, item in value.items()}
+    return change(value) if value == "cpu" else value
+
+
+def tensors_in(value):
+    found = []
+    mapped(lambda x: found.append(x) or x if isinstance(x, torch.Tensor) else x, value)
+    return found
+
+
+def on(device, sample):
+    """A copy of the sample on a device: some operators write into their inputs."""
+
+    def move(value):
+        if not isinstance(value, torch.Tensor):
+            return device
+        moved = value.detach().clone().to(device)
+        return moved.requires_grad_(value.requires_grad)
+
+    return sample.transform(lambda value: mapped(move, value))
+
+
+def run(op, sample, backward):
+    """The outputs, and the gradients of the inputs if `backward`."""
+    outputs = op(sample.input, *sample.args, **sample.kwargs)
+    torch.openreg.synchronize()  # `to` may have left a copy to the host under way.
+    if not backward:
+        return outputs, []
+    leaves = [x for x in tensors_in([sample.input, *sample.args]) if x.requires_grad]
+    processed = tensors_in([sample.output_process_fn_grad(outputs)])
+    losses = [x.abs().sum() for x in processed if x.requires_grad]
+    return outputs, torch.autograd.grad(sum(losses), leaves, allow_unused=True) if losses else []
+
+
+def compare(here, there, same_numbers):
+    for ours, theirs in zip(tensors_in(here), tensors_in(there), strict=True):
+        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype), "shape or type differs"
+        if same_numbers:
+            torch.testing.assert_close(ours.cpu(), theirs, **TOLERANCE)
+
+
+def is_random(op, inputs):
+    """Whether another seed gives other numbers, for any of the inputs."""
+    for sample in inputs:
+        torch.manual_seed(0)
+        first, _ = run(op, on("cpu", sample), False)
+        for seed in range(1, 6):
+            torch.manual_seed(seed)
+            other, _ = run(op, on("cpu", sample), False)
+            try:
+                torch.testing.assert_close(other, first, rtol=0, atol=0, equal_nan=True)
+            except AssertionError:
+                return True
+    return False
+
+
+def accepted(op, samples):
+    """The first inputs that the CPU accepts: with others nobody can be compared."""
+    inputs = []
+    for sample in op.sample_inputs("cpu", torch.float32, requires_grad=op.supports_autograd):
+        if len(inputs) == samples:
+            break
+        try:
+            run(op, on("cpu", sample), op.supports_autograd)
+            inputs.append(sample)
+        except Exception:
+            continue
+    return inputs
+
+
+def examine(op, samples):
+    """Raises what is wrong with `op` on openreg; returns how many samples ran."""
+    inputs = accepted(op, samples)
+    uninitialised = op.name.startswith(("empty", "new_empty"))
+    same_numbers = not uninitialised and not is_random(op, inputs)
+    for sample in inputs:
+        expected = run(op, on("cpu", sample), op.supports_autograd)
+        compare(run(op, on("openreg", sample), op.supports_autograd), expected, same_numbers)
+    return len(inputs)
+
+
+def child(op, samples, pipe):
+    """Runs in the forked process; writes one JSON object and ends."""
+    signal.alarm(SECONDS)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    result = {"status": "pass", "message": ""}
+    try:
+        result["samples"] = examine(op, samples)
+    except BaseException as error:
+        result = {"status": "fail", "message": f"{type(error).__name__}: {error}"[:400]}
+    result["fallbacks"] = sorted(torch.openreg.fallback_report())
+    os.write(pipe, json.dumps(result).encode())
+    os._exit(0)
+
+
+def judge(op, samples):
+    """The result of one operator, from a child of its own."""
+    reader, writer = os.pipe()
+    process = os.fork()
+    if process == 0:
+        child(op, samples, writer)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        text = pipe.read()
+    _, status = os.waitpid(process, 0)
+    if status or not text:
+        return {"status": "crash", "message": f"ended with status {status}", "fallbacks": []}
+    return json.loads(text)
+
+
+def sweep(names, samples):
+    """The results of the named operators, by name."""
+    ops = operators()
+    return {name: judge(ops[name], samples) for name in names}
+
+
+def sweep_all(samples, workers=2, only=None):
+    """The results of all operators. Fresh processes do it: a child forked from
+    one that uses the device could not use it."""
+    names = [name for name in operators() if only is None or name in only]
+    parts = [names[i :: workers * 4] for i in range(workers * 4)]
+    spawn = torch.multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=spawn) as pool:
+        results = pool.map(sweep, parts, [samples] * len(parts))
+        return {name: result for part in results for name, result in part.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=pathlib.Path, help="write all results here")
+    parser.add_argument("--samples", type=int, default=3, help="inputs for each operator")
+    parser.add_argument("names", nargs="*", help="only these operators")
+    options = parser.parse_args()
+    results = sweep_all(options.samples, only=options.names or None)
+    for name, result in sorted(results.items()):
+        if result["status"] != "pass":
+            print(f"{result['status']:5} {name}: {result['message'].splitlines()[0][:120]}")
+    counts = collections.Counter(result["status"] for result in results.values())
+    fell_back = sum(bool(result["fallbacks"]) for result in results.values())
+    print(dict(counts), f"{fell_back} of {len(results)} fell back somewhere")
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1, sort_keys=True))
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(pathlib.Path(__file__).parent))
+    main()
