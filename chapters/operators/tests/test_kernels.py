@@ -45,6 +45,12 @@ def both(function, *shapes, dtype=torch.float32):
         ),
         (lambda x: torch.nn.functional.layer_norm(x, (4,)), [(3, 4)]),
         (lambda x: torch.fft.fft(x).abs(), [(8,)]),
+        (lambda x: x.masked_fill(x > 0, 2.5), [(3, 4)]),
+        (lambda x: x.masked_fill(x[0] > 0, x.max()), [(3, 4)]),
+        (lambda x, y: torch.where(x > 0, x, y), [(3, 4), (2, 1, 4)]),
+        (lambda x: torch.where(x > 0, 1, 2.5), [(3, 4)]),
+        (lambda x: x.flip(0, -1), [(3, 4)]),
+        (lambda x: (x / x.clamp_min(0)).isnan(), [(3, 4)]),
         (torch.nn.functional.mse_loss, [(3, 4), (3, 4)]),
         (lambda x, y: torch.nn.functional.smooth_l1_loss(x, y, reduction="sum"), [(3,), (3,)]),
         (torch.nn.functional.scaled_dot_product_attention, [(1, 2, 4, 8)] * 3),
@@ -107,6 +113,25 @@ def test_devices_are_not_mixed_silently():
 def test_shapes_are_checked_at_once():
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
         torch.ones(2, 3, device="openreg") @ torch.ones(2, 3, device="openreg")
+
+
+@pytest.mark.parametrize(
+    "call,sentence",
+    [
+        (lambda x: torch.where(x, x, x), "where expected condition to be a boolean tensor"),
+        (lambda x: x.masked_fill_(x, 1), "masked_fill_ only supports boolean masks"),
+        (
+            lambda x: x.masked_fill_(x[:2] > 0, 1),
+            r"The mask of \[2\] does not fit a tensor of \[3\]",
+        ),
+        (lambda x: x.masked_fill_(x > 0, x), "only supports a 0-dimensional value tensor"),
+        (lambda x: x.index_select(0, x.long()[None]), "Index is supposed to be a vector"),
+        (lambda x: x.flip(3), "Dimension out of range"),
+    ],
+)
+def test_what_does_not_fit_is_refused_at_once(call, sentence):
+    with pytest.raises((RuntimeError, IndexError), match=sentence):
+        call(torch.ones(3, device="openreg"))
 
 
 def test_a_failed_kernel_is_told_late_by_name_and_the_device_can_be_reset():
