@@ -16,7 +16,13 @@ extern "C" {
 #endif
 
 // [common.api.error] Every function answers with one of these.
-/// What a call came to. A call that fails changes nothing.
+/// What a call came to. A call that fails changes nothing. Unless a function
+/// says otherwise: a null place for an answer, a size past the end of a block
+/// and a pointer that is not the beginning of one are orErrorInvalidValue; a
+/// stream or event that is not alive is orErrorInvalidResourceHandle; a wrong
+/// device is orErrorInvalidDevice; and any call that needs the device may
+/// answer orErrorNoDevice, orErrorForked, orErrorInvalidConfiguration, and the
+/// sticky orErrorLaunchFailure or orErrorDeviceLost.
 typedef enum orError_t {
   orSuccess = 0,
   orErrorUnknown = 1,
@@ -40,6 +46,7 @@ typedef enum orError_t {
   orErrorDeviceLost = 12,
 } orError_t;
 
+// [common.api.error-text] What can be asked about a failure.
 /// The enumerator's own name, such as "orErrorNotReady".
 OPENREG_EXPORT const char* orGetErrorName(orError_t error);
 /// One sentence that is true of every occurrence of `error`.
