@@ -179,7 +179,7 @@ std::tuple<at::Tensor, at::Tensor> nativeDropout(const at::Tensor& input,
   return {input.mul(mask).mul_(1 / (1 - p)), mask};
 }
 
-// [operators.random.register] Random operators never fall back: the CPU has another generator.
+// [operators.random.register] What falls back draws from the CPU's generator; these do not.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("uniform_", &uniform);
   m.impl("normal_", &normal);

@@ -6,7 +6,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/flip.h>
 #include <ATen/ops/index_select.h>
-#include <ATen/ops/ne.h>
 #include <ATen/ops/result_type.h>
 #include <ATen/ops/where.h>
 #include <torch/library.h>
@@ -98,7 +97,7 @@ at::Tensor indexSelect(const at::Tensor& self, int64_t dim,
   return out;
 }
 
-// [operators.shaped.flip] The same shape, or the same numbers: two that need no thought.
+// [operators.shaped.flip] The same shape, and dimensions that must exist.
 at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
   for (const int64_t dim : dims) at::maybe_wrap_dim(dim, self.dim());
   at::Tensor out = at::empty(self.sizes(), self.options());
@@ -111,16 +110,13 @@ at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
   return out;
 }
 
-at::Tensor isnan(const at::Tensor& self) { return at::ne(self, self); }
-
-// [operators.shaped.register] The functional forms only: with `out=` they fall back.
+// [operators.shaped.register] No `.out` forms: with `out=` these fall back.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("where.self", &where);
   m.impl("masked_fill_.Scalar", &maskedFillScalar);
   m.impl("masked_fill_.Tensor", &maskedFillTensor);
   m.impl("index_select", &indexSelect);
   m.impl("flip", &flip);
-  m.impl("isnan", &isnan);
 }
 
 // [-]
