@@ -14,15 +14,15 @@ class PinnedMemory
   void allocate_host_memory(size_t size, void** pointer) override {
     check(orMallocHost(pointer, size));
   }
-  void free_block(Block* block) override { check(orFreeHost(block->ptr_)); }
+  void free_block(Block* block) override { orFreeHost(block->ptr_); }
 
   void record_stream(std::optional<std::vector<orEvent_t>>& events,
                      c10::Stream stream) override {
+    // Called from destructors, perhaps in a forked child: nothing may throw.
+    // Without an event the block is never handed out again.
     orEvent_t event;
-    check(orEventCreateWithFlags(&event, orEventDisableTiming));
+    if (orEventCreateWithFlags(&event, orEventDisableTiming)) return;
     events->push_back(event);
-    // Called from destructors. A stream that refuses has failed, and runs
-    // nothing more.
     orEventRecord(event, nativeStream(stream));
   }
   bool query_event(orEvent_t& event) override {

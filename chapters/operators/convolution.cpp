@@ -39,6 +39,9 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
   const Geometry geometry{stride.vec(), padding.vec(),        dilation.vec(),
                           transposed,   output_padding.vec(), groups};
   commonDevice("convolution", {input, weight, bias.value_or(at::Tensor())});
+  TORCH_CHECK(input.scalar_type() == weight.scalar_type(), "Input type (",
+              input.scalar_type(), ") and weight type (", weight.scalar_type(),
+              ") should be the same");
   at::Tensor output = at::empty(
       geometry.outputSize(input.sizes(), weight.sizes()), input.options());
   if (output.numel() == 0) return output;

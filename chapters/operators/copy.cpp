@@ -2,6 +2,8 @@
 #include "chapters/hooks/host_memory.h"
 #include "chapters/operators/launcher.h"
 
+#include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/_copy_from.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -107,6 +109,11 @@ void copyBetweenDevices(const at::Tensor& to, const at::Tensor& from) {
 // [operators.copy] Four ways, chosen by where the two tensors are.
 at::Tensor copyFrom(const at::Tensor& self, const at::Tensor& dst,
                     bool non_blocking) {
+  // Nobody has looked yet: PyTorch hands copies on before it checks them.
+  TORCH_CHECK(at::is_expandable_to(self.sizes(), dst.sizes()),
+              "copy_ cannot broadcast a tensor of ", self.sizes(),
+              " to one of ", dst.sizes(), ".");
+  at::assert_no_internal_overlap(dst);
   if (dst.numel() == 0) return dst;
   if (self.is_cpu()) {
     copyToDevice(dst, self, non_blocking);
@@ -132,6 +139,7 @@ at::Tensor copyFromAndResize(const at::Tensor& self, const at::Tensor& dst) {
 
 // [operators.fill] One value for all elements; a host scalar is carried by value.
 at::Tensor& fillScalar(at::Tensor& self, const at::Scalar& value) {
+  checkConvertible(value, self.scalar_type());
   launchKernel(
       "fill_", [value](at::Tensor self) { self.fill_(value); }, self);
   return self;
@@ -148,7 +156,11 @@ at::Tensor& fillTensor(at::Tensor& self, const at::Tensor& value) {
   return self;
 }
 
-at::Tensor& zero(at::Tensor& self) { return fillScalar(self, 0); }
+at::Tensor& zero(at::Tensor& self) {
+  launchKernel(
+      "zero_", [](at::Tensor self) { self.zero_(); }, self);
+  return self;
+}
 
 // [operators.copy.register] Conjugate and negative views reach our copies as they are.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {

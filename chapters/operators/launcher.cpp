@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/operators/launcher.h"
 
+#include <ATen/ops/scalar_tensor.h>
+
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
@@ -22,6 +24,11 @@ c10::DeviceIndex commonDevice(const char* name,
   }
   TORCH_CHECK(common, name, " needs at least one tensor on an openreg device.");
   return common->index();
+}
+
+// [operators.launcher.convert] The CPU is asked for its opinion, and for its words.
+void checkConvertible(const at::Scalar& value, at::ScalarType dtype) {
+  at::scalar_tensor(value, at::TensorOptions(dtype));
 }
 
 // [operators.launcher.thread] A new thread would record gradients, and warn out of context.

@@ -18,6 +18,9 @@ namespace openreg {
 c10::DeviceIndex commonDevice(const char* name,
                               at::ArrayRef<at::Tensor> tensors);
 
+/// @throws what the CPU does for a number that the type cannot hold.
+void checkConvertible(const at::Scalar& value, at::ScalarType dtype);
+
 /// Prepares a thread of the device for PyTorch's kernels, once: no autograd,
 /// and no warnings, which would come from nowhere.
 void prepareThread();

@@ -49,6 +49,15 @@ void launchIntoOutputs(const c10::OperatorHandle& op, Stack* stack) {
   Stack results(arguments.begin(),
                 arguments.end() - static_cast<ptrdiff_t>(outputs.size()));
   commonDevice(op.schema().name().c_str(), tensorsOf(arguments));
+  // A reduction takes its type from its output, and autocast leaves outputs be.
+  const auto& names = op.schema().arguments();
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (names[i].name() == "dtype" && results[i].isNone()) {
+      results[i] = outputs[0].toTensor().scalar_type();
+    }
+  }
+  c10::impl::ExcludeDispatchKeyGuard guard(
+      c10::DispatchKey::AutocastPrivateUse1);
   functionalOf(op).callBoxed(&results);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const at::Tensor& out = outputs[i].toTensor();

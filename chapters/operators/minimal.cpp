@@ -60,7 +60,8 @@ at::Tensor emptyStrided(Sizes size, Sizes stride,
 const at::Tensor& resize(const at::Tensor& self, Sizes size,
                          std::optional<at::MemoryFormat> memory_format) {
   auto* tensor = self.unsafeGetTensorImpl();
-  tensor->set_sizes_contiguous(size);
+  // The same sizes may have other strides, and keep them.
+  if (self.sizes() != size) tensor->set_sizes_contiguous(size);
   if (memory_format && *memory_format != at::MemoryFormat::Preserve) {
     tensor->empty_tensor_restride(*memory_format);
   }
@@ -73,6 +74,9 @@ const at::Tensor& resize(const at::Tensor& self, Sizes size,
 // [operators.set] Another storage under the same tensor; large enough before PyTorch looks.
 at::Tensor& setStorageOffset(at::Tensor& self, at::Storage source,
                              int64_t offset, Sizes size, Sizes stride) {
+  TORCH_CHECK_VALUE(source.device() == self.device(), "The storage is on ",
+                    source.device(), ", the tensor on ", self.device(),
+                    "; they must be of one device.");
   const size_t bytes = stride.empty()
                            ? at::detail::computeStorageNbytesContiguous(
                                  size, self.element_size(), offset)

@@ -56,17 +56,26 @@ RandomState reserve(const at::Tensor& self,
   return static_cast<Generator*>(chosen.unsafeGetGeneratorImpl())->reserve(1);
 }
 
+// [operators.random.types] A type that a sampler does not know is refused on the host.
+void checkFloating(const char* name, const at::Tensor& self) {
+  TORCH_CHECK_NOT_IMPLEMENTED(self.is_floating_point() || self.is_complex(),
+                              name, " has no numbers of type ",
+                              self.scalar_type(), "; use a floating type.");
+}
+
 // [operators.random.uniform] Evenly, from `from` up to but without `to`.
 at::Tensor& uniform(at::Tensor& self, double from, double to,
                     std::optional<at::Generator> generator) {
   TORCH_CHECK_VALUE(from <= to, "uniform_ needs from <= to; from is ", from,
                     ", to is ", to, ".");
+  checkFloating("uniform_", self);
   launchKernel(
       "uniform_",
       [from, to, state = reserve(self, generator)](at::Tensor self) {
+        at::Tensor reals = self.is_complex() ? at::view_as_real(self) : self;
         AT_DISPATCH_FLOATING_TYPES_AND2(
-            at::kHalf, at::kBFloat16, self.scalar_type(), "uniform_", [&] {
-              sampleInto<scalar_t>(self, state, [&](uint64_t bits) {
+            at::kHalf, at::kBFloat16, reals.scalar_type(), "uniform_", [&] {
+              sampleInto<scalar_t>(reals, state, [&](uint64_t bits) {
                 const auto value = static_cast<scalar_t>(
                     from + (to - from) * unit<scalar_t>(bits));
                 // Rounding may reach the bound that is excluded.
@@ -83,6 +92,7 @@ at::Tensor& uniform(at::Tensor& self, double from, double to,
 // [operators.random.normal] Box and Muller: two even numbers make a normal one.
 at::Tensor& normal(at::Tensor& self, double mean, double std,
                    std::optional<at::Generator> generator) {
+  checkFloating("normal_", self);
   TORCH_CHECK_VALUE(std >= 0, "normal_ needs std >= 0; it is ", std, ".");
   launchKernel(
       "normal_",
@@ -107,21 +117,33 @@ at::Tensor& normal(at::Tensor& self, double mean, double std,
 }
 
 // [operators.random.integers] Whole numbers, from `from` up to but without `to`.
+/// One more than the largest whole number up to which the type holds all.
+int64_t endOf(at::ScalarType dtype) {
+  int64_t end = std::numeric_limits<int64_t>::max();
+  AT_DISPATCH_V2(dtype, "random_", AT_WRAP([&] {
+                   using Limits = std::numeric_limits<scalar_t>;
+                   if constexpr (Limits::digits < 63) {
+                     end = (int64_t{1} << Limits::digits) + !Limits::is_integer;
+                   }
+                 }),
+                 AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16, at::kBool);
+  return end;
+}
+
 at::Tensor& randomFromTo(at::Tensor& self, int64_t from,
                          std::optional<int64_t> to,
                          std::optional<at::Generator> generator) {
-  const int64_t end = to.value_or(std::numeric_limits<int64_t>::max());
+  const int64_t end = to.value_or(endOf(self.scalar_type()));
   TORCH_CHECK_VALUE(from < end, "random_ needs from < to; from is ", from,
                     ", to is ", end, ".");
-  const uint64_t range =
-      static_cast<uint64_t>(end) - static_cast<uint64_t>(from);
+  const uint64_t first = from, range = static_cast<uint64_t>(end) - first;
   launchKernel(
       "random_",
-      [from, range, state = reserve(self, generator)](at::Tensor self) {
+      [first, range, state = reserve(self, generator)](at::Tensor self) {
         AT_DISPATCH_V2(self.scalar_type(), "random_", AT_WRAP([&] {
                          sampleInto<scalar_t>(self, state, [&](uint64_t bits) {
                            return static_cast<scalar_t>(
-                               from + static_cast<int64_t>(bits % range));
+                               static_cast<int64_t>(first + bits % range));
                          });
                        }),
                        AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16,
@@ -131,21 +153,14 @@ at::Tensor& randomFromTo(at::Tensor& self, int64_t from,
   return self;
 }
 
+// [operators.random.any] Without bounds, the type has the last word.
 at::Tensor& randomTo(at::Tensor& self, int64_t to,
                      std::optional<at::Generator> generator) {
   return randomFromTo(self, 0, to, generator);
 }
 
-// [operators.random.any] Without bounds: every whole number that the type holds exactly.
 at::Tensor& random(at::Tensor& self, std::optional<at::Generator> generator) {
-  int64_t end = std::numeric_limits<int64_t>::max();
-  AT_DISPATCH_V2(self.scalar_type(), "random_", AT_WRAP([&] {
-                   using Limits = std::numeric_limits<scalar_t>;
-                   if constexpr (Limits::digits < 63)
-                     end = (int64_t{1} << Limits::digits) + !Limits::is_integer;
-                 }),
-                 AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16, at::kBool);
-  return randomFromTo(self, 0, end, generator);
+  return randomFromTo(self, 0, std::nullopt, generator);
 }
 
 // [operators.random.bernoulli] One with probability `p`, otherwise zero.

@@ -2,11 +2,12 @@
 #include "chapters/operators/launcher.h"
 
 #include <ATen/ExpandUtils.h>
-#include <ATen/WrapDimUtils.h>
+#include <ATen/WrapDimUtilsMulti.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/flip.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/result_type.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/where.h>
 #include <torch/library.h>
 
@@ -51,6 +52,10 @@ void checkMask(const at::Tensor& self, const at::Tensor& mask) {
 at::Tensor& maskedFillScalar(at::Tensor& self, const at::Tensor& mask,
                              const at::Scalar& value) {
   checkMask(self, mask);
+  // One element on the CPU tells whether the type can hold the value.
+  at::scalar_tensor(0, at::TensorOptions(self.scalar_type()))
+      .masked_fill_(at::scalar_tensor(true, at::TensorOptions(at::kBool)),
+                    value);
   launchKernel(
       "masked_fill_",
       [value](at::Tensor self, const at::Tensor& mask) {
@@ -60,6 +65,7 @@ at::Tensor& maskedFillScalar(at::Tensor& self, const at::Tensor& mask,
   return self;
 }
 
+// [operators.shaped.masked-fill.tensor] The value may be on the device: the host cannot look at it.
 at::Tensor& maskedFillTensor(at::Tensor& self, const at::Tensor& mask,
                              const at::Tensor& value) {
   checkMask(self, mask);
@@ -83,6 +89,11 @@ at::Tensor indexSelect(const at::Tensor& self, int64_t dim,
                     "index_select(): Index is supposed to be a vector, but got "
                     "dim: ",
                     index.dim());
+  TORCH_CHECK(
+      index.scalar_type() == at::kLong || index.scalar_type() == at::kInt,
+      "index_select(): Expected dtype int32 or int64 for index, but "
+      "got ",
+      index.scalar_type());
   auto sizes = self.sizes().vec();
   if (!sizes.empty()) {
     sizes[at::maybe_wrap_dim(dim, self.dim())] = index.numel();
@@ -99,7 +110,7 @@ at::Tensor indexSelect(const at::Tensor& self, int64_t dim,
 
 // [operators.shaped.flip] The same shape, and dimensions that must exist.
 at::Tensor flip(const at::Tensor& self, at::IntArrayRef dims) {
-  for (const int64_t dim : dims) at::maybe_wrap_dim(dim, self.dim());
+  at::dim_list_to_bitset(dims, self.dim());  // Refuses what is twice.
   at::Tensor out = at::empty(self.sizes(), self.options());
   launchKernel(
       "flip",

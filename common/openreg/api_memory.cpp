@@ -47,7 +47,7 @@ orError_t orFree(void* pointer) {
     return fail(orErrorInvalidValue, pointer,
                 " is another process's; close it with orIpcCloseMemHandle.");
   }
-  machine().devices[where.device]->drainAll();
+  for (auto& device : machine().devices) device->drainAll();
   machine().memory.poison(address, where.size);
   machine().memory.device(where.device).free(address);
   return orSuccess;

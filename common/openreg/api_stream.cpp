@@ -91,6 +91,10 @@ orError_t orStreamDestroy(orStream_t handle) {
     return fail(orErrorInvalidResourceHandle,
                 "The default stream cannot be destroyed.");
   Stream* stream = findStream(handle);
+  if (stream && handle == stream->device().defaultStream()) {
+    return fail(orErrorInvalidResourceHandle,
+                "The default stream cannot be destroyed.");
+  }
   if (!stream || !machine().streams.retire(handle))
     return orErrorInvalidResourceHandle;
   stream->close();

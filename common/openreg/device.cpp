@@ -107,14 +107,13 @@ void Device::happen(Recording& recording) {
 }
 
 // [common.device.done] Who waits says so first and looks then: no wake-up is lost.
-void Device::drain(Stream& stream) {
-  const uint64_t target = stream.submitted();
-  const auto done = [&] { return stream.completed() >= target; };
+void Device::drain(Stream& stream, uint64_t number) {
+  const auto done = [&] { return stream.completed() >= number; };
   if (config().seeded) return lottery().runUntil(done);
   if (spin(done)) return;
   std::unique_lock lock(done_mutex_);
   for (;;) {
-    stream.want(target);
+    stream.want(number);
     if (done()) return;
     done_.wait(lock);
   }
@@ -129,13 +128,16 @@ void Device::await(Recording& recording) {
   done_.wait(lock, done);
 }
 
+// [common.device.drain-all] A stream may be destroyed meanwhile; its numbers were reached before.
 void Device::drainAll() {
-  std::vector<Stream*> streams;
+  std::vector<std::pair<Stream*, uint64_t>> targets;
   {
     std::lock_guard lock(mutex_);
-    streams = streams_;
+    for (Stream* stream : streams_) {
+      targets.emplace_back(stream, stream->submitted());
+    }
   }
-  for (Stream* stream : streams) drain(*stream);
+  for (auto [stream, number] : targets) drain(*stream, number);
 }
 
 // [common.device.add-stream] The default stream is made like any other.

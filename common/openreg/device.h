@@ -39,8 +39,10 @@ class Device {
     done_.notify_all();
   }
 
-  /// Waits for all commands that were submitted to `stream` before the call.
-  void drain(Stream& stream);
+  /// Waits for all commands that were submitted to `stream` before the call, or
+  /// for those up to a number.
+  void drain(Stream& stream) { drain(stream, stream.submitted()); }
+  void drain(Stream& stream, uint64_t number);
   /// The same for all streams of the device.
   void drainAll();
   /// Waits until the recording has happened.

@@ -99,7 +99,8 @@ OPENREG_EXPORT int orIsForked(void);
 /// @returns orErrorMemoryAllocation if the current device has no room. The
 /// address is aligned to 512 bytes; a size of 0 gives a null pointer.
 OPENREG_EXPORT orError_t orMalloc(void** devPtr, size_t size);
-/// Waits for the device's pending work first, as cudaFree does. Null is fine.
+/// Waits for all pending work first, as cudaFree does: also for that of other
+/// devices, which may copy from here. Null is fine.
 OPENREG_EXPORT orError_t orFree(void* devPtr);
 /// Host memory that the device can copy from while the host goes on.
 OPENREG_EXPORT orError_t orMallocHost(void** hostPtr, size_t size);

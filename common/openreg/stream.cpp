@@ -19,11 +19,6 @@ void Stream::open(Device* device, int priority, orStream_t handle) {
   closed_ = false;
 }
 
-uint64_t Stream::submitted() const {
-  std::lock_guard lock(mutex_);
-  return submitted_;
-}
-
 // [common.stream.blank] In the steady state a launch allocates nothing.
 Command* Stream::blank() {
   if (!spare_) spare_ = spent_.exchange(nullptr, std::memory_order_acquire);

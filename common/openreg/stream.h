@@ -58,7 +58,7 @@ class Stream {
     fill(*command);
     return append(command);
   }
-  uint64_t submitted() const;
+  uint64_t submitted() const { return submitted_; }
   /// How many commands have run, dropped ones included.
   const std::atomic<uint64_t>& completed() const { return completed_; }
 
@@ -92,7 +92,7 @@ class Stream {
   Command* incoming_first_ = nullptr;
   Command* incoming_last_ = nullptr;
   Command* spare_ = nullptr;
-  uint64_t submitted_ = 0;
+  std::atomic<uint64_t> submitted_{0};
   bool scheduled_ = false;
   bool closed_ = false;
 

@@ -105,6 +105,21 @@ TEST(Memory, freeing_waits_for_work_that_still_writes) {
   orFree(pointer);
 }
 
+TEST(Memory, freeing_waits_for_another_devices_copy) {
+  void *here = allocate(4096), *there;
+  orMemset(here, 7, 4096);
+  orSetDevice(1);
+  there = allocate(4096);
+  openreg::launch(nullptr, "slow", [] { usleep(20000); });
+  orMemcpyPeerAsync(there, 1, here, 0, 4096, nullptr);
+  EXPECT_EQ(orFree(here), orSuccess);
+  char out[4096];
+  orMemcpy(out, there, 4096, orMemcpyDeviceToHost);
+  EXPECT_EQ(out[4095], 7);
+  orFree(there);
+  orSetDevice(0);
+}
+
 TEST(Memory, a_pointer_is_recognised_anywhere_inside_its_block) {
   char* device = static_cast<char*>(allocate(1000));
   void* pinned;

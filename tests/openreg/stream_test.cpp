@@ -185,6 +185,59 @@ TEST(Stream, what_is_not_allowed_is_refused) {
   EXPECT_EQ(orGetLastError(), orSuccess);
 }
 
+TEST(Stream, the_default_stream_cannot_be_destroyed_by_its_handle_either) {
+  orStream_t standard;
+  orDeviceGetDefaultStream(&standard, 0);
+  EXPECT_EQ(orStreamDestroy(standard), orErrorInvalidResourceHandle);
+  EXPECT_STREQ(orGetErrorDetail(), "The default stream cannot be destroyed.");
+  EXPECT_EQ(openreg::launch(nullptr, "after", [] {}), orSuccess);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+}
+
+TEST(Stream, waiting_for_all_streams_is_not_confused_by_a_destroyed_one) {
+  std::atomic<bool> go{false};
+  Stream held;
+  orStream_t idle;
+  orStreamCreate(&idle);
+  openreg::launch(held.handle, "held", [&] {
+    while (!go) usleep(10);
+  });
+  std::thread waiter([] { orDeviceSynchronize(); });
+  usleep(5000);
+  orStreamDestroy(idle);
+  orSetDevice(1);
+  {
+    Stream other;  // In the destroyed one's place, on another device.
+    std::atomic<bool> stay{true};
+    openreg::launch(other.handle, "long", [&] {
+      while (stay) usleep(10);
+    });
+    go = true;
+    waiter.join();
+    stay = false;
+    orStreamSynchronize(other.handle);
+  }
+  orSetDevice(0);
+}
+
+TEST(Stream, a_host_that_runs_ahead_waits_at_last) {
+  Stream stream;
+  std::atomic<bool> go{false};
+  std::atomic<int> launched{0};
+  openreg::launch(stream.handle, "held", [&] {
+    while (!go) usleep(10);
+  });
+  std::thread host([&] {
+    for (; launched < 10000; ++launched)
+      openreg::launch(stream.handle, "next", [] {});
+  });
+  usleep(50000);
+  EXPECT_LT(launched, 5000);
+  go = true;
+  host.join();
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+}
+
 TEST(Stream, a_created_stream_is_not_the_default_one) {
   Stream stream;
   orStream_t standard;

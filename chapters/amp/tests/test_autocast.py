@@ -93,3 +93,11 @@ def test_a_convolution_runs_in_lower_precision_and_trains():
     loss.backward()
     assert convolution.weight.grad.dtype == torch.float32
     assert torch.equal(convolution.bias.grad.cpu(), torch.full((2,), 9.0))
+
+
+def test_an_output_of_the_user_is_left_alone(square):
+    out = torch.empty(4, 4, device="openreg")
+    with torch.autocast("openreg", dtype=torch.bfloat16):
+        torch.mm(square * 1.001, square, out=out)
+    assert out.dtype == torch.float32
+    assert out[0, 0].item() == pytest.approx(1.001)

@@ -92,6 +92,13 @@ def test_an_output_of_a_type_that_cannot_hold_the_result_is_refused():
         torch.add(x, x, out=torch.empty(2, dtype=torch.int64, device="openreg"))
 
 
+def test_a_reduction_takes_its_type_from_its_output():
+    x = torch.ones(70000, dtype=torch.float16, device="openreg")
+    out = torch.empty((), device="openreg")
+    torch.sum(x, 0, out=out)
+    assert out.item() == 70000
+
+
 def test_an_output_may_be_an_input():
     x = torch.arange(4.0, device="openreg")
     torch.cumsum(x, 0, out=x)
@@ -125,12 +132,27 @@ def test_shapes_are_checked_at_once():
         ),
         (lambda x: x.masked_fill_(x > 0, x), "only supports a 0-dimensional value tensor"),
         (lambda x: x.index_select(0, x.long()[None]), "Index is supposed to be a vector"),
+        (lambda x: x.index_select(0, x), "Expected dtype int32 or int64 for index"),
         (lambda x: x.flip(3), "Dimension out of range"),
+        (lambda x: x.flip(0, 0), "dim 0 appears multiple times"),
+        (lambda x: x.byte().fill_(300), "cannot be converted to type uint8_t without overflow"),
+        (
+            lambda x: x.half().masked_fill_(x > 0, 1e9),
+            "cannot be converted to type .* without overflow",
+        ),
+        (lambda x: torch.conv1d(x[None, None], x[None, None].double()), "should be the same"),
+        (
+            lambda x: x.copy_(torch.ones(4)),
+            r"copy_ cannot broadcast a tensor of \[4\] to one of \[3\]",
+        ),
+        (lambda x: x[0].expand(3).copy_(x), "more than one element of the written-to tensor"),
+        (lambda x: torch.empty(0, device="openreg").copy_(torch.ones(4)), "cannot broadcast"),
     ],
 )
 def test_what_does_not_fit_is_refused_at_once(call, sentence):
     with pytest.raises((RuntimeError, IndexError), match=sentence):
         call(torch.ones(3, device="openreg"))
+    torch.openreg.synchronize()  # The device has not been asked.
 
 
 def test_a_failed_kernel_is_told_late_by_name_and_the_device_can_be_reset():

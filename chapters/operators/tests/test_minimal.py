@@ -108,3 +108,16 @@ def test_a_tensor_grows_into_a_storage_that_grows():
     assert x.untyped_storage().nbytes() == 24
     x.resize_(2, 2, 2, 2, memory_format=torch.channels_last)
     assert x.stride() == (8, 1, 4, 2)
+
+
+def test_resizing_to_the_same_sizes_changes_nothing():
+    x = torch.arange(6.0, device="openreg").view(2, 3).t()
+    x.resize_(3, 2)
+    assert x.tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_a_storage_of_another_device_is_refused_and_stays_there():
+    host = torch.empty(0)
+    with pytest.raises((ValueError, RuntimeError), match="device"):
+        torch.empty(0, device="openreg").set_(host.untyped_storage(), 0, (4,), (1,))
+    assert host.resize_(4).fill_(1).tolist() == [1, 1, 1, 1]

@@ -54,6 +54,19 @@ def test_integers_are_within_bounds():
     assert x.unique().tolist() == list(range(-3, 4))
 
 
+@pytest.mark.parametrize("dtype,end", [(torch.int8, 128), (torch.float16, 2049), (torch.bool, 2)])
+def test_without_an_end_integers_stay_within_their_type(dtype, end):
+    x = torch.empty(10000, dtype=dtype, device="openreg").random_(1, None).cpu().double()
+    assert x.min() >= 1 and x.max() < end
+    whole = torch.empty(1000, dtype=torch.int64, device="openreg").random_(-(2**63), 2**63 - 1)
+    assert (whole < 0).any() and (whole > 0).any()
+
+
+def test_complex_numbers_are_uniform_in_both_parts():
+    x = torch.rand(1000, dtype=torch.complex64, device="openreg").cpu()
+    assert 0.4 < x.real.mean() < 0.6 and 0.4 < x.imag.mean() < 0.6
+
+
 def test_a_strided_tensor_is_filled():
     x = torch.zeros(10, 10, device="openreg")
     x[:, ::2].uniform_(1, 2)
@@ -75,9 +88,11 @@ def test_dropout_keeps_the_scale():
         (lambda x: x.uniform_(2, 1), "uniform_ needs from <= to; from is 2, to is 1."),
         (lambda x: x.normal_(0, -1), "normal_ needs std >= 0; it is -1."),
         (lambda x: x.bernoulli_(2), "bernoulli_ needs 0 <= p <= 1; it is 2."),
+        (lambda x: x.int().normal_(), "normal_ has no numbers of type Int; use a floating type."),
+        (lambda x: x.int().uniform_(), "uniform_ has no numbers of type Int; use a floating type."),
         (lambda x: x.random_(3, 3), "random_ needs from < to; from is 3, to is 3."),
     ],
 )
 def test_bounds_that_make_no_sense_are_refused(call, sentence):
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises((ValueError, NotImplementedError), match=sentence):
         call(torch.zeros(2, device="openreg"))
