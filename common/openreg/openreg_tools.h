@@ -46,7 +46,8 @@ typedef struct orCommandRecord {
 typedef void (*orCommandObserver)(const orCommandRecord* record, void* data);
 
 /// Watches all commands that are enqueued from now on; null ends it. One
-/// observer at a time.
+/// observer at a time. `data` must live until all devices were synchronised
+/// after that: a command may be under way.
 OPENREG_EXPORT orError_t orSetCommandObserver(orCommandObserver observer,
                                               void* data);
 
