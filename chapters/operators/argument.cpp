@@ -50,16 +50,18 @@ Argument::Argument(const c10::IValue& value) {
 c10::IValue Argument::value() const {
   if (auto* view = std::get_if<View>(&captured_)) return view->tensor();
   if (auto* plain = std::get_if<c10::IValue>(&captured_)) return *plain;
-  c10::List<at::Tensor> tensors;
-  c10::List<std::optional<at::Tensor>> optional_tensors;
-  for (const View& view : std::get<std::vector<View>>(captured_)) {
-    at::Tensor tensor = view.tensor();
-    tensors.push_back(tensor);
-    optional_tensors.push_back(tensor.defined() ? std::optional(tensor)
-                                                : std::nullopt);
+  const auto& views = std::get<std::vector<View>>(captured_);
+  if (list_ == List::tensors) {
+    c10::List<at::Tensor> tensors;
+    for (const View& view : views) tensors.push_back(view.tensor());
+    return tensors;
   }
-  return list_ == List::tensors ? c10::IValue(tensors)
-                                : c10::IValue(optional_tensors);
+  c10::List<std::optional<at::Tensor>> tensors;
+  for (const View& view : views) {
+    at::Tensor tensor = view.tensor();
+    tensors.push_back(tensor.defined() ? std::optional(tensor) : std::nullopt);
+  }
+  return tensors;
 }
 
 // [-]

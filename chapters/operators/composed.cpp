@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <ATen/SDPBackend.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/native/transformers/attention.h>
 #include <ATen/ops/clamp_min.h>
 #include <torch/library.h>
 

@@ -4,11 +4,9 @@
 #include "chapters/operators/launcher.h"
 
 #include <ATen/EmptyTensor.h>
-#include <ATen/ops/_has_compatible_shallow_copy_type_native.h>
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
-#include <ATen/native/TensorFactories.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_as_complex_native.h>

@@ -6,7 +6,6 @@
 #include <ATen/Dispatch_v2.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/PhiloxRNGEngine.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>

@@ -37,11 +37,8 @@ orError_t orMalloc(void** pointer, size_t size) {
 orError_t orFree(void* pointer) {
   if (!pointer) return orSuccess;
   if (orError_t error = enter()) return error;
-  const orPointerAttributes where = machine().memory.attributes(pointer);
-  if (where.type != orMemoryTypeDevice || where.pointer != pointer) {
-    return fail(orErrorInvalidValue, pointer,
-                " is not what orMalloc returned, or was freed before.");
-  }
+  orPointerAttributes where;
+  if (orError_t error = checkBlock(pointer, &where)) return error;
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   if (machine().memory.foreign().contains(address)) {
     return fail(orErrorInvalidValue, pointer,
@@ -110,11 +107,8 @@ ptrdiff_t orDeviceWindow() { return enter() ? 0 : machine().memory.window(); }
 // [common.api-memory.unprotect] The host's way in, page by page, for debugging only.
 static orError_t protect(void* pointer, int rights) {
   if (orError_t error = enter()) return error;
-  const orPointerAttributes where = machine().memory.attributes(pointer);
-  if (where.type != orMemoryTypeDevice || where.pointer != pointer) {
-    return fail(orErrorInvalidValue, pointer,
-                " is not what orMalloc returned, or was freed before.");
-  }
+  orPointerAttributes where;
+  if (orError_t error = checkBlock(pointer, &where)) return error;
   const uintptr_t page = sysconf(_SC_PAGESIZE);
   const uintptr_t begin = reinterpret_cast<uintptr_t>(pointer) / page * page;
   const uintptr_t end = reinterpret_cast<uintptr_t>(pointer) + where.size;

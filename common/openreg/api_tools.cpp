@@ -31,12 +31,12 @@ orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* pointer) {
                 "orIpcGetMemHandle needs a place for the handle, not null.");
   }
   Memory& memory = machine().memory;
-  const orPointerAttributes where = memory.attributes(pointer);
+  orPointerAttributes where;
+  if (orError_t error = checkBlock(pointer, &where)) return error;
   const auto address = reinterpret_cast<uintptr_t>(pointer);
-  if (where.type != orMemoryTypeDevice || where.pointer != pointer ||
-      memory.foreign().contains(address)) {
+  if (memory.foreign().contains(address)) {
     return fail(orErrorInvalidValue, pointer,
-                " is not what orMalloc returned, or was freed before.");
+                " is another process's; that process can hand it on.");
   }
   const ForeignBlock block = memory.handle(address, where.size, where.device);
   *handle = {};

@@ -80,8 +80,18 @@ orError_t checkDevice(int index) {
               " openreg devices, numbered from 0.");
 }
 
+orError_t checkBlock(const void* pointer, orPointerAttributes* where) {
+  *where = machine().memory.attributes(pointer);
+  if (where->type == orMemoryTypeDevice && where->pointer == pointer) {
+    return orSuccess;
+  }
+  return fail(orErrorInvalidValue, pointer,
+              " is not what orMalloc returned, or was freed before.");
+}
+
 Device& current() { return *machine().devices[currentIndex()]; }
 
+// [common.machine.find.handle] A handle that finds nothing says why.
 Stream* findStream(orStream_t handle) {
   Stream* stream =
       machine().streams.find(handle ? handle : current().defaultStream());

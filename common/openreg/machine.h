@@ -32,6 +32,9 @@ Device& current();
 
 /// Whether there is a device `index`; if not, the failure is remembered.
 orError_t checkDevice(int index);
+/// Whether `pointer` is the beginning of a block of device memory, and what is
+/// known of it; if not, the failure is remembered.
+orError_t checkBlock(const void* pointer, orPointerAttributes* where);
 
 /// The stream behind `handle`, null meaning the current device's default
 /// stream; or null, and the failure is remembered.

@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/openreg/launch.h"
+#include "tests/openreg/stream.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
 
 namespace {
-
-struct Stream {
-  explicit Stream(int priority = 0) {
-    orStreamCreateWithPriority(&handle, 0, priority);
-  }
-  ~Stream() { orStreamDestroy(handle); }
-  orStream_t handle = nullptr;
-};
 
 TEST(Event, an_event_never_recorded_is_ready_and_blocks_nobody) {
   Stream stream;

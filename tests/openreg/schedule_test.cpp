@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/openreg/launch.h"
+#include "tests/openreg/stream.h"
 
 #include <gtest/gtest.h>
 #include <spawn.h>
@@ -32,12 +33,6 @@ std::string printed(const std::string& test, const std::string& schedule) {
   EXPECT_EQ(pclose(pipe), 0) << test << " under " << schedule;
   return found;
 }
-
-struct Stream {
-  Stream() { orStreamCreate(&handle); }
-  ~Stream() { orStreamDestroy(handle); }
-  orStream_t handle = nullptr;
-};
 
 TEST(Schedule, DISABLED_order) {
   Stream streams[4];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/openreg/launch.h"
+#include "tests/openreg/stream.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -13,14 +14,6 @@
 #include <vector>
 
 namespace {
-
-struct Stream {
-  explicit Stream(int priority = 0) {
-    orStreamCreateWithPriority(&handle, 0, priority);
-  }
-  ~Stream() { orStreamDestroy(handle); }
-  orStream_t handle = nullptr;
-};
 
 TEST(Stream, commands_run_in_order) {
   Stream stream;

@@ -145,6 +145,8 @@ TEST(Ipc, DISABLED_other_process) {
   EXPECT_STREQ(word, "hello");
   EXPECT_EQ(orMemcpy(theirs, "world", 5, orMemcpyHostToDevice), orSuccess);
   EXPECT_EQ(orFree(theirs), orErrorInvalidValue);
+  EXPECT_EQ(orIpcGetMemHandle(&handle, theirs), orErrorInvalidValue);
+  EXPECT_NE(detail().find("that process can hand it on."), std::string::npos);
   EXPECT_EQ(orIpcCloseMemHandle(theirs), orSuccess);
   EXPECT_EQ(orIpcCloseMemHandle(theirs), orErrorInvalidValue);
 }
