@@ -7,6 +7,19 @@
 
 namespace openreg {
 
+// [device.guard.capability] We store, fill and copy all types but quantised ones and parts of a byte.
+static c10::DeviceCapability capability() {
+  c10::DeviceCapability capability;
+  auto& all = capability.capability_data;
+  all.capability_bits = 0;
+#define SUPPORT(_, Type) all.supported_scalar_types.has_##Type = 1;
+  AT_FORALL_SCALAR_TYPES_WITH_COMPLEX(SUPPORT)
+#undef SUPPORT
+  auto& types = all.supported_scalar_types;
+  types.has_UInt16 = types.has_UInt32 = types.has_UInt64 = 1;
+  return capability;
+}
+
 // [device.guard] How PyTorch switches devices, and switches back.
 class Guard final : public c10::impl::DeviceGuardImplInterface {
  public:
@@ -31,8 +44,9 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void synchronizeDevice(c10::DeviceIndex index) const override {
     openreg::synchronizeDevice(index);
   }
-  c10::DeviceCapability getDeviceCapability(c10::Device) const override {
-    return {};
+  c10::DeviceCapability getDeviceCapability(c10::Device device) const override {
+    resolveDevice(device.index());
+    return capability();
   }
 
   // [device.guard.streams] How PyTorch obtains streams, and chooses one.
@@ -61,6 +75,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void synchronizeStream(const c10::Stream& stream) const override {
     check(orStreamSynchronize(nativeStream(stream)));
   }
+  bool isStreamCapturing(const c10::Stream&) const override { return false; }
   void recordDataPtrOnStream(const c10::DataPtr& data,
                              const c10::Stream& stream) const override {
     allocator().recordStream(data, stream);
