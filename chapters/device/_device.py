@@ -1,30 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Devices, streams, events and memory: this chapter's share of `torch.openreg`."""
+"""Devices: this chapter's share of `torch.openreg`, first part."""
 
 import torch
 
 from . import _C
 
-# [device.python] What this chapter adds to `torch.openreg`.
+# [device.python] What `torch.openreg` has for devices.
 __all__ = [
-    "Event",
-    "Stream",
+    "can_device_access_peer",
     "current_device",
-    "current_stream",
-    "default_stream",
     "device",
     "device_count",
-    "empty_cache",
+    "device_of",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
     "is_available",
-    "max_memory_allocated",
-    "mem_get_info",
-    "memory_allocated",
-    "memory_reserved",
-    "memory_stats",
     "reset_device",
-    "reset_peak_memory_stats",
     "set_device",
-    "stream",
     "synchronize",
 ]
 
@@ -63,6 +56,30 @@ def current_device():
     return _C.current_device()
 
 
+# [device.python.properties] What a device is, and what it can do.
+def get_device_properties(device=None):
+    """The device's `name`, `total_memory` in bytes and `multi_processor_count`.
+
+    The last is how many streams the device runs at a time.
+    """
+    return _C.device_properties(_index(device))
+
+
+def get_device_name(device=None):
+    """What the device calls itself."""
+    return get_device_properties(device).name
+
+
+def get_device_capability(device=None):
+    """A dictionary; `supported_dtypes` are those that the device can compute with."""
+    return torch.accelerator.get_device_capability(_index(device))
+
+
+def can_device_access_peer(device, peer_device):
+    """Whether `device` can copy from `peer_device`: every openreg device can, but from itself."""
+    return _index(device) != _index(peer_device)
+
+
 # [device.python.change] Choosing a device, for good or for a block.
 def set_device(device):
     """Makes `device` (a number, a string or a `torch.device`) current on this thread."""
@@ -83,6 +100,13 @@ class device:
         _C.exchange_device(self._previous.pop())
 
 
+class device_of(device):
+    """The same with the device of a tensor or storage; one of another type changes nothing."""
+
+    def __init__(self, obj):
+        super().__init__(obj.device if obj.device.type == "openreg" else None)
+
+
 # [device.python.wait] Waiting, and beginning anew after a kernel has failed.
 def synchronize(device=None):
     """Waits until everything enqueued on `device` has run.
@@ -96,63 +120,6 @@ def synchronize(device=None):
 def reset_device(device=None):
     """Makes a device that a kernel has failed on usable again; its memory stays as it is."""
     _C.reset(_index(device))
-
-
-# [device.python.streams] PyTorch's own classes work on every accelerator.
-Stream = torch.Stream
-Event = torch.Event
-
-
-def stream(stream):
-    """A context manager in which `stream` is current: a `torch.Stream` is one itself."""
-    return stream
-
-
-def current_stream(device=None):
-    """The stream that new work on `device` goes to."""
-    return torch.accelerator.current_stream(_index(device))
-
-
-def default_stream(device=None):
-    """The stream that is current on `device` until another is chosen."""
-    return torch.Stream(stream_id=0, device_index=_index(device), device_type=_C.device_type)
-
-
-# [device.python.memory] Memory, by the names that `torch.cuda` has.
-def memory_allocated(device=None):
-    """Bytes of `device` that tensors hold."""
-    return torch.accelerator.memory_allocated(_index(device))
-
-
-def max_memory_allocated(device=None):
-    """The most bytes of `device` that tensors have held at a time."""
-    return torch.accelerator.max_memory_allocated(_index(device))
-
-
-def memory_reserved(device=None):
-    """Bytes of `device` that the allocator holds, for tensors or for later."""
-    return torch.accelerator.memory_reserved(_index(device))
-
-
-def memory_stats(device=None):
-    """All statistics of the allocator, by name."""
-    return torch.accelerator.memory_stats(_index(device))
-
-
-def reset_peak_memory_stats(device=None):
-    """Forgets the peaks."""
-    torch.accelerator.reset_peak_memory_stats(_index(device))
-
-
-# [device.python.memory.device] What the device itself has left.
-def mem_get_info(device=None):
-    """Free and total bytes of `device`, as the driver counts them."""
-    return torch.accelerator.get_memory_info(_index(device))
-
-
-def empty_cache():
-    """Gives back to the devices all memory that no tensor holds."""
-    torch.accelerator.empty_cache()
 
 
 # [-]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/device/allocator.h"
 #include "chapters/device/cache.h"
+#include "chapters/device/poison.h"
 #include "common/error.h"
 
 #include <array>
@@ -10,12 +11,31 @@ namespace openreg {
 // [device.allocator.caches] One cache for each device, never destroyed.
 static Cache& cacheOf(c10::DeviceIndex index) {
   static auto& caches = *new std::array<Cache, kMaxDevices>;
-  return caches[resolveDevice(index)];
+  return caches[index];
 }
 
+// [device.allocator.profiler] The profiler draws the curve of a program's memory.
+/// `bytes` came or went at `data`; if that is null, there was no room for them.
+static void tellProfiler(void* data, int64_t bytes, c10::Device device) {
+  if (!c10::memoryProfilingEnabled()) return;
+  const auto stats = cacheOf(device.index()).stats();
+  const size_t allocated = stats.allocated_bytes[0].current;
+  const size_t reserved = stats.reserved_bytes[0].current;
+  if (data) {
+    c10::reportMemoryUsageToProfiler(data, bytes, allocated, reserved, device);
+  } else {
+    c10::reportOutOfMemoryToProfiler(bytes, allocated, reserved, device);
+  }
+}
+
+// [device.allocator.delete] A tensor was dropped, in whichever thread.
 static void deleteBlock(void* context) {
   auto* block = static_cast<Block*>(context);
-  cacheOf(block->stream.device_index()).free(block);
+  const c10::Device device = block->stream.device();
+  void* data = block->data;
+  const auto size = static_cast<int64_t>(block->size);
+  cacheOf(device.index()).free(block);
+  tellProfiler(data, -size, device);
 }
 
 // [device.allocator.interface] What PyTorch sees of it.
@@ -25,10 +45,19 @@ class Allocator final : public c10::DeviceAllocator {
     const c10::DeviceIndex index = currentDevice();
     const c10::Device device(kDeviceType, index);
     if (bytes == 0) return {nullptr, device};
-    Block* block = cacheOf(index).allocate(bytes, currentStream(index));
+    poisonsFreedMemory();  // Refuses a wrong setting while it still can.
+    Block* block;
+    try {
+      block = cacheOf(index).allocate(bytes, currentStream(index));
+    } catch (const c10::OutOfMemoryError&) {
+      tellProfiler(nullptr, static_cast<int64_t>(bytes), device);
+      throw;
+    }
+    tellProfiler(block->data, static_cast<int64_t>(block->size), device);
     return {block->data, block, &deleteBlock, device};
   }
 
+  // [device.allocator.interface.streams] What belongs to a stream goes by it.
   void copy_data(void* to, const void* from, size_t bytes) const override {
     check(orMemcpyAsync(to, from, bytes, orMemcpyDeviceToDevice,
                         nativeStream(currentStream(-1))));
@@ -39,7 +68,7 @@ class Allocator final : public c10::DeviceAllocator {
     TORCH_CHECK_VALUE(data.get_deleter() == &deleteBlock, data.get(),
                       " was not allocated by openreg's allocator, so no stream "
                       "can be recorded for it.");
-    nativeStream(stream);  // Refuses streams of other devices.
+    nativeStream(stream);  // Refuses streams of other types.
     cacheOf(data.device().index())
         .recordStream(static_cast<Block*>(data.get_context()), stream);
   }
@@ -54,13 +83,13 @@ class Allocator final : public c10::DeviceAllocator {
   // [device.allocator.interface.stats] Statistics, by device.
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(
       c10::DeviceIndex index) override {
-    return cacheOf(index).stats();
+    return cacheOf(resolveDevice(index)).stats();
   }
   void resetAccumulatedStats(c10::DeviceIndex index) override {
-    cacheOf(index).resetAccumulatedStats();
+    cacheOf(resolveDevice(index)).resetAccumulatedStats();
   }
   void resetPeakStats(c10::DeviceIndex index) override {
-    cacheOf(index).resetPeakStats();
+    cacheOf(resolveDevice(index)).resetPeakStats();
   }
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) override {
     DeviceScope scope(index);
@@ -77,6 +106,17 @@ c10::DeviceAllocator& allocator() {
 }
 
 REGISTER_ALLOCATOR(kDeviceType, &allocator());
+
+// [device.allocator.snapshot] All devices' segments in one list.
+std::vector<c10::CachingDeviceAllocator::SegmentInfo> memorySnapshot() {
+  std::vector<c10::CachingDeviceAllocator::SegmentInfo> all;
+  for (c10::DeviceIndex index = 0; index < deviceCount(); ++index) {
+    for (auto& segment : cacheOf(index).snapshot()) {
+      all.push_back(std::move(segment));
+    }
+  }
+  return all;
+}
 
 // [-]
 }  // namespace openreg

@@ -3,11 +3,16 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include <vector>
+
 namespace openreg {
 
 // [device.allocator] The allocator of our devices, for the rest of the backend.
 /// Never destroyed: tensors may be freed until the very end of the process.
 c10::DeviceAllocator& allocator();
+
+/// Every piece of memory that a device gave us, and the blocks in it.
+std::vector<c10::CachingDeviceAllocator::SegmentInfo> memorySnapshot();
 
 // [-]
 }  // namespace openreg

@@ -1,43 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "chapters/device/bins.h"
 #include "chapters/device/stream.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
 
-#include <list>
+#include <deque>
 #include <map>
 #include <mutex>
+#include <set>
+#include <string>
 #include <vector>
 
 namespace openreg {
-
-// [device.cache.block] A piece of device memory, and the streams that use it.
-struct Block {
-  void* data;
-  size_t size;
-  size_t requested;
-  c10::Stream stream;
-  std::vector<c10::Stream> other_streams;
-};
-
-/// Sizes come in classes, multiples of 512 bytes and from 2 KiB on four to each
-/// power of two, so that a freed block fits the next request of about its size.
-size_t sizeClass(size_t bytes);
-
-// [device.cache.waiting] A block that other streams used waits for each of them.
-/// Records an event on each of the block's other streams, and is over when all
-/// of them have happened.
-class Waiting {
- public:
-  explicit Waiting(Block* freed);
-  bool over();
-  Block* block() const { return block_; }
-
- private:
-  Block* block_;
-  std::vector<orEvent_t> events_;
-};
 
 // [device.cache] One device's memory: freed blocks are kept, by stream and size.
 /// What a stream frees, the same stream may use at once, without waiting: its
@@ -46,34 +22,64 @@ class Waiting {
 class Cache {
  public:
   using Stats = c10::CachingDeviceAllocator::DeviceStats;
+  using Segment = c10::CachingDeviceAllocator::SegmentInfo;
 
   /// @throws c10::OutOfMemoryError if there is none left, even after everything
   /// that nobody uses was given back.
   Block* allocate(size_t bytes, c10::Stream stream);
   void free(Block* block);
-  /// Gives everything that nobody uses back to the device.
+  /// Gives all segments that nobody uses back to the device.
   void empty();
   /// The block is not used again before `stream` has done what it has to do
-  /// now.
+  /// when the block is freed.
   void recordStream(Block* block, c10::Stream stream);
 
+  // [device.cache.ask] What can be asked about it.
   Stats stats();
   void resetPeakStats();
   void resetAccumulatedStats();
+  /// Every piece of memory that the device gave us, and the blocks in it.
+  std::vector<Segment> snapshot();
 
   // [device.cache.state] What is free, what still waits, and the statistics.
  private:
-  using Kept = std::map<std::pair<c10::StreamId, size_t>, std::vector<Block*>>;
+  /// A point in a stream that a freed block waits for.
+  struct Mark {
+    orEvent_t event;
+    Block* block;
+  };
+  using Lock = std::unique_lock<std::mutex>;
 
   Block* reuse(size_t size, c10::Stream stream);
   Block* fromDevice(size_t size, c10::Stream stream);
+  void split(Block* block, size_t size);
   void keep(Block* block);
-  void collect();
+  void absorbNext(Block* block);
+  void addFree(Block* block);
+  void removeFree(Block* block);
+  void collect(Lock& lock);
+  std::string outOfMemory() const;
 
   std::mutex mutex_;
-  Kept kept_;
-  std::list<Waiting> waiting_;
+  /// Free blocks, by stream and by pool: true is the one for small requests.
+  std::map<std::pair<c10::StreamId, bool>, Bins> bins_;
+  /// In the order of the stream that they are in.
+  std::map<c10::StreamId, std::deque<Mark>> marks_;
+  /// The first block of each segment.
+  std::set<Block*> segments_;
   Stats stats_;
+
+  // [device.cache.count] Each statistic counts all blocks, the small and the large ones.
+  using StatArray = c10::CachingAllocator::StatArray;
+
+  static void increase(StatArray& stats, const Block* block, size_t amount) {
+    stats[0].increase(amount);
+    stats[block->small ? 1 : 2].increase(amount);
+  }
+  static void decrease(StatArray& stats, const Block* block, size_t amount) {
+    stats[0].decrease(amount);
+    stats[block->small ? 1 : 2].decrease(amount);
+  }
 };
 
 // [-]

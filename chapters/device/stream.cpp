@@ -63,6 +63,15 @@ orStream_t nativeStream(const c10::Stream& stream) {
   return reinterpret_cast<orStream_t>(stream.id());
 }
 
+void checkStream(const c10::Stream& stream) {
+  int device = -1;
+  check(orStreamGetDevice(nativeStream(stream), &device));
+  const c10::DeviceIndex index = resolveDevice(stream.device_index());
+  TORCH_CHECK_VALUE(device == index, "Stream ", stream.id(),
+                    " is of openreg:", device, ", not of openreg:", int{index},
+                    ".");
+}
+
 // [device.stream.obtain] The default stream, and one of the pool.
 c10::Stream defaultStream(c10::DeviceIndex index) {
   return streamOf(resolveDevice(index), 0);
@@ -83,12 +92,8 @@ c10::Stream currentStream(c10::DeviceIndex index) {
 }
 
 c10::Stream exchangeStream(c10::Stream stream) {
-  int device = -1;
-  check(orStreamGetDevice(nativeStream(stream), &device));
+  checkStream(stream);
   const c10::DeviceIndex index = resolveDevice(stream.device_index());
-  TORCH_CHECK_VALUE(device == index, "Stream ", stream.id(),
-                    " is of openreg:", device, ", not of openreg:", int{index},
-                    ".");
   return streamOf(index, std::exchange(current_streams[index], stream.id()));
 }
 

@@ -16,6 +16,10 @@ namespace openreg {
 /// @throws c10::ValueError if `stream` is not of our devices.
 orStream_t nativeStream(const c10::Stream& stream);
 
+/// Nothing, if there is such a stream and it is of the device it says.
+/// @throws c10::ValueError otherwise.
+void checkStream(const c10::Stream& stream);
+
 c10::Stream defaultStream(c10::DeviceIndex index);
 
 /// One of 32 streams of this device and priority, in turn. A smaller number is

@@ -6,20 +6,22 @@ import pytest
 import torch
 import torch_openreg
 from aside import aside
-from stream_or_none import stream
+from counted_event import CountedEvent
 
 
-def test_no_stream_changes_nothing():
-    before = torch.openreg.current_stream()
-    with stream(None):
-        assert torch.openreg.current_stream() == before
-
-
-def test_a_stream_is_still_current_in_its_block():
-    chosen = torch.Stream("openreg")
-    with stream(chosen):
-        assert torch.openreg.current_stream() == chosen
-    assert torch.openreg.current_stream() == torch.openreg.default_stream()
+def test_a_counted_event_counts_what_has_happened(work):
+    event = CountedEvent()
+    assert event.happened() == 0
+    with torch.Stream("openreg") as stream:
+        for _ in range(3):
+            event.record()
+        stream.synchronize()
+        assert event.happened() == 3
+        work()
+        event.record(stream)
+        assert event.happened() == 3
+        stream.synchronize()
+    assert event.happened() == event.happened() == 4
 
 
 def test_the_block_has_a_stream_of_its_own():

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -72,6 +74,38 @@ def test_each_thread_has_its_own_current_device():
 def test_every_type_is_among_the_capabilities():
     capability = torch.accelerator.get_device_capability("openreg:0")
     assert torch.bfloat16 in capability["supported_dtypes"]
+
+
+def test_a_device_tells_what_it_is():
+    properties = torch.openreg.get_device_properties("openreg:1")
+    assert properties.name == torch.openreg.get_device_name(1) == "openreg, a simulated device"
+    assert properties.total_memory == torch.openreg.mem_get_info(1)[1]
+    assert properties.multi_processor_count >= 1
+    assert torch.openreg.can_device_access_peer(0, 1)
+    assert not torch.openreg.can_device_access_peer(1, 1)
+
+
+def test_the_device_of_something_else_changes_nothing():
+    with torch.openreg.device_of(torch.ones(1)):
+        assert torch.openreg.current_device() == 0
+
+
+ASKING = """
+import os, torch
+before = len(os.listdir("/proc/self/task"))
+torch.openreg.device_count(), torch.openreg.is_available(), torch.openreg.current_device()
+torch.openreg.get_device_properties(), torch.openreg.set_device(1)
+torch.device("openreg"), torch.accelerator.current_accelerator(), torch.accelerator.device_count()
+mapped = lambda: "/memfd:openreg" in open("/proc/self/maps").read()
+assert not mapped() and len(os.listdir("/proc/self/task")) == before
+torch.Stream("openreg").synchronize()
+assert mapped()
+"""
+
+
+def test_asking_starts_nothing_and_the_first_use_does():
+    code = "import torch_openreg\n" + ASKING
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_methods_named_after_the_device_are_generated():

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import ctypes
+import os
 import pathlib
+import subprocess
+import sys
 import threading
 
 import pytest
 import torch
 import torch_openreg
+
+driver = ctypes.CDLL(str(pathlib.Path(torch_openreg.__file__).parent / "libopenreg.so"))
 
 
 def test_a_new_stream_is_on_the_current_device_and_not_the_default_one():
@@ -71,15 +76,114 @@ def test_a_stream_is_made_current_for_its_own_device_only():
     assert torch.openreg.current_stream(0) == torch.openreg.default_stream(0)
 
 
+def test_no_stream_changes_nothing():
+    before = torch.openreg.current_stream()
+    with torch.openreg.stream(None):
+        assert torch.openreg.current_stream() == before
+    torch.openreg.set_stream(None)
+    assert torch.openreg.current_stream() == before
+    stream = torch.Stream("openreg")
+    with torch.openreg.stream(stream):
+        assert torch.openreg.current_stream() == stream
+
+
+def test_a_stream_made_with_the_driver_is_used_by_its_handle():
+    handle = ctypes.c_void_p()
+    assert driver.orStreamCreate(ctypes.byref(handle)) == 0
+    stream = torch.openreg.get_stream_from_external(handle.value, "openreg:0")
+    assert stream.native_handle == handle.value
+    with stream:
+        torch.Event("openreg").record()
+    stream.synchronize()
+    with pytest.raises(ValueError, match="is of openreg:0, not of openreg:1."):
+        torch.openreg.get_stream_from_external(handle.value, 1)
+    with pytest.raises(ValueError, match="Stream 0x4d does not exist; it was never created"):
+        torch.openreg.get_stream_from_external(77)
+
+
+def test_priorities_order_streams_and_wrong_ones_are_moved_into_the_range():
+    priority = ctypes.c_int()
+    for asked, given in ((0, 0), (-1, -1), (-2, -2), (-7, -2), (3, 0)):
+        stream = torch.Stream("openreg", priority=asked)
+        driver.orStreamGetPriority(ctypes.c_void_p(stream.native_handle), ctypes.byref(priority))
+        assert priority.value == given
+
+
+def test_the_pool_has_32_streams_for_each_device_and_priority():
+    streams = [torch.Stream("openreg:1", priority=-1) for _ in range(64)]
+    assert len({stream.stream_id for stream in streams}) == 32
+
+
+def test_an_event_recorded_on_one_thread_is_waited_for_on_another():
+    stream, event = torch.Stream("openreg"), torch.Event("openreg")
+    order = []
+    append = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda what: order.append(what or 0))
+    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
+    native = ctypes.c_void_p(stream.native_handle)
+    driver.orLaunchHostFunc(native, usleep, ctypes.c_void_p(50_000))
+    driver.orLaunchHostFunc(native, append, None)
+    event.record(stream)
+
+    def wait_in_a_stream():
+        other = torch.Stream("openreg")
+        event.wait(other)
+        driver.orLaunchHostFunc(ctypes.c_void_p(other.native_handle), append, ctypes.c_void_p(1))
+        other.synchronize()
+        event.synchronize()
+
+    thread = threading.Thread(target=wait_in_a_stream)
+    thread.start()
+    thread.join()
+    assert order == [0, 1]
+
+
+LOST = """
+import torch, torch_openreg
+event, late = torch.Event("openreg"), torch.Event("openreg", enable_timing=True)
+stream = torch.Stream("openreg")
+event.record(stream)
+torch.openreg.synchronize()
+try:
+    while True:
+        driver.orLaunchHostFunc(None, usleep, None)
+        torch.openreg.synchronize()
+except RuntimeError as error:
+    assert "openreg:0 is lost." in str(error), error
+for refused in (event.query, event.synchronize, lambda: late.record(stream), stream.synchronize):
+    try:
+        refused()
+    except RuntimeError as error:
+        assert "openreg:0 is lost." in str(error), error
+    else:
+        raise AssertionError(refused)
+del event, late, stream
+torch.Stream("openreg:1").synchronize()
+print("ended")
+"""
+
+
+def test_events_of_a_lost_device_refuse_and_are_given_back_in_silence():
+    code = (
+        "import ctypes, pathlib, torch_openreg\n"
+        "driver = ctypes.CDLL(str(pathlib.Path(torch_openreg.__file__).parent / 'libopenreg.so'))\n"
+        "usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)\n" + LOST
+    )
+    environment = dict(os.environ, OPENREG_INJECT="lost:0@5")
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
+    assert (done.stdout, done.returncode) == ("ended\n", 0), done.stderr
+
+
 def test_an_event_is_not_recorded_on_two_devices():
     event = torch.Event("openreg:0")
     event.record(torch.Stream("openreg:0"))
-    with pytest.raises((ValueError, RuntimeError), match="device"):
+    told = "The event is of openreg:0, the stream of openreg:1; they must be of one device."
+    with pytest.raises(ValueError, match=told):
         event.record(torch.Stream("openreg:1"))
 
 
 def test_other_python_threads_run_while_one_waits_for_the_device():
-    driver = ctypes.CDLL(str(pathlib.Path(torch_openreg.__file__).parent / "libopenreg.so"))
     usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
     stop, count = threading.Event(), 0
 

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Memory: this chapter's share of `torch.openreg`, third part."""
+
+import torch
+
+from . import _C
+from ._device import _index
+
+# [device.python.memory] Memory, by the names that `torch.cuda` has.
+__all__ = [
+    "empty_cache",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_snapshot",
+    "memory_stats",
+    "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats",
+]
+
+
+# [device.python.memory.count] What tensors hold, and what the allocator holds.
+def memory_allocated(device=None):
+    """Bytes of `device` that tensors hold."""
+    return torch.accelerator.memory_allocated(_index(device))
+
+
+def max_memory_allocated(device=None):
+    """The most bytes of `device` that tensors have held at a time."""
+    return torch.accelerator.max_memory_allocated(_index(device))
+
+
+def memory_reserved(device=None):
+    """Bytes of `device` that the allocator holds, for tensors or for later."""
+    return torch.accelerator.memory_reserved(_index(device))
+
+
+def max_memory_reserved(device=None):
+    """The most bytes of `device` that the allocator has held at a time."""
+    return torch.accelerator.max_memory_reserved(_index(device))
+
+
+# [device.python.memory.stats] Everything that is counted, and how to begin anew.
+def memory_stats(device=None):
+    """All statistics of the allocator, by name."""
+    return torch.accelerator.memory_stats(_index(device))
+
+
+def reset_peak_memory_stats(device=None):
+    """Forgets the peaks: they are what there is now."""
+    torch.accelerator.reset_peak_memory_stats(_index(device))
+
+
+def reset_accumulated_memory_stats(device=None):
+    """Forgets the sums of all that was ever allocated and freed."""
+    torch.accelerator.reset_accumulated_memory_stats(_index(device))
+
+
+# [device.python.memory.device] What the device itself has left, and who has the rest.
+def mem_get_info(device=None):
+    """Free and total bytes of `device`, as the driver counts them."""
+    return torch.accelerator.get_memory_info(_index(device))
+
+
+def empty_cache():
+    """Gives back to the devices all memory that no tensor holds."""
+    torch.accelerator.empty_cache()
+
+
+def memory_snapshot():
+    """Every segment that the allocator holds, on all devices, and the blocks in it.
+
+    A list of dictionaries with the keys that `torch.cuda.memory_snapshot` has. A block's
+    `state` is `active_allocated`, `active_pending_free` (freed, but another stream still
+    uses it) or `inactive`.
+    """
+    return _C.memory_snapshot()
+
+
+# [-]

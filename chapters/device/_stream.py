@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Streams and events: this chapter's share of `torch.openreg`, second part."""
+
+import contextlib
+
+import torch
+
+from . import _C
+from ._device import _index
+
+# [device.python.streams] PyTorch's own classes work on every accelerator.
+__all__ = [
+    "Event",
+    "Stream",
+    "current_stream",
+    "default_stream",
+    "get_stream_from_external",
+    "set_stream",
+    "stream",
+]
+
+Stream = torch.Stream
+Event = torch.Event
+
+
+# [device.python.streams.choose] A stream is current for its device on this thread.
+def stream(stream):
+    """A context manager in which `stream` is current; `None` changes nothing."""
+    return contextlib.nullcontext() if stream is None else stream
+
+
+def set_stream(stream):
+    """Makes `stream` current for its device, which becomes current too; `None` does nothing."""
+    if stream is not None:
+        torch.accelerator.set_stream(stream)
+
+
+def current_stream(device=None):
+    """The stream that new work on `device` goes to."""
+    return torch.accelerator.current_stream(_index(device))
+
+
+# [device.python.streams.number] From a number to the stream that has it.
+def default_stream(device=None):
+    """The stream that is current on `device` until another is chosen."""
+    return _stream(0, _index(device))
+
+
+def get_stream_from_external(data_ptr, device=None):
+    """The stream that somebody else made with the driver, by its handle.
+
+    Whoever made it must keep it until PyTorch has no more work for it.
+
+    Raises:
+        ValueError: the driver knows no such stream, or it is of another device.
+    """
+    index = _index(device)
+    _C.check_stream(data_ptr, index)
+    return _stream(data_ptr, index)
+
+
+def _stream(number, index):
+    return torch.Stream(stream_id=number, device_index=index, device_type=_C.device_type)
+
+
+# [-]

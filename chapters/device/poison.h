@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "chapters/device/bins.h"
+#include "chapters/device/stream.h"
+
+namespace openreg {
+
+// [device.poison] A debug mode: whoever reads freed memory reads NaN, or -1.
+/// Whether OPENREG_POISON is 1; read once.
+/// @throws c10::ValueError if it is neither 0 nor 1.
+bool poisonsFreedMemory();
+
+/// Overwrites the block, which is being freed, in the order of its stream and
+/// after `events`. Every byte becomes 0xFF.
+void poison(const Block* block, const std::vector<orEvent_t>& events) noexcept;
+
+// [-]
+}  // namespace openreg

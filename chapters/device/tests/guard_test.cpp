@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/device/stream.h"
+
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+using openreg::kDeviceType;
+
+TEST(Guard, the_device_is_switched_and_switched_back) {
+  {
+    c10::DeviceGuard guard({kDeviceType, 1});
+    EXPECT_EQ(openreg::currentDevice(), 1);
+  }
+  EXPECT_EQ(openreg::currentDevice(), 0);
+}
+
+TEST(Guard, an_index_that_does_not_exist_is_refused_and_changes_nothing) {
+  EXPECT_THROW(c10::DeviceGuard({kDeviceType, 9}), c10::IndexError);
+  EXPECT_EQ(openreg::currentDevice(), 0);
+}
+
+TEST(Guard, minus_one_is_never_echoed_back) {
+  EXPECT_EQ(openreg::poolStream(-1, 0).device_index(), 0);
+  EXPECT_EQ(openreg::currentStream(-1).device_index(), 0);
+}
+
+TEST(Streams, a_stream_guard_switches_device_and_stream) {
+  const c10::Stream stream = openreg::poolStream(1, 0);
+  {
+    c10::StreamGuard guard(stream);
+    EXPECT_EQ(openreg::currentDevice(), 1);
+    EXPECT_EQ(openreg::currentStream(1), stream);
+  }
+  EXPECT_EQ(openreg::currentDevice(), 0);
+  EXPECT_EQ(openreg::currentStream(1), openreg::defaultStream(1));
+}
+
+}  // namespace
