@@ -110,9 +110,9 @@ def test_no_path_of_this_machine_is_in_the_wheel(unpacked, wheel):
             assert not [path for path in paths if path in content], file
 
 
-def test_the_entry_point_is_the_build_trees(unpacked):
+def test_the_entry_point_is_the_build_trees(unpacked, wheel):
     installed = next(unpacked.glob("*.dist-info")) / "entry_points.txt"
-    in_build_tree = ROOT / "python/torch_openreg.dist-info/entry_points.txt"
+    in_build_tree = wheel.parent / "build/python/torch_openreg.dist-info/entry_points.txt"
     assert installed.read_text().split() == in_build_tree.read_text().split()
 
 
