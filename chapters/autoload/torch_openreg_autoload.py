@@ -12,7 +12,7 @@ def autoload():
     brought us here. Its `_register` is defined above that line and idempotent.
 
     An exception that leaves this function makes `import torch` fail, also for
-    programs that never use us. So a build for another PyTorch only warns here;
+    programs that never use us. What keeps us from being loaded is a warning here;
     `import torch_openreg` raises the same sentence.
     """
     try:
@@ -20,7 +20,8 @@ def autoload():
 
         torch_openreg._register()
     except ImportError as error:
-        warnings.warn(str(error), stacklevel=2)
+        # Five calls above is the `import torch` of a program.
+        warnings.warn(f"This process has no device openreg: {error}", stacklevel=5)
 
 
 # [-]

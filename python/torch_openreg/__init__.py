@@ -2,7 +2,16 @@
 """A PyTorch backend for the simulated device openreg; `torch.openreg` is this package."""
 
 import importlib.util
+import os
 import sys
+import warnings
+
+# [python.built] In a source tree the Python files are without libraries, in a build tree at first.
+if importlib.util.find_spec("._C", __name__) is None:
+    raise ImportError(
+        f"torch_openreg's libraries are not in {__path__[0]}; build them with "
+        "`meson compile -C build`, and start Python with `meson devenv -C build`"
+    )
 
 from ._chapters import MODULES, TORCH_VERSION, __version__
 
@@ -24,12 +33,13 @@ def _register():
     # Perhaps still at the end of its own import, but complete.
     pytorch = sys.modules["torch"]
     _check_torch(pytorch.__version__)
-    _check_built()
+    _check_alone(pytorch)
     pytorch.utils.rename_privateuse1_backend(NAME)
     _bind_chapters()
     pytorch._register_device_module(NAME, sys.modules[__name__])
     pytorch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     _registered = True
+    _tell_of_copies()
 
 
 # [python.chapters] One module per chapter, whose public names become ours.
@@ -49,12 +59,33 @@ def _check_torch(version):
         )
 
 
-# [python.built] In a build tree the Python files are there before the libraries.
-def _check_built():
-    if importlib.util.find_spec("._C", __name__) is None:
+# [python.alone] PyTorch takes one backend from outside; whoever comes first, has the place.
+def _check_alone(pytorch):
+    name = pytorch._C._get_privateuse1_backend_name()
+    if name not in ("privateuseone", NAME):
         raise ImportError(
-            f"torch_openreg's libraries are not in {__path__[0]}; "
-            "build them with `meson compile -C build`"
+            f"torch_openreg cannot be loaded beside the backend {name}: PyTorch takes one from "
+            "outside, and it came first; uninstall one of the two, or set "
+            "TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import the one that you want"
+        )
+    owner = getattr(pytorch, NAME, sys.modules[__name__])
+    if owner is not sys.modules[__name__]:
+        raise ImportError(
+            f"the device {NAME} was registered already, by {owner!r}; "
+            f"torch_openreg in {__file__} cannot be loaded beside it"
+        )
+
+
+# [python.copies] Of two copies, one is not the one that you changed: say which.
+def _tell_of_copies():
+    files = [os.path.join(folder, __name__, "__init__.py") for folder in sys.path]
+    others = {os.path.realpath(file) for file in files if os.path.isfile(file)}
+    others.discard(os.path.realpath(__file__))
+    if others:
+        warnings.warn(
+            f"torch_openreg was imported from {__file__}, but there is another in "
+            f"{', '.join(sorted(others))}; uninstall the one or take the other from PYTHONPATH",
+            stacklevel=3,
         )
 
 

@@ -141,18 +141,47 @@ def test_python_files_without_libraries_say_what_to_do(unpacked, tmp_path):
     assert sentence in result.stderr
 
 
-def test_an_editable_install_works_with_autoload(wheel, tmp_path):
-    python = fresh_environment(tmp_path / "environment")
-    pip(
-        python,
-        "install",
-        "--no-build-isolation",
-        "--no-deps",
-        f"-Cbuild-dir={wheel.parent / 'build'}",
-        "-e",
-        ".",
+@pytest.fixture(scope="module")
+def editable(wheel, tmp_path_factory):
+    """A Python that imports the package from here; also returns the folder that it builds in."""
+    python = fresh_environment(tmp_path_factory.mktemp("editable") / "environment")
+    build = wheel.parent / "build"
+    pip(python, "install", "--no-build-isolation", "--no-deps", f"-Cbuild-dir={build}", "-e", ".")
+    return python, build
+
+
+@pytest.mark.parametrize("first", ["torch", "torch_openreg"])
+def test_an_editable_install_works_with_autoload(editable, first, tmp_path):
+    program = f"import {first}; import torch; {USE}"
+    assert run(editable[0], "-W", "error", "-c", program, cwd=tmp_path) == "[2.0, 2.0]\n"
+
+
+def test_an_editable_install_that_cannot_be_built_ends_import_torch_unless_switched_off(editable):
+    python, build = editable
+    (build / "build.ninja").rename(build / "elsewhere.ninja")
+    try:
+        program = [python, "-c", "import torch; print('torch works')"]
+        broken = subprocess.run(program, capture_output=True, text=True)
+        off = run(*program, env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
+    finally:
+        (build / "elsewhere.ninja").rename(build / "build.ninja")
+    assert 'rebuilding the "torch_openreg" editable package failed' in broken.stderr
+    assert "RuntimeError: Failed to load the backend extension: torch_openreg" in broken.stderr
+    assert off == "torch works\n"
+
+
+def test_an_editable_install_before_a_build_folder_on_the_path_is_named(editable, tmp_path):
+    python, build = editable
+    path = {"PYTHONPATH": str(build / "python"), "TORCH_DEVICE_BACKEND_AUTOLOAD": "1"}
+    program = [python, "-c", "import torch, torch_openreg; print(torch_openreg.__file__)"]
+    result = subprocess.run(
+        program, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **path}
     )
-    assert run(python, "-c", f"import torch; {USE}", cwd=tmp_path) == "[2.0, 2.0]\n"
+    ours, other = (
+        folder / "torch_openreg/__init__.py" for folder in (ROOT / "python", build / "python")
+    )
+    assert result.stdout == f"{ours}\n", result.stderr
+    assert f"imported from {ours}, but there is another in {other.resolve()};" in result.stderr
 
 
 def test_a_partial_wheel_ends_at_its_chapter(tmp_path):

@@ -1,56 +1,55 @@
 # SPDX-License-Identifier: BSD-3-Clause
-import os
-import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
-import pytest
-
 SOLUTIONS = Path(__file__).parent
+sys.path.insert(0, str(SOLUTIONS.parent / "tests"))
+from fresh import PACKAGE, copy_of_us, install, run  # noqa: E402
 
 
-def run(program, *folders, **variables):
-    environment = {k: v for k, v in os.environ.items() if k != "TORCH_DEVICE_BACKEND_AUTOLOAD"}
-    path = [*map(str, folders), environment.get("PYTHONPATH", "")]
-    environment.update(variables, PYTHONPATH=os.pathsep.join(path))
-    return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=environment
-    )
-
-
-@pytest.fixture
-def other_backend(tmp_path):
-    """A folder with a backend that is installed, and called before ours."""
-    (tmp_path / "nova_entry.py").write_text(
-        "def load():\n    import torch\n    torch.utils.rename_privateuse1_backend('nova')\n"
-    )
-    installed = tmp_path / "nova-1.0.dist-info"
-    installed.mkdir()
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: nova\nVersion: 1.0\n")
-    (installed / "entry_points.txt").write_text("[torch.backends]\nnova = nova_entry:load\n")
-    return tmp_path
-
-
-def test_our_own_switch_turns_only_us_off():
-    folder = SOLUTIONS / "switch"
-    program = "import torch; print(torch.device('openreg'))"
-    assert run(program, folder).stdout == "openreg\n"
-    assert "Expected one of cpu" in run(program, folder, OPENREG_AUTOLOAD="0").stderr
+def test_our_own_switch_turns_only_us_off(tmp_path):
+    other = install(tmp_path, "nova", "print('nova')")
+    path, program = [SOLUTIONS / "switch", other], "import torch; print(torch.device('openreg'))"
+    assert run("-c", program, path=path).stdout == "nova\nopenreg\n"
+    off = run("-c", program, path=path, OPENREG_AUTOLOAD="0")
+    assert off.stdout == "nova\n"
+    assert "Expected one of cpu" in off.stderr
 
 
 def test_switched_off_the_package_can_still_be_imported():
     program = "import torch, torch_openreg; print(torch.device('openreg'))"
-    result = run(program, SOLUTIONS / "switch", OPENREG_AUTOLOAD="0")
+    result = run("-c", program, path=[SOLUTIONS / "switch"], OPENREG_AUTOLOAD="0")
     assert result.stdout == "openreg\n", result.stderr
 
 
-def test_after_another_backend_importing_torch_works_and_says_why_we_are_absent(other_backend):
-    program = "import torch; print(torch.device('nova'))"
-    result = run(program, other_backend, SOLUTIONS / "second")
-    assert result.stdout == "nova\n", result.stderr
-    assert "openreg was not loaded: this process has the backend nova" in result.stderr
+def doctor(*path, **variables):
+    program = ["-X", "importtime", "-m", "torch_openreg_doctor"]
+    result = run(*program, path=[SOLUTIONS / "doctor", *path], **variables)
+    assert "| torch\n" not in result.stderr
+    assert "_C" not in result.stderr
+    return result.stdout.splitlines()
 
 
-def test_alone_we_are_loaded_as_before():
-    program = "import torch; print(torch.device('openreg'))"
-    assert run(program, SOLUTIONS / "second").stdout == "openreg\n"
+def test_the_doctor_names_the_switch_the_backends_in_their_order_and_both_versions(tmp_path):
+    nova = install(tmp_path, "nova", "pass")
+    said = doctor(nova)
+    assert said == [
+        "TORCH_DEVICE_BACKEND_AUTOLOAD is not set: backends are loaded",
+        f"nova 1.0 in {nova}: nova_entry:load",
+        f"torch_openreg 0.1.0 in {PACKAGE.parent}: torch_openreg_entry:load",
+        f"torch_openreg in {PACKAGE} was built for torch 2.13.0; this is torch {version('torch')}",
+    ]
+
+
+def test_the_doctor_sees_another_torch_and_a_switch_that_is_off(tmp_path):
+    stamp = copy_of_us(tmp_path) / "torch_openreg/_chapters.py"
+    stamp.write_text(stamp.read_text().replace("2.13", "2.12"))
+    said = doctor(tmp_path, TORCH_DEVICE_BACKEND_AUTOLOAD="true")
+    assert said[0] == "TORCH_DEVICE_BACKEND_AUTOLOAD is 'true': backends are not loaded"
+    assert "was built for torch 2.12.0; this is torch 2.13" in said[-1]
+
+
+def test_the_doctor_sees_that_libraries_are_missing(tmp_path):
+    (copy_of_us(tmp_path) / "torch_openreg/_chapters.py").unlink()
+    assert doctor(tmp_path)[-1] == f"torch_openreg in {tmp_path / 'torch_openreg'} has no libraries"

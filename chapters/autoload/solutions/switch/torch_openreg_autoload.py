@@ -14,4 +14,4 @@ def autoload():
 
         torch_openreg._register()
     except ImportError as error:
-        warnings.warn(str(error), stacklevel=2)
+        warnings.warn(f"This process has no device openreg: {error}", stacklevel=5)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import pytest
+from fresh import PACKAGE, USE, copy_of_us, install, run
+
+NOVA = "import torch\ntorch.utils.rename_privateuse1_backend('nova')"
+IMPORT_BOTH = "import torch; print('torch works'); import torch_openreg"
+
+
+def warns_and_raises(result, sentence):
+    """`import torch` went on with a warning that has the sentence; `import torch_openreg` did not."""
+    assert result.stdout == "torch works\n", result.stderr
+    assert f"UserWarning: This process has no device openreg: {sentence}" in result.stderr
+    assert f"\nImportError: {sentence}" in result.stderr
+    return True
+
+
+# Another PyTorch.
+
+
+@pytest.fixture
+def for_another_torch(tmp_path):
+    """A copy of us that says it was built for torch 2.12, and whose libraries cannot be opened."""
+    built = copy_of_us(tmp_path) / "torch_openreg/_chapters.py"
+    text = built.read_text().replace("2.13", "2.12")
+    built.unlink()
+    built.write_text(text)
+    for library in (tmp_path / "torch_openreg").glob("*.so"):
+        library.unlink()
+        library.write_text("not a library")
+    return {"PYTHONPATH": str(tmp_path)}
+
+
+def test_built_for_another_torch_says_both_versions_and_opens_no_library(
+    for_another_torch, tmp_path
+):
+    (tmp_path / "program.py").write_text(IMPORT_BOTH)
+    result = run("program.py", cwd=tmp_path, **for_another_torch)
+    sentence = "torch_openreg 0.1.0 was built for torch 2.12.0, but this is torch 2.13.0"
+    assert warns_and_raises(result, sentence)
+    # The warning is about the line of the program, not about one of ours.
+    assert f"{tmp_path / 'program.py'}:1: UserWarning: This process" in result.stderr
+
+
+def test_built_for_another_torch_pytorch_is_as_without_us(for_another_torch):
+    program = (
+        "import torch\n"
+        "print(torch._C._get_privateuse1_backend_name(), hasattr(torch, 'openreg'))\n"
+        "print(torch.accelerator.current_accelerator())\n"
+        "torch.device('openreg')"
+    )
+    result = run("-c", program, **for_another_torch)
+    assert result.stdout == "privateuseone False\nNone\n"
+    assert "RuntimeError: Expected one of cpu" in result.stderr
+
+
+# No device.
+
+
+def test_without_a_device_asking_is_quiet():
+    program = (
+        "import torch; print(torch.device('openreg'), torch.openreg.is_available(),"
+        "torch.openreg.device_count(), torch.accelerator.is_available()); torch.manual_seed(1)"
+    )
+    result = run("-W", "error", "-c", program, OPENREG_DEVICE_COUNT="0")
+    assert (result.stdout, result.stderr) == ("openreg False 0 False\n", "")
+
+
+def test_without_a_device_use_says_so():
+    program = (
+        "import torch\n"
+        "def use_storage(): torch.UntypedStorage(4, device='openreg')\n"
+        "def use_device(): torch.openreg.set_device(0)\n"
+        "def use_generator(): torch.Generator('openreg')\n"
+        "def use_stream(): torch.Stream('openreg')\n"
+        "for use in use_storage, use_device, use_generator, use_stream:\n"
+        "    try: use()\n"
+        "    except RuntimeError as error: print(error)"
+    )
+    result = run("-c", program, OPENREG_DEVICE_COUNT="0")
+    assert result.stdout == "This machine has no openreg device.\n" * 4, result.stderr
+
+
+# Another backend.
+
+
+def test_after_another_backend_we_step_back_and_name_it(tmp_path):
+    result = run("-c", IMPORT_BOTH, path=[install(tmp_path, "nova", NOVA)])
+    assert warns_and_raises(result, "torch_openreg cannot be loaded beside the backend nova:")
+
+
+def test_after_another_backend_that_backend_works(tmp_path):
+    program = "import torch; print(torch.device('nova'), hasattr(torch, 'openreg'))"
+    result = run("-W", "ignore", "-c", program, path=[install(tmp_path, "nova", NOVA)])
+    assert (result.stdout, result.stderr) == ("nova False\n", "")
+
+
+def test_before_another_backend_pytorch_names_both_and_the_switch(tmp_path):
+    # Python reads the folders of its path in their order, and we are in the first.
+    path = [PACKAGE.parent, install(tmp_path, "nova", NOVA)]
+    result = run("-c", "import torch", path=path)
+    assert "already been set! Current backend: openreg" in result.stderr
+    assert "Failed to load the backend extension: nova. You can disable extension" in result.stderr
+    program = f"import torch, torch_openreg; {USE}"
+    result = run("-c", program, path=path, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert (result.stdout, result.stderr) == ("fine\n", "")
+
+
+def test_an_owner_of_our_name_is_named_with_its_file(tmp_path):
+    twin = "import torch, twin\ntorch.utils.rename_privateuse1_backend('openreg')\n"
+    install(tmp_path, "twin", f"{twin}torch._register_device_module('openreg', twin)")
+    (tmp_path / "twin.py").touch()
+    result = run("-c", IMPORT_BOTH, path=[tmp_path])
+    sentence = f"the device openreg was registered already, by <module 'twin' from '{tmp_path / 'twin.py'}'>;"
+    assert warns_and_raises(result, sentence)
+
+
+# Two copies of this one.
+
+
+def test_of_two_copies_the_first_is_used_and_both_are_named(tmp_path):
+    result = run("-c", f"import torch; {USE}", path=[copy_of_us(tmp_path)])
+    file = "torch_openreg/__init__.py"
+    used, other = tmp_path / file, PACKAGE.resolve().parent / file
+    assert result.stdout == "fine\n"
+    assert (
+        f"torch_openreg was imported from {used}, but there is another in {other};" in result.stderr
+    )
+
+
+def test_the_same_folder_twice_is_one_copy(tmp_path):
+    (tmp_path / "link").symlink_to(PACKAGE.parent)
+    result = run("-c", f"import torch; {USE}", path=[tmp_path / "link"])
+    assert (result.stdout, result.stderr) == ("fine\n", "")
+
+
+def test_a_build_without_this_chapter_does_not_use_the_entry_point_of_another_copy(tmp_path):
+    earlier = copy_of_us(tmp_path)
+    (earlier / "torch_openreg_autoload.py").unlink()
+    (earlier / "torch_openreg.dist-info/entry_points.txt").write_text("[torch.backends]\n")
+    result = run("-c", "import torch; torch.device('openreg')", path=[earlier])
+    assert "Expected one of cpu" in result.stderr
+
+
+# No libraries.
+
+
+def test_python_files_without_libraries_say_how_to_get_them(tmp_path):
+    for library in (copy_of_us(tmp_path) / "torch_openreg").glob("*.so"):
+        library.unlink()
+    result = run("-c", IMPORT_BOTH, PYTHONPATH=str(tmp_path))
+    sentence = f"torch_openreg's libraries are not in {tmp_path / 'torch_openreg'}; build them with"
+    assert warns_and_raises(result, sentence)
