@@ -5,9 +5,16 @@ import importlib.util
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.directives.code import LiteralInclude
+from sphinx.util.docutils import SphinxDirective
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+
+import autocast_rules
 
 project = "torch_openreg"
 author = "the torch_openreg authors"
@@ -63,6 +70,28 @@ class TorchInclude(LiteralInclude):
         return super().run()
 
 
+class AutocastRules(SphinxDirective):
+    """The operators of an autocast policy, in the header of the installed PyTorch."""
+
+    required_arguments = 1
+    columns = 3
+
+    def run(self):
+        self.env.note_dependency(str(autocast_rules.header()))
+        names = autocast_rules.rules(autocast_rules.header().read_text())[self.arguments[0]]
+        title = nodes.title("", "", nodes.literal("", self.arguments[0]))
+        title += nodes.Text(f": {len(names)} operators")
+        group = nodes.tgroup("", cols=self.columns)
+        group += [nodes.colspec(colwidth=1) for _ in range(self.columns)]
+        group += (body := nodes.tbody())
+        for first in range(0, len(names), self.columns):
+            body += (row := nodes.row())
+            for name in (names[first : first + self.columns] + [""] * self.columns)[: self.columns]:
+                text = [nodes.literal("", name)] if name else []
+                row += nodes.entry("", nodes.paragraph("", "", *text))
+        return [nodes.table("", title, group)]
+
+
 def run_doxygen(app, config):
     """Reads the headers' contracts into the folder that Breathe looks in."""
     output = Path(app.outdir).parent / "doxygen"
@@ -79,4 +108,5 @@ def run_doxygen(app, config):
 
 def setup(app):
     app.add_directive("torchinclude", TorchInclude)
+    app.add_directive("autocastrules", AutocastRules)
     app.connect("config-inited", run_doxygen)
