@@ -1,10 +1,16 @@
 import torch
 
-weight = torch.eye(2, device="openreg")
+weight = torch.nn.Parameter(torch.eye(2, device="openreg"))
 x = torch.ones(1, 2, device="openreg")
+optimizer = torch.optim.SGD([weight], lr=0.5)
+scaler = torch.amp.GradScaler("openreg", init_scale=8.0)
 
-with torch.autocast("openreg", dtype=torch.bfloat16):
-    product = x @ weight
-    print(product.dtype, product.exp().dtype, (product + x).dtype)
-print((x @ weight).dtype)
-print(torch.openreg.get_amp_supported_dtype(), torch.get_autocast_dtype("openreg"))
+for factor in (1.0, float("inf")):
+    with torch.autocast("openreg", dtype=torch.bfloat16):
+        product = x @ weight
+        print(product.dtype, product.exp().dtype, (product + x).dtype)
+    optimizer.zero_grad()
+    scaler.scale(product.sum() * factor).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    print(scaler.get_scale(), weight[0, 0].item())

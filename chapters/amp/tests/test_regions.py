@@ -320,13 +320,16 @@ def test_dynamo_keeps_the_region_in_its_graph(x, weight):
 
 
 def test_a_compiled_function_follows_the_region_of_its_caller(weight):
-    compiled = torch.compile(lambda x: x @ x, backend="eager", fullgraph=True)
+    graphs = []
+    backend = lambda module, inputs: graphs.append(module) or module  # noqa: E731
+    compiled = torch.compile(lambda x: x @ x, backend=backend, fullgraph=True)
     assert compiled(weight).dtype == torch.float32
     with region():
         assert compiled(weight).dtype == LOW
     with region(torch.float16):
         assert compiled(weight).dtype == torch.float16
     assert compiled(weight).dtype == torch.float32
+    assert len(graphs) == 3, "one for each state"
 
 
 def test_a_compiled_function_trains_through_its_region(x, weight):

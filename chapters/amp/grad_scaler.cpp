@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/launcher.h"
+
+#include <ATen/MemoryOverlap.h>
+#include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
+#include <torch/library.h>
+
+#include <cmath>
+#include <vector>
+
+namespace openreg {
+namespace {
+
+// [amp.scaler.refuse] What the kernels would misread is refused on the host.
+constexpr const char* kUnscale = "_amp_foreach_non_finite_check_and_unscale_";
+constexpr const char* kUpdate = "_amp_update_scale_";
+
+void checkNumber(const char* op, const char* what, const at::Tensor& tensor,
+                 at::ScalarType dtype, c10::Device device) {
+  TORCH_CHECK_VALUE(tensor.numel() == 1 && tensor.scalar_type() == dtype &&
+                        tensor.device() == device,
+                    op, " needs ", what, " as one ", dtype, " on ", device,
+                    ", not ", tensor.numel(), " of ", tensor.scalar_type(),
+                    " on ", tensor.device(),
+                    "; torch.amp.GradScaler makes it so.");
+}
+
+void checkGradients(at::TensorList gradients, c10::Device first) {
+  for (const at::Tensor& gradient : gradients) {
+    TORCH_CHECK_VALUE(gradient.device() == first, kUnscale,
+                      " needs gradients of one device, but found one on ",
+                      first, " and one on ", gradient.device(),
+                      "; call it once for each device.");
+    TORCH_CHECK_TYPE(gradient.is_floating_point(), kUnscale,
+                     " needs floating gradients, but found one of ",
+                     gradient.scalar_type(), ".");
+    at::assert_no_internal_overlap(gradient);
+  }
+}
+
+// [amp.scaler.unscale] One launch for the whole list; nobody waits for the answer.
+void unscale(at::TensorList gradients, at::Tensor& found_inf,
+             const at::Tensor& inv_scale) {
+  if (gradients.empty()) return;
+  const c10::Device device = gradients[0].device();
+  checkGradients(gradients, device);
+  checkNumber(kUnscale, "found_inf", found_inf, at::kFloat, device);
+  checkNumber(kUnscale, "inv_scale", inv_scale, at::kFloat, device);
+  std::vector<View> views(gradients.begin(), gradients.end());
+  check(launch(nativeStream(currentStream(device.index())), kUnscale,
+               [views = std::move(views), found_inf = View(found_inf),
+                inv_scale = View(inv_scale)] {
+                 prepareThread();
+                 std::vector<at::Tensor> tensors;
+                 for (const View& view : views)
+                   tensors.push_back(view.tensor());
+                 at::Tensor found = found_inf.tensor();
+                 at::_amp_foreach_non_finite_check_and_unscale_(
+                     tensors, found, inv_scale.tensor());
+               }));
+}
+
+// [amp.scaler.update] The scale lives on the device, and changes there.
+at::Tensor& updateScale(at::Tensor& scale, at::Tensor& growth_tracker,
+                        const at::Tensor& found_inf, double growth_factor,
+                        double backoff_factor, int64_t growth_interval) {
+  const c10::Device device = scale.device();
+  checkNumber(kUpdate, "the scale", scale, at::kFloat, device);
+  checkNumber(kUpdate, "growth_tracker", growth_tracker, at::kInt, device);
+  checkNumber(kUpdate, "found_inf", found_inf, at::kFloat, device);
+  launchKernel(
+      kUpdate,
+      [=](at::Tensor scale, at::Tensor growth_tracker, at::Tensor found_inf) {
+        float& factor = *scale.data_ptr<float>();
+        int& steps = *growth_tracker.data_ptr<int>();
+        if (*found_inf.data_ptr<float>() != 0) {
+          factor = static_cast<float>(factor * backoff_factor);
+          steps = 0;
+        } else if (++steps == growth_interval) {
+          const auto grown = static_cast<float>(factor * growth_factor);
+          if (std::isfinite(grown)) factor = grown;
+          steps = 0;
+        }
+      },
+      scale, growth_tracker, found_inf);
+  return scale;
+}
+
+// [amp.scaler.register] The two operators of `torch.amp.GradScaler`.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl(kUnscale, &unscale);
+  m.impl(kUpdate, &updateScale);
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg

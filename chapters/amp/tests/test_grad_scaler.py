@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`torch.amp.GradScaler("openreg")`, and the two operators that it is made of."""
+
+import copy
+import ctypes
+import itertools
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+import torch_openreg
+
+DEVICE = "openreg"
+INF, NAN = float("inf"), float("nan")
+unscale = torch._amp_foreach_non_finite_check_and_unscale_
+OPERATORS = {"aten::_amp_foreach_non_finite_check_and_unscale_", "aten::_amp_update_scale_"}
+
+
+@pytest.fixture(autouse=True)
+def both_operators_stay_on_the_device():
+    torch.openreg.reset_fallback_report()
+    yield
+    assert not OPERATORS & set(torch.openreg.fallback_report())
+
+
+def number(value, dtype=torch.float32, device=DEVICE):
+    return torch.full((), value, dtype=dtype, device=device)
+
+
+# The first operator: check and unscale.
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_gradients_are_multiplied_and_nothing_is_found(dtype):
+    gradients = [torch.full((n,), 8.0, dtype=dtype, device=DEVICE) for n in (1, 7, 1000)]
+    found = number(0)
+    unscale(gradients, found, number(0.25))
+    assert all(torch.equal(g.cpu(), torch.full_like(g.cpu(), 2)) for g in gradients)
+    assert found.item() == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("bad", [INF, -INF, NAN])
+@pytest.mark.parametrize("place", [0, 40, 99])
+def test_one_number_that_is_not_finite_is_found(dtype, bad, place):
+    gradients = [torch.ones(100, dtype=dtype, device=DEVICE) for _ in range(3)]
+    gradients[1][place] = bad
+    found = number(0)
+    unscale(gradients, found, number(1))
+    assert found.item() == 1
+
+
+def test_what_was_found_before_stays_found():
+    found = number(1)
+    unscale([torch.ones(3, device=DEVICE)], found, number(1))
+    assert found.item() == 1
+
+
+@pytest.mark.parametrize("gaps", [lambda x: x.t(), lambda x: x[:, ::2], lambda x: x[1:, 1]])
+def test_gradients_may_have_gaps(gaps):
+    base = torch.arange(16.0, device=DEVICE).view(4, 4)
+    right = base.cpu()
+    gaps(right).mul_(0.5)
+    found = number(0)
+    unscale([gaps(base)], found, number(0.5))
+    assert torch.equal(base.cpu(), right)
+    gaps(base)[-1].fill_(NAN)
+    unscale([gaps(base)], found, number(0.5))
+    assert found.item() == 1
+
+
+def test_a_number_between_the_gaps_is_not_found():
+    base = torch.ones(4, 4, device=DEVICE)
+    base[:, 1] = INF
+    found = number(0)
+    unscale([base[:, ::2]], found, number(1))
+    assert found.item() == 0
+
+
+def test_types_may_be_mixed_in_one_list():
+    types = [torch.float32, torch.bfloat16, torch.float64]
+    gradients = [torch.ones(5, dtype=dtype, device=DEVICE) for dtype in types]
+    unscale(gradients, number(0), number(0.5))
+    assert [g.dtype for g in gradients] == types
+    assert all(g.cpu().double().eq(0.5).all() for g in gradients)
+
+
+def test_no_gradients_and_empty_gradients_are_no_trouble():
+    found = number(0)
+    unscale([], found, number(1))
+    unscale([torch.ones(0, device=DEVICE)], found, number(1))
+    assert found.item() == 0
+
+
+@pytest.mark.parametrize(
+    "gradients, found, sentence",
+    [
+        (
+            [("openreg:0", 4), ("openreg:1", 4)],
+            {},
+            "needs gradients of one device, but found one on openreg:0 and one on openreg:1; "
+            "call it once for each device.",
+        ),
+        (
+            [("openreg:0", 4), ("cpu", 4)],
+            {},
+            "needs gradients of one device, but found one on openreg:0 and one on cpu;",
+        ),
+        ([("openreg:0", 4)], {"device": "cpu"}, "needs found_inf as one Float on openreg:0, not 1"),
+        (
+            [("openreg:0", 4)],
+            {"dtype": torch.float64},
+            "needs found_inf as one Float on openreg:0, not 1 of Double on openreg:0; "
+            "torch.amp.GradScaler makes it so.",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_runs(gradients, found, sentence):
+    gradients = [torch.ones(size, device=device) for device, size in gradients]
+    with pytest.raises(ValueError) as caught:
+        unscale(gradients, number(0, **found), number(0.5))
+    assert sentence in str(caught.value)
+    assert gradients[0].sum().item() == 4
+
+
+def test_the_inverse_of_the_scale_must_be_one_number():
+    two = torch.ones(2, device=DEVICE)
+    with pytest.raises(ValueError, match="needs inv_scale as one Float on openreg:0, not 2 of Flo"):
+        unscale([torch.ones(3, device=DEVICE)], number(0), two)
+
+
+def test_integers_are_no_gradients():
+    whole = torch.ones(3, dtype=torch.int64, device=DEVICE)
+    with pytest.raises(TypeError, match="needs floating gradients, but found one of Long."):
+        unscale([whole], number(0), number(1))
+
+
+def test_memory_that_is_shared_within_a_gradient_is_refused():
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        unscale([torch.ones(1, device=DEVICE).expand(4)], number(0), number(1))
+
+
+def test_the_host_waits_for_nothing():
+    driver = ctypes.CDLL(str(pathlib.Path(torch_openreg.__file__).parent / "libopenreg.so"))
+    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
+    gradients, found, scale = [torch.ones(9, device=DEVICE)], number(0), number(2)
+    tracker = number(0, torch.int32)
+    torch.openreg.synchronize()
+    driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(200_000))
+    began = time.perf_counter()
+    unscale(gradients, found, number(0.5))
+    torch._amp_update_scale_(scale, tracker, found, 2.0, 0.5, 1)
+    assert time.perf_counter() - began < 0.1
+    assert (gradients[0].sum().item(), scale.item()) == (4.5, 4)
+
+
+def test_a_list_of_gradients_is_one_launch():
+    # The second launch from here on is told to fail, and says which it was.
+    program = f"""
+import ctypes, torch
+gradients = [torch.ones(3, device="openreg") for _ in range(100)]
+found, inverse = torch.zeros((), device="openreg"), torch.ones((), device="openreg")
+torch.openreg.synchronize()
+driver = ctypes.CDLL({str(pathlib.Path(torch_openreg.__file__).parent / "libopenreg.so")!r})
+assert driver.orInject(b"launch:2") == 0
+torch._amp_foreach_non_finite_check_and_unscale_(gradients, found, inverse)
+found.sin_()
+torch.openreg.synchronize()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "stopped in aten::sin" in done.stderr
+
+
+# The second operator: the next scale.
+
+
+@pytest.mark.parametrize(
+    "scale, tracker, found, after",
+    [
+        (8.0, 0, 0, (8.0, 1)),  # one more step without trouble
+        (8.0, 2, 0, (16.0, 0)),  # the third: grow
+        (8.0, 2, 1, (4.0, 0)),  # trouble: shrink, and count anew
+        (3e38, 2, 0, (3e38, 0)),  # it would be infinite: stay
+    ],
+)
+def test_the_scale_grows_after_three_steps_and_shrinks_at_once(scale, tracker, found, after):
+    scale, tracker = number(scale), number(tracker, torch.int32)
+    assert torch._amp_update_scale_(scale, tracker, number(found), 2.0, 0.5, 3) is scale
+    assert (scale.item(), tracker.item()) == pytest.approx(after)
+
+
+@pytest.mark.parametrize(
+    "wrong, sentence",
+    [
+        ({"scale": number(1, torch.float64)}, "needs the scale as one Float on openreg:0, not 1 o"),
+        ({"tracker": number(1)}, "needs growth_tracker as one Int on openreg:0, not 1 of Float on"),
+        ({"found": number(1, device="cpu")}, "needs found_inf as one Float on openreg:0, not 1 of"),
+    ],
+)
+def test_numbers_of_another_kind_are_refused(wrong, sentence):
+    numbers = {"scale": number(1), "tracker": number(0, torch.int32), "found": number(0)} | wrong
+    with pytest.raises(ValueError, match=sentence):
+        torch._amp_update_scale_(*numbers.values(), 2.0, 0.5, 1)
+
+
+# The scaler.
+
+
+def linear(device=DEVICE):
+    torch.manual_seed(0)
+    return torch.nn.Linear(4, 2).to(device)
+
+
+def sgd(model, **options):
+    return torch.optim.SGD(model.parameters(), lr=0.1, **options)
+
+
+def backward(scaler, model, factor=1.0):
+    device = model.weight.device
+    loss = model(torch.ones(3, 4, device=device)).pow(2).mean() * factor
+    scaler.scale(loss).backward()
+
+
+OPTIMIZERS = [
+    (optimizer, form)
+    for optimizer in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)
+    for form in ("plain", "foreach", "fused")
+]
+
+
+@pytest.mark.parametrize("optimizer, form", OPTIMIZERS)
+def test_it_trains_as_on_the_cpu_through_an_infinite_step(optimizer, form):
+    options = {} if form == "plain" else {form: True}
+    results = []
+    for device in (DEVICE, "cpu"):
+        model, scales = linear(device), []
+        steps = optimizer(model.parameters(), lr=0.1, **options)
+        scaler = torch.amp.GradScaler(device, init_scale=8.0, growth_interval=2)
+        for step in range(5):
+            steps.zero_grad()
+            backward(scaler, model, INF if step == 2 else 1.0)
+            scaler.step(steps)
+            scaler.update()
+            scales.append(scaler.get_scale())
+        results.append((scales, model.weight.detach().cpu()))
+    (scales, weight), (right_scales, right_weight) = results
+    assert scales == right_scales == [8, 16, 8, 8, 16]
+    torch.testing.assert_close(weight, right_weight)
+
+
+@pytest.mark.parametrize("bad", [INF, -INF, NAN])
+def test_a_step_with_a_gradient_that_is_not_finite_is_skipped(bad):
+    model = linear()
+    optimizer, scaler = sgd(model, momentum=0.9), torch.amp.GradScaler(DEVICE, init_scale=4.0)
+    before = copy.deepcopy(model.state_dict())
+    backward(scaler, model)
+    model.weight.grad[1, 2] = bad
+    scaler.step(optimizer)
+    scaler.update()
+    assert scaler.get_scale() == 2
+    assert all(torch.equal(model.state_dict()[name], before[name]) for name in before)
+    assert not optimizer.state, "momentum has not begun"
+
+
+def test_one_optimizer_may_skip_and_another_step():
+    good, bad = linear(), linear()
+    optimizers, scaler = [sgd(good), sgd(bad)], torch.amp.GradScaler(DEVICE, init_scale=4.0)
+    before = good.weight.detach().clone()
+    backward(scaler, good)
+    backward(scaler, bad, INF)
+    for optimizer in optimizers:
+        scaler.step(optimizer)
+    scaler.update()
+    assert not torch.equal(good.weight, before)
+    assert torch.equal(bad.weight, before)
+    assert scaler.get_scale() == 2, "one of them was enough"
+
+
+def test_gradients_can_be_clipped_once_they_are_unscaled():
+    model = linear()
+    optimizer, scaler = sgd(model), torch.amp.GradScaler(DEVICE, init_scale=1024.0)
+    backward(scaler, model)
+    scaler.unscale_(optimizer)
+    plain = linear()
+    plain(torch.ones(3, 4, device=DEVICE)).pow(2).mean().backward()
+    torch.testing.assert_close(model.weight.grad, plain.weight.grad)
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)
+    assert norm.item() > 0.01
+    before = model.weight.detach().clone()
+    scaler.step(optimizer)
+    moved = (model.weight - before).norm().item()
+    assert 0 < moved <= 0.1 * 0.0101, "not unscaled again, and not more than was clipped"
+    with pytest.raises(RuntimeError, match=r"unscale_\(\) is being called after step"):
+        scaler.unscale_(optimizer)
+
+
+def test_its_state_goes_to_a_checkpoint_and_comes_back():
+    scaler = torch.amp.GradScaler(DEVICE, init_scale=8.0, growth_interval=3)
+    model = linear()
+    for _ in range(2):
+        backward(scaler, model)
+        scaler.step(sgd(model))
+        scaler.update()
+    state = scaler.state_dict()
+    assert (state["scale"], state["_growth_tracker"]) == (8.0, 2)
+    restored = torch.amp.GradScaler(DEVICE)
+    restored.load_state_dict(state)
+    backward(restored, model)
+    restored.step(sgd(model))
+    restored.update()
+    assert restored.get_scale() == 16, "the third step was the one to grow"
+
+
+@pytest.mark.parametrize("bad", [None, 0, 1])
+def test_gradients_may_be_on_two_devices(bad):
+    models = [linear("openreg:0"), linear("openreg:1")]
+    parameters = itertools.chain(*(model.parameters() for model in models))
+    optimizer = torch.optim.SGD(parameters, lr=0.1)
+    scaler = torch.amp.GradScaler(DEVICE, init_scale=4.0)
+    before = [model.weight.detach().clone() for model in models]
+    for index, model in enumerate(models):
+        backward(scaler, model, INF if index == bad else 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+    changed = [not torch.equal(m.weight, b) for m, b in zip(models, before, strict=True)]
+    assert changed == [bad is None] * 2, "all of an optimizer's parameters step, or none"
+    assert scaler.get_scale() == (4 if bad is None else 2)
+
+
+def test_float16_gradients_are_refused_by_the_scaler():
+    model = linear().half()
+    scaler = torch.amp.GradScaler(DEVICE)
+    scaler.scale(model(torch.ones(3, 4, device=DEVICE).half()).float().sum()).backward()
+    with pytest.raises(ValueError, match="Attempting to unscale FP16 gradients"):
+        scaler.unscale_(sgd(model))
+
+
+def test_what_vanishes_in_float16_is_saved_by_the_scale():
+    weight = torch.nn.Parameter(torch.ones(1, device=DEVICE))
+    small = 2.0**-26  # below the smallest number of float16
+    for scale, right in ((1.0, 0.0), (2.0**16, small)):
+        scaler, weight.grad = torch.amp.GradScaler(DEVICE, init_scale=scale), None
+        half = weight.half()
+        scaler.scale((half.float() * small).sum()).backward()
+        scaler.unscale_(torch.optim.SGD([weight], lr=1.0))
+        assert weight.grad.item() == right
