@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/hooks/generator.h"
 
-#include <ATen/Utils.h>
 #include <ATen/EmptyTensor.h>
 
 #include <array>
@@ -10,27 +9,38 @@
 
 namespace openreg {
 
-// [hooks.generator.create] Dispatch keys say on which device its numbers are used.
-Generator::Generator(c10::DeviceIndex index)
-    : GeneratorImpl({kDeviceType, index},
-                    c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)) {}
-
-// [hooks.generator.reserve] Whoever needs numbers says how many, and gets them alone.
-RandomState Generator::reserve(uint64_t count) {
-  std::lock_guard lock(state_mutex_);
+// [hooks.generator.take] Whoever needs numbers says how many, and gets them alone.
+RandomState Counter::take(uint64_t count) {
+  std::lock_guard lock(mutex_);
   return {state_.seed, std::exchange(state_.offset, state_.offset + count)};
 }
 
-// [hooks.generator.seed] A new seed begins anew.
-void Generator::set_current_seed(uint64_t seed) {
-  std::lock_guard lock(state_mutex_);
-  state_ = {seed, 0};
+// [hooks.generator.now] Seed and offset are read and changed together.
+RandomState Counter::now() const {
+  std::lock_guard lock(mutex_);
+  return state_;
 }
 
-uint64_t Generator::current_seed() const {
-  std::lock_guard lock(state_mutex_);
-  return state_.seed;
+void Counter::set(RandomState state) {
+  std::lock_guard lock(mutex_);
+  state_ = state;
 }
+
+void Counter::setOffset(uint64_t offset) {
+  std::lock_guard lock(mutex_);
+  state_.offset = offset;
+}
+
+// [hooks.generator.create] Dispatch keys say on which device its numbers are used.
+Generator::Generator(c10::DeviceIndex index, std::shared_ptr<Counter> counter)
+    : GeneratorImpl({kDeviceType, index},
+                    c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
+      counter_(std::move(counter)) {}
+
+// [hooks.generator.seed] A new seed begins anew.
+void Generator::set_current_seed(uint64_t seed) { counter()->set({seed, 0}); }
+
+uint64_t Generator::current_seed() const { return counter()->now().seed; }
 
 uint64_t Generator::seed() {
   const uint64_t seed = c10::detail::getNonDeterministicRandom(true);
@@ -39,39 +49,60 @@ uint64_t Generator::seed() {
 }
 
 // [hooks.generator.offset] How far it has come.
-void Generator::set_offset(uint64_t offset) {
-  std::lock_guard lock(state_mutex_);
-  state_.offset = offset;
-}
+void Generator::set_offset(uint64_t offset) { counter()->setOffset(offset); }
 
-uint64_t Generator::get_offset() const {
-  std::lock_guard lock(state_mutex_);
-  return state_.offset;
-}
+uint64_t Generator::get_offset() const { return counter()->now().offset; }
 
 // [hooks.generator.state] All of it, as sixteen bytes that can be kept and given back.
 c10::intrusive_ptr<c10::TensorImpl> Generator::get_state() const {
-  auto state = at::detail::empty_cpu({sizeof(RandomState)}, at::kByte);
-  std::lock_guard lock(state_mutex_);
-  std::memcpy(state.mutable_data_ptr(), &state_, sizeof(RandomState));
-  return state.getIntrusivePtr();
+  auto bytes = at::detail::empty_cpu({sizeof(RandomState)}, at::kByte);
+  const RandomState state = counter()->now();
+  std::memcpy(bytes.mutable_data_ptr(), &state, sizeof(state));
+  return bytes.getIntrusivePtr();
 }
 
-void Generator::set_state(const c10::TensorImpl& state) {
-  at::detail::check_rng_state(state);
-  TORCH_CHECK_VALUE(state.numel() == sizeof(RandomState),
-                    "An openreg generator's state has ", sizeof(RandomState),
-                    " bytes; this tensor has ", state.numel(), ".");
-  std::lock_guard lock(state_mutex_);
-  std::memcpy(&state_, state.data(), sizeof(RandomState));
+void Generator::set_state(const c10::TensorImpl& bytes) {
+  TORCH_CHECK_TYPE(bytes.layout() == at::kStrided && bytes.is_cpu() &&
+                       bytes.dtype() == at::kByte,
+                   "An openreg generator's state is a CPU tensor of Byte; this "
+                   "one is of ",
+                   c10::typeMetaToScalarType(bytes.dtype()), " on ",
+                   bytes.device(), ".");
+  TORCH_CHECK_VALUE(
+      bytes.numel() == sizeof(RandomState) && bytes.is_contiguous(),
+      "An openreg generator's state has ", sizeof(RandomState),
+      " bytes; this tensor has ", bytes.numel(),
+      bytes.is_contiguous() ? "." : ", and they are not contiguous.");
+  RandomState state;
+  std::memcpy(&state, bytes.data(), sizeof(state));
+  counter()->set(state);
 }
 
 // [hooks.generator.clone] A copy that goes its own way.
 Generator* Generator::clone_impl() const {
   auto* copy = new Generator(device().index());
-  std::lock_guard lock(state_mutex_);
-  copy->state_ = state_;
+  copy->counter_->set(counter()->now());
   return copy;
+}
+
+// [hooks.generator.share] And one that does not: what either takes, the other does not get.
+c10::intrusive_ptr<c10::GeneratorImpl> Generator::graphsafe_get_state() const {
+  return c10::make_intrusive<Generator>(device().index(), counter());
+}
+
+void Generator::graphsafe_set_state(
+    const c10::intrusive_ptr<c10::GeneratorImpl>& other) {
+  TORCH_CHECK_VALUE(other->device() == device(), "A generator of ", device(),
+                    " cannot share the counter of one of ", other->device(),
+                    "; they must be of one device.");
+  auto counter = static_cast<const Generator&>(*other).counter();
+  std::lock_guard lock(counter_mutex_);
+  counter_ = std::move(counter);
+}
+
+std::shared_ptr<Counter> Generator::counter() const {
+  std::lock_guard lock(counter_mutex_);
+  return counter_;
 }
 
 // [hooks.generator.default] One for each device, made when first asked for.

@@ -5,9 +5,12 @@
 
 #include <ATen/core/Generator.h>
 
+#include <memory>
+#include <mutex>
+
 namespace openreg {
 
-// [hooks.generator] Random numbers that are a function of two: a seed and an offset.
+// [hooks.generator.counter] Random numbers that are a function of two: a seed and an offset.
 /// Where a kernel's random numbers begin. Number i of a kernel is a function of
 /// `seed`, `offset` and i alone, so kernels need no state and no order.
 struct RandomState {
@@ -15,14 +18,30 @@ struct RandomState {
   uint64_t offset;
 };
 
+/// A seed, and how far it has come. Thread-safe.
+class Counter {
+ public:
+  RandomState now() const;
+  void set(RandomState state);
+  void setOffset(uint64_t offset);
+  /// Takes `count` offsets, so that nobody else gets them.
+  RandomState take(uint64_t count);
+
+ private:
+  mutable std::mutex mutex_;
+  RandomState state_{c10::default_rng_seed_val, 0};
+};
+
+// [hooks.generator] PyTorch's interface around a counter.
 /// A counter-based generator (Philox): two integers, and nothing on the device.
 /// Its state in Python is a CPU byte tensor of 16 elements, seed then offset.
 class Generator final : public c10::GeneratorImpl {
  public:
-  explicit Generator(c10::DeviceIndex index);
+  explicit Generator(c10::DeviceIndex index, std::shared_ptr<Counter> counter =
+                                                 std::make_shared<Counter>());
 
   /// Takes `count` offsets, so that nobody else gets them. Thread-safe.
-  RandomState reserve(uint64_t count);
+  RandomState reserve(uint64_t count) { return counter()->take(count); }
 
   void set_current_seed(uint64_t seed) override;
   uint64_t current_seed() const override;
@@ -32,11 +51,16 @@ class Generator final : public c10::GeneratorImpl {
   void set_state(const c10::TensorImpl& state) override;
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override;
 
+  void graphsafe_set_state(
+      const c10::intrusive_ptr<c10::GeneratorImpl>& other) override;
+  c10::intrusive_ptr<c10::GeneratorImpl> graphsafe_get_state() const override;
+
  private:
   Generator* clone_impl() const override;
+  std::shared_ptr<Counter> counter() const;
 
-  mutable std::mutex state_mutex_;
-  RandomState state_{c10::default_rng_seed_val, 0};
+  mutable std::mutex counter_mutex_;
+  std::shared_ptr<Counter> counter_;
 };
 
 /// The generator that a device uses when none is given. Starts nothing.

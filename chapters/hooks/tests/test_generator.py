@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import copy
+import pickle
+
 import pytest
 import torch
 import torch_openreg  # noqa: F401
@@ -32,16 +35,73 @@ def test_a_state_is_kept_and_given_back():
     assert torch.openreg.initial_seed() == 3
 
 
-def test_a_state_of_another_size_is_refused_with_both_sizes():
-    with pytest.raises(ValueError, match="state has 16 bytes; this tensor has 8."):
-        torch.openreg.set_rng_state(torch.zeros(8, dtype=torch.uint8))
+@pytest.mark.parametrize(
+    ("state", "error", "sentence"),
+    [
+        (torch.zeros(8, dtype=torch.uint8), ValueError, "state has 16 bytes; this tensor has 8."),
+        (
+            torch.zeros(32, dtype=torch.uint8)[::2],
+            ValueError,
+            "this tensor has 16, and they are not contiguous.",
+        ),
+        (torch.zeros(16), TypeError, "is a CPU tensor of Byte; this one is of Float on cpu."),
+        (
+            torch.zeros(16, dtype=torch.uint8, device="meta"),
+            TypeError,
+            "is a CPU tensor of Byte; this one is of Byte on meta.",
+        ),
+    ],
+    ids=["size", "stride", "type", "device"],
+)
+def test_a_tensor_that_is_no_state_is_refused_by_what_it_is(state, error, sentence):
+    torch.openreg.manual_seed(3)
+    with pytest.raises(error, match=sentence):
+        torch.openreg.set_rng_state(state)
+    assert torch.openreg.initial_seed() == 3
+
+
+def test_a_state_may_be_a_part_of_a_tensor():
+    generator = torch.Generator("openreg").manual_seed(5)
+    generator.set_offset(6)
+    both = torch.cat([torch.Generator("openreg").get_state(), generator.get_state()])
+    again = torch.Generator("openreg")
+    again.set_state(both[16:])
+    assert (again.initial_seed(), again.get_offset()) == (5, 6)
 
 
 def test_a_clone_goes_its_own_way():
     generator = torch.Generator("openreg").manual_seed(5)
+    generator.set_offset(9)
     clone = generator.clone_state()
     generator.manual_seed(6)
-    assert clone.initial_seed() == 5
+    assert (clone.initial_seed(), clone.get_offset()) == (5, 9)
+
+
+def test_a_shared_counter_moves_for_both():
+    generator = torch.Generator("openreg").manual_seed(5)
+    twin = generator.graphsafe_get_state()
+    twin.set_offset(100)
+    assert generator.get_offset() == 100
+    other = torch.Generator("openreg")
+    other.graphsafe_set_state(twin)
+    generator.manual_seed(6)
+    assert (other.initial_seed(), other.get_offset()) == (6, 0)
+
+
+def test_a_counter_of_another_device_is_not_shared():
+    with pytest.raises(ValueError, match="openreg:0 cannot share the counter of one of openreg:1"):
+        torch.Generator("openreg:0").graphsafe_set_state(torch.Generator("openreg:1"))
+
+
+def test_a_generator_is_pickled_and_copied_with_its_offset():
+    generator = torch.Generator("openreg:1").manual_seed(5)
+    generator.set_offset(7)
+    for again in (pickle.loads(pickle.dumps(generator)), copy.deepcopy(generator)):
+        assert (again.device, again.initial_seed(), again.get_offset()) == (
+            torch.device("openreg:1"),
+            5,
+            7,
+        )
 
 
 def test_fork_rng_restores_the_devices():
@@ -49,6 +109,28 @@ def test_fork_rng_restores_the_devices():
     with torch.random.fork_rng(devices=[0, 1], device_type="openreg"):
         torch.openreg.manual_seed_all(12)
     assert torch.openreg.initial_seed() == 11
+
+
+def test_fork_rng_finds_the_device_by_itself():
+    torch.openreg.manual_seed_all(11)
+    with torch.random.fork_rng(devices=[0, 1]):
+        torch.manual_seed(12)
+    assert torch.openreg.initial_seed() == 11
+
+
+def test_torch_seed_reaches_every_device():
+    seed = torch.seed()
+    for index in range(2):
+        with torch.openreg.device(index):
+            assert torch.openreg.initial_seed() == seed
+
+
+def test_all_states_are_kept_and_given_back():
+    torch.openreg.manual_seed_all(1)
+    states = torch.openreg.get_rng_state_all()
+    torch.openreg.seed_all()
+    torch.openreg.set_rng_state_all(states)
+    assert all(map(torch.equal, torch.openreg.get_rng_state_all(), states))
 
 
 def test_a_generator_of_an_unknown_device_is_refused_by_number():
