@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/hooks/host_memory.h"
+#include "common/bindings.h"
+
+namespace openreg {
+
+// [hooks.pinned.stats] What PyTorch's cache has counted, by the names that `torch.cuda` has.
+static pybind11::dict hostMemoryStats() {
+  const at::HostStats stats = hostAllocator().get_stats();
+  pybind11::dict all;
+  const auto add = [&](const std::string& name, const auto& stat) {
+    all[(name + ".current").c_str()] = stat.current;
+    all[(name + ".peak").c_str()] = stat.peak;
+    all[(name + ".allocated").c_str()] = stat.allocated;
+    all[(name + ".freed").c_str()] = stat.freed;
+  };
+  add("active_requests", stats.active_requests);
+  add("active_bytes", stats.active_bytes);
+  add("allocations", stats.allocations);
+  add("allocated_bytes", stats.allocated_bytes);
+  all["num_host_alloc"] = stats.num_host_alloc;
+  all["num_host_free"] = stats.num_host_free;
+  return all;
+}
+
+// [hooks.pinned.bindings] Four numbers for each thing that is counted, and two ways to begin anew.
+static const ChapterBindings bindings("hooks", [](pybind11::module_& module) {
+  module.def("host_memory_stats", &hostMemoryStats);
+  module.def("reset_peak_host_memory_stats",
+             [] { hostAllocator().reset_peak_stats(); });
+  module.def("reset_accumulated_host_memory_stats",
+             [] { hostAllocator().reset_accumulated_stats(); });
+});
+
+// [-]
+}  // namespace openreg
