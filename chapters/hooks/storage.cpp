@@ -5,14 +5,18 @@
 #include "common/error.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace openreg {
 
 // [hooks.storage.resize] New memory, what still fits copied, old memory given back.
 void resizeStorage(const c10::Storage& storage, size_t bytes) {
+  TORCH_CHECK_VALUE(bytes <= PTRDIFF_MAX, "A storage has 0 bytes or more, not ",
+                    static_cast<ptrdiff_t>(bytes), ".");
   TORCH_CHECK_VALUE(storage.resizable(), "The storage of ", storage.nbytes(),
                     " bytes cannot be resized to ", bytes,
-                    " bytes: its memory is not ours to replace.");
+                    " bytes: its memory is part of another storage, or shared "
+                    "with another process.");
   DeviceScope scope(storage.device().index());
   c10::DataPtr data = allocator().allocate(bytes);
   const size_t kept = std::min(bytes, storage.nbytes());

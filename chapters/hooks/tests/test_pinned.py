@@ -46,14 +46,3 @@ def test_the_statistics_begin_anew_when_told_to():
 def test_a_data_loader_pins_its_batches():
     loader = torch.utils.data.DataLoader(torch.arange(6.0), batch_size=3, pin_memory=True)
     assert [batch.is_pinned() for batch in loader] == [True, True]
-
-
-def test_a_storage_is_allocated_and_resized():
-    storage = torch.UntypedStorage(16, device="openreg")
-    assert storage.device == torch.device("openreg:0")
-    assert torch.openreg.memory_allocated() == 512
-    storage.resize_(4096)
-    assert storage.nbytes() == 4096
-    assert torch.openreg.memory_allocated() == 4096
-    storage.resize_(0)
-    assert torch.openreg.memory_allocated() == 0
