@@ -131,3 +131,25 @@ def test_a_file_with_a_device_in_it_needs_the_name_first(tmp_path):
     )
     rename = "torch.utils.rename_privateuse1_backend('openreg')\n"
     assert elsewhere(rename + load, tmp_path / "x").stdout == "openreg:1\n"
+
+
+def test_labels_are_kept_by_files_and_by_detach_and_by_nothing_else():
+    tensor = torch.ones(4, device="openreg")
+    torch.openreg.set_labels(tensor, {"tiled", "compressed"})
+    for again in (saved_and_loaded(tensor, weights_only=True), tensor.detach()):
+        assert torch.openreg.labels(again) == {"tiled", "compressed"}
+    for other in (copy.deepcopy(tensor), tensor[:2], tensor.clone(), tensor + 1):
+        assert torch.openreg.labels(other) == set()
+
+
+def test_labels_do_not_leave_the_device():
+    tensor = torch.ones(4, device="openreg")
+    torch.openreg.set_labels(tensor, {"tiled"})
+    assert torch.openreg.labels(saved_and_loaded(tensor, map_location="cpu")) == set()
+    with pytest.raises(ValueError, match="on an openreg device has labels; this one is on cpu."):
+        torch.openreg.set_labels(torch.ones(1), {"tiled"})
+
+
+def test_a_label_is_not_one_of_pytorchs_own():
+    with pytest.raises(ValueError, match="The label conj is PyTorch's own; choose another."):
+        torch.openreg.set_labels(torch.ones(1, device="openreg"), {"conj"})

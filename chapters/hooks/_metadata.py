@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the backend knows of a tensor: this chapter's share of `torch.openreg`."""
+
+from . import _C
+
+# [hooks.python.metadata] Labels, which files and `detach` keep, and nothing else.
+__all__ = ["labels", "set_labels"]
+
+
+def labels(tensor):
+    """The labels of a tensor, a set of strings."""
+    return _C.labels(tensor)
+
+
+def set_labels(tensor, labels):
+    """Replaces the labels of a tensor on openreg."""
+    _C.set_labels(tensor, set(labels))
+
+
+# [-]

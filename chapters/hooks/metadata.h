@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <set>
+#include <string>
+
+namespace openreg {
+
+// [hooks.metadata] What the backend knows of a tensor, and PyTorch need not.
+/// Words that a tensor carries: that its memory is tiled, say, or compressed.
+/// Files and `detach` keep them; views, copies and results have none.
+class Metadata final : public c10::BackendMeta {
+ public:
+  explicit Metadata(std::set<std::string> labels)
+      : labels_(std::move(labels)) {}
+  c10::intrusive_ptr<c10::BackendMeta> clone(
+      const c10::intrusive_ptr<c10::BackendMeta>&) const override {
+    return c10::make_intrusive<Metadata>(labels_);
+  }
+  const std::set<std::string>& labels() const { return labels_; }
+
+ private:
+  const std::set<std::string> labels_;
+};
+
+/// The labels of `tensor`; none if it has no metadata.
+std::set<std::string> labelsOf(const at::Tensor& tensor);
+
+/// Replaces the labels of `tensor`.
+/// @throws c10::ValueError if it is not on one of our devices, or if a label is
+/// "conj" or "neg", which files keep for PyTorch.
+void setLabels(const at::Tensor& tensor, std::set<std::string> labels);
+
+// [-]
+}  // namespace openreg
