@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <c10/core/Storage.h>
+
+#include <string>
+
+namespace openreg {
+
+// [hooks.sharing] A storage in two processes, without a copy.
+/// Where another process finds a storage: in which block, as the driver wrote
+/// it down, and how far from the block's beginning.
+struct Whereabouts {
+  std::string handle;
+  size_t offset;
+};
+
+/// Waits for the storage's device, so that whoever is told sees all that was
+/// written before. From now on the storage keeps its size. What is told is good
+/// while this process lives and the storage does.
+/// @throws c10::ValueError if the memory belongs to another process.
+Whereabouts shareStorage(const c10::Storage& storage);
+
+/// The same memory here, as a storage that cannot be resized. Takes the file
+/// `lease` and closes it when the storage is freed, also if it throws.
+/// @throws c10::ValueError if the process that shared it has ended.
+c10::Storage openStorage(const Whereabouts& where, size_t bytes, int lease);
+
+// [-]
+}  // namespace openreg

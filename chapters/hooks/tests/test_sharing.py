@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sharing within one process: what a message is, and how long it keeps memory."""
+
+import os
+from multiprocessing.reduction import ForkingPickler
+
+import pytest
+import torch
+import torch_openreg
+
+
+def received(storage):
+    return ForkingPickler.loads(ForkingPickler.dumps(storage))
+
+
+def test_a_message_holds_no_bytes_of_the_storage():
+    storage = torch.UntypedStorage(1 << 20, device="openreg:1")
+    message = ForkingPickler.dumps(storage)
+    assert len(message) < 1000
+    there = ForkingPickler.loads(message)
+    assert (there.nbytes(), there.device) == (1 << 20, torch.device("openreg:1"))
+    assert there.data_ptr() != storage.data_ptr()
+
+
+def test_memory_that_was_sent_is_kept_until_the_receiver_drops_it():
+    storage = torch.UntypedStorage(1000, device="openreg")
+    there = received(storage)
+    del storage
+    torch.openreg.ipc_collect()
+    assert torch.openreg.memory_allocated() == 1024
+    del there
+    torch.openreg.ipc_collect()
+    assert torch.openreg.memory_allocated() == 0
+
+
+def test_a_storage_that_was_sent_keeps_its_size():
+    storage = torch.UntypedStorage(8, device="openreg")
+    there = received(storage)
+    for side in (storage, there):
+        with pytest.raises(ValueError, match="or shared with another process"):
+            side.resize_(16)
+
+
+def test_what_was_received_cannot_be_handed_on():
+    there = received(torch.UntypedStorage(8, device="openreg"))
+    with pytest.raises(ValueError, match="is another process's; that process can hand it on."):
+        ForkingPickler.dumps(there)
+
+
+def test_storages_without_bytes_and_of_the_cpu_are_sent_as_well():
+    assert received(torch.UntypedStorage(0, device="openreg:1")).device.index == 1
+    assert received(torch.UntypedStorage([1, 2])).tolist() == [1, 2]
+
+
+def test_a_forked_child_cannot_receive():
+    message = ForkingPickler.dumps(torch.UntypedStorage(8, device="openreg"))
+    reads, writes = os.pipe()
+    if os.fork() == 0:
+        try:
+            ForkingPickler.loads(message)
+        except RuntimeError as error:
+            os.write(writes, str(error).encode())
+        os._exit(0)
+    os.close(writes)
+    with open(reads, encoding="utf-8") as said:
+        assert "start it with the 'spawn' method instead." in said.read()
+    os.wait()
+
+
+def test_a_handle_that_is_cut_short_is_refused():
+    with pytest.raises(ValueError, match="has 64 bytes; this one has 3."):
+        torch_openreg._C.open_storage(b"cut", 0, 8, -1)
