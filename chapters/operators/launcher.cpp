@@ -8,22 +8,27 @@
 
 namespace openreg {
 
-// [operators.launcher.device] Mixed devices are refused before anything is enqueued.
+// [operators.launcher.device.add] Mixed devices are refused before anything is enqueued.
+void CommonDevice::add(const at::Tensor& tensor) {
+  if (!tensor.defined() || (tensor.is_cpu() && tensor.dim() == 0)) return;
+  const c10::Device device = tensor.device();
+  if (!device_) device_ = device;
+  TORCH_CHECK(device == *device_ && device.type() == kDeviceType, name_,
+              " needs all tensors on one openreg device, but found one on ",
+              *device_, " and one on ", device, "; move them with .to().");
+}
+
+c10::DeviceIndex CommonDevice::index() const {
+  TORCH_CHECK(device_, name_, " needs at least one tensor on an openreg ",
+              "device.");
+  return device_->index();
+}
+
 c10::DeviceIndex commonDevice(const char* name,
                               at::ArrayRef<at::Tensor> tensors) {
-  std::optional<c10::Device> common;
-  for (const at::Tensor& tensor : tensors) {
-    if (!tensor.defined() ||
-        (tensor.is_cpu() && tensor.numel() == 1 && tensor.dim() == 0))
-      continue;
-    const c10::Device device = tensor.device();
-    if (!common) common = device;
-    TORCH_CHECK(device == *common && device.type() == kDeviceType, name,
-                " needs all tensors on one openreg device, but found one on ",
-                *common, " and one on ", device, "; move them with .to().");
-  }
-  TORCH_CHECK(common, name, " needs at least one tensor on an openreg device.");
-  return common->index();
+  CommonDevice device(name);
+  for (const at::Tensor& tensor : tensors) device.add(tensor);
+  return device.index();
 }
 
 // [operators.launcher.convert] The CPU is asked for its opinion, and for its words.

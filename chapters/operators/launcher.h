@@ -6,18 +6,39 @@
 #include "common/error.h"
 #include "common/openreg/launch.h"
 
+#include <concepts>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 namespace openreg {
 
-// [operators.launcher] How an operator becomes a kernel on a stream.
-/// The device that all of `tensors` are on. Undefined tensors and numbers of
-/// the host do not count.
-/// @throws c10::Error that names the operator if two are on different devices.
+// [operators.launcher.device] All tensors of an operator are on one device.
+/// Undefined tensors and numbers of the host do not count.
+class CommonDevice {
+ public:
+  explicit CommonDevice(const char* name) : name_(name) {}
+  /// @throws c10::Error that names the operator if `tensor` is elsewhere.
+  void add(const at::Tensor& tensor);
+  /// @throws c10::Error if no tensor is on an openreg device.
+  c10::DeviceIndex index() const;
+
+ private:
+  const char* name_;
+  std::optional<c10::Device> device_;
+};
+
 c10::DeviceIndex commonDevice(const char* name,
                               at::ArrayRef<at::Tensor> tensors);
 
+template <std::same_as<at::Tensor>... Tensors>
+c10::DeviceIndex commonDevice(const char* name, const Tensors&... tensors) {
+  CommonDevice device(name);
+  (device.add(tensors), ...);
+  return device.index();
+}
+
+// [operators.launcher] How an operator becomes a kernel on a stream.
 /// @throws what the CPU does for a number that the type cannot hold.
 void checkConvertible(const at::Scalar& value, at::ScalarType dtype);
 
@@ -30,7 +51,7 @@ void prepareThread();
 /// must outlive the launch; errors quote it.
 template <class Kernel, class... Tensors>
 void launchKernel(const char* name, Kernel kernel, const Tensors&... tensors) {
-  const c10::DeviceIndex index = commonDevice(name, {tensors...});
+  const c10::DeviceIndex index = commonDevice(name, tensors...);
   check(launch(
       nativeStream(currentStream(index)), name,
       [kernel = std::move(kernel), views = std::make_tuple(View(tensors)...)] {

@@ -21,6 +21,11 @@ bool hasOutputs(const c10::OperatorHandle& op) {
   return !arguments.empty() && arguments.back().is_out();
 }
 
+// [operators.table.by-hand] What this chapter writes itself is not registered a second time.
+bool isByHand(const c10::OperatorName& name) {
+  return name.name == "aten::add" || name.name == "aten::add_";
+}
+
 // [operators.table.build] Derived forms first; then the `.out` forms they were derived from.
 Library build() {
   using c10::DispatchKey;
@@ -30,7 +35,9 @@ Library build() {
   std::vector<c10::OperatorHandle> derived;
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     auto op = dispatcher.findSchema(name);
-    if (!op || name.getNamespace() != "aten") continue;
+    if (!op || name.getNamespace() != "aten" || isByHand(name)) {
+      continue;
+    }
     if (op->hasKernelForDispatchKey(
             DispatchKey::CompositeExplicitAutogradNonFunctional)) {
       derived.push_back(*op);
