@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Replays what the pages show: the sessions up to a chapter, and the wall it ends at.
 
-`session.py` must print what `session.txt` says; `wall.py` must end in the error that `wall.txt`
-says, and so must the sketches of the next chapter, which are wrong without it. All texts are compared as doctest compares: `...` stands for anything, white space is equal.
+`session.py` must print what `session.txt` says, and so must `x_session.py`, which belongs to page x
+of the chapter's folder; `wall.py` must end in the error that `wall.txt` says, and so must the
+sketches of the next chapter, which are wrong without it. All texts are compared as doctest compares:
+`...` stands for anything, white space is equal.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ def replay(program: Path, environment: dict[str, str], update: bool) -> str:
     code, out, err = run(program, environment)
     if code is None:
         return f"did not end within {SECONDS} seconds, and was killed.\n{err}"
-    if program.name != "session.py":
+    if not program.name.endswith("session.py"):
         if code == 0:
             return "ended without an error; it must fail, or it is no longer wrong.\n"
         errors = list(LAST_ERROR.finditer(err))
@@ -96,7 +98,11 @@ def programs_up_to(chapter: str, order: list[str], root: Path) -> list[Path]:
         for name in following
         for sketch in sorted((root / "chapters" / name / "sketches").glob("*.py"))
     ]
-    sessions = [folder / "session.py" for folder in folders]
+    sessions = [
+        session
+        for folder in folders
+        for session in (folder / "session.py", *sorted(folder.glob("*_session.py")))
+    ]
     return sessions + ([] if open_end else [wall]) + sketches
 
 
