@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Under which modes each node of an exported graph runs; see `torch_openreg.export`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch._higher_order_ops.wrap import wrap_with_autocast, wrap_with_set_grad_enabled
+from torch.fx import Graph, Node
+
+# [amp.export.mode] A mode is an operator that wraps others, and its arguments.
+ENTER = torch.amp.autocast_mode._enter_autocast
+EXIT = torch.amp.autocast_mode._exit_autocast
+SET_GRAD = torch._C._set_grad_enabled
+SWITCHES = (ENTER, EXIT, SET_GRAD)
+
+
+@dataclass(frozen=True)
+class Mode:
+    """Equal modes are merged, so what makes two regions different must be in here."""
+
+    hop: torch._ops.HigherOrderOperator
+    args: tuple
+    cache: int = 0  # how many caches of casts were thrown away with something stale in them
+    origin: Node | None = field(default=None, compare=False)
+
+
+# [amp.export.scope] Between an enter and its exit, the mode of gradients may change too.
+@dataclass
+class Scope:
+    enter: Node | None = None
+    autocast: Mode | None = None
+    grad: Mode | None = None
+
+    def modes(self):
+        return [mode for mode in (self.autocast, self.grad) if mode]
+
+
+# [amp.export.walk] One walk along the nodes says which modes each of them runs under.
+def modes_of(graph: Graph, grad_enabled: bool) -> dict[Node, tuple[Mode, ...]]:
+    """The modes of each node, outermost first, and none that changes nothing.
+
+    `grad_enabled` is the mode of gradients in which the graph is called.
+    Raises ValueError if an autocast region is not closed, or not in the order of nesting.
+    """
+    scopes, modes = [Scope()], {}
+    stale = written = 0
+    for node in graph.nodes:
+        if node.target is ENTER:
+            autocast = Mode(wrap_with_autocast, recorded(node), stale, node)
+            scopes.append(Scope(node, autocast))
+        elif node.target is EXIT:
+            check_exit(node, scopes)
+            leave(scopes)
+            if len(scopes) == 1:  # PyTorch empties the cache here
+                stale, written = stale + written, 0
+        elif node.target is SET_GRAD:
+            scopes[-1].grad = Mode(wrap_with_set_grad_enabled, (node.args[0],), 0, node)
+        else:
+            outside = node.op in ("placeholder", "output")
+            modes[node] = () if outside else effective(scopes, grad_enabled)
+            written = written or (len(scopes) > 1 and may_leave_a_stale_cast(node, modes[node]))
+    check_closed(scopes)
+    return modes
+
+
+def recorded(enter: Node) -> tuple:
+    """Device, dtype, enabled and cache_enabled, with PyTorch's defaults for what was left out."""
+    return (*enter.args, *(None, True, None)[len(enter.args) - 1 :])
+
+
+def leave(scopes: list[Scope]) -> None:
+    """A mode of gradients that was set in a region stays set behind it."""
+    grad = scopes.pop().grad
+    if grad:
+        scopes[-1].grad = grad
+
+
+# [amp.export.effective] A mode that is in force already is dropped.
+def effective(scopes: list[Scope], grad_enabled: bool) -> tuple[Mode, ...]:
+    kept, autocast, cache = [], {}, None
+    for mode in (mode for scope in scopes for mode in scope.modes()):
+        if mode.hop is wrap_with_set_grad_enabled:
+            changes = mode.args[0] != grad_enabled
+            grad_enabled = mode.args[0]
+        else:
+            device, dtype, enabled, cache_enabled = mode.args
+            before = autocast.get(device), cache
+            # What a region leaves open, it takes from the region around it.
+            autocast[device] = (dtype or autocast.get(device, (None,))[0], enabled)
+            cache = cache if cache_enabled is None else cache_enabled
+            changes = before != (autocast[device], cache)
+        if changes:
+            kept.append(mode)
+    return tuple(kept)
+
+
+def grad_enabled_in(modes: tuple[Mode, ...], grad_enabled: bool) -> bool:
+    """The mode of gradients under `modes`, which are in force where it is `grad_enabled`."""
+    set_to = [mode.args[0] for mode in modes if mode.hop is wrap_with_set_grad_enabled]
+    return set_to[-1] if set_to else grad_enabled
+
+
+# [amp.export.stale] A write behind the back of the cache keeps two regions apart.
+def may_leave_a_stale_cast(node: Node, modes: tuple[Mode, ...]) -> bool:
+    """Whether a cast in the cache may be of a value that `node` has overwritten since."""
+    if all(mode.hop is not wrap_with_autocast or mode.args[3] is False for mode in modes):
+        return False
+    if isinstance(node.target, torch._ops.OpOverload):
+        return node.target._schema.is_mutable
+    return isinstance(node.target, torch._ops.HigherOrderOperator)
+
+
+# [amp.export.refused] What no program of Python can record, is refused.
+def check_exit(node: Node, scopes: list[Scope]) -> None:
+    enter, innermost = node.args[0], scopes[-1].enter
+    if enter is innermost:
+        return
+    if enter in [scope.enter for scope in scopes]:
+        raise ValueError(
+            f"{node} exits {enter} while {innermost}, entered inside it, is open; "
+            f"exit {innermost} first."
+        )
+    open_one = f"the innermost that is open is {innermost}" if innermost else "none is open"
+    raise ValueError(f"{node} exits {enter}, which is not open; {open_one}.")
+
+
+def check_closed(scopes: list[Scope]) -> None:
+    if len(scopes) > 1:
+        names = ", ".join(scope.enter.name for scope in scopes[1:])
+        raise ValueError(
+            f"The graph ends while {names} {'is' if len(scopes) == 2 else 'are'} open; "
+            f"give each _enter_autocast its _exit_autocast."
+        )
+
+
+# [-]
