@@ -11,9 +11,10 @@ from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import GraphModule
 
 from .export_build import rebuilt
+from .export_draw import draw
 
 # [amp.export.pass] The pass, with the signature of PyTorch's.
-__all__ = ["replace_autocast_with_hop_pass", "use_our_pass"]
+__all__ = ["draw", "replace_autocast_with_hop_pass", "use_our_pass"]
 
 
 def replace_autocast_with_hop_pass(
