@@ -21,7 +21,7 @@ from pathlib import Path
 from listings import analyse, extract, fences, options_of, read
 
 FOLDERS = ("common", "chapters", "python")
-NOT_IN_THE_BOOK = {"tests", "sketches", "solutions", "wall.py"}
+NOT_IN_THE_BOOK = {"tests", "sketches", "solutions", "sessions", "session.py", "wall.py"}
 LANGUAGES = {".h": ("cpp", "c"), ".cpp": ("cpp",), ".c": ("c",), ".py": ("python",)}
 LONGEST_PASSAGE = 40
 LARGEST_HIDDEN_SHARE = 0.05
@@ -77,7 +77,7 @@ class Book:
         self.sources = {
             path: self.divide(path, lines)
             for path, lines in self.code.items()
-            if NOT_IN_THE_BOOK.isdisjoint(path.split("/")) and not path.endswith("session.py")
+            if NOT_IN_THE_BOOK.isdisjoint(path.split("/"))
         }
         self.check_passages()
         self.check_share()

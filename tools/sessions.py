@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Replays what the pages show: the sessions up to a chapter, and the wall it ends at.
 
-`session.py` must print what `session.txt` says, and so must `x_session.py`, which belongs to page x
-of the chapter's folder; `wall.py` must end in the error that `wall.txt` says, and so must the
-sketches of the next chapter, which are wrong without it. All texts are compared as doctest compares:
-`...` stands for anything, white space is equal.
+`session.py` must print what `session.txt` says, and so must the programs and shell commands in
+`sessions/` that have such a text; `wall.py` must end in the error that `wall.txt` says, and so must
+the sketches of the next chapter, which are wrong without it. All texts are compared as doctest
+compares: `...` stands for anything, white space is equal.
 """
 
 from __future__ import annotations
@@ -28,13 +28,29 @@ LAST_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)(?::|$)", re.
 LIKE_DOCTEST = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.DONT_ACCEPT_TRUE_FOR_1
 
 
+def in_sessions(program: Path) -> bool:
+    return program.parent.name == "sessions"
+
+
 def run(program: Path, environment: dict[str, str]) -> tuple[int | None, str, str]:
     """Exit code, stdout and stderr; the code is None if the program had to be killed."""
     # A copy in an empty folder: beside the original, a chapter's modules could hide Python's own.
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copy(program, folder)
+        if in_sessions(program):  # They may use each other.
+            shutil.copytree(program.parent, folder, dirs_exist_ok=True)
+        else:
+            shutil.copy(program, folder)
+        command, environment = [sys.executable, program.name], dict(environment)
+        if program.suffix == ".sh":
+            # What these call `python` is the Python that runs this.
+            python = Path(folder, "bin", "python")
+            python.parent.mkdir()
+            python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', "utf-8")
+            python.chmod(0o755)
+            environment["PATH"] = f"{python.parent}{os.pathsep}{environment['PATH']}"
+            command = ["sh", "-e", program.name]
         process = subprocess.Popen(
-            [sys.executable, program.name],
+            command,
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -58,11 +74,12 @@ def replay(program: Path, environment: dict[str, str], update: bool) -> str:
     """Why the program does not do what its .txt says, or nothing."""
     expected = program.with_suffix(".txt")
     if not program.is_file():
-        return "is missing; every chapter has one.\n"
+        why = "its text is there" if in_sessions(program) else "every chapter has one"
+        return f"is missing; {why}.\n"
     code, out, err = run(program, environment)
     if code is None:
         return f"did not end within {SECONDS} seconds, and was killed.\n{err}"
-    if not program.name.endswith("session.py"):
+    if program.name != "session.py" and not in_sessions(program):
         if code == 0:
             return "ended without an error; it must fail, or it is no longer wrong.\n"
         errors = list(LAST_ERROR.finditer(err))
@@ -86,6 +103,14 @@ def replay(program: Path, environment: dict[str, str], update: bool) -> str:
     return f"does not print what {expected.name} says:\n" + "\n".join(diff) + "\n"
 
 
+def sessions_of(chapter: Path) -> list[Path]:
+    """Its session, and what else has a text of what it prints."""
+    texts = sorted((chapter / "sessions").glob("*.txt"))
+    shells = [text.with_suffix(".sh") for text in texts]
+    more = [shell if shell.is_file() else shell.with_suffix(".py") for shell in shells]
+    return [chapter / "session.py", *more]
+
+
 def programs_up_to(chapter: str, order: list[str], root: Path) -> list[Path]:
     if chapter == "none":
         return [root / "docs/wall.py"]
@@ -98,11 +123,7 @@ def programs_up_to(chapter: str, order: list[str], root: Path) -> list[Path]:
         for name in following
         for sketch in sorted((root / "chapters" / name / "sketches").glob("*.py"))
     ]
-    sessions = [
-        session
-        for folder in folders
-        for session in (folder / "session.py", *sorted(folder.glob("*_session.py")))
-    ]
+    sessions = [program for folder in folders for program in sessions_of(folder)]
     return sessions + ([] if open_end else [wall]) + sketches
 
 

@@ -109,6 +109,31 @@ def test_a_missing_program_is_a_failure(book, program):
     ]
 
 
+def test_what_has_a_text_in_sessions_is_replayed_and_sees_its_neighbours(book):
+    book.write("chapters/device/sessions/helper.py", "print('helped')\n")
+    book.write("chapters/device/sessions/one.py", "import helper\n")
+    book.write("chapters/device/sessions/one.txt", "helped\n")
+    assert book.replay("hooks") == ["4 passed, 0 failed"]
+    book.write("chapters/device/sessions/one.txt", "left\n")
+    assert book.replay("device")[0] == (
+        "chapters/device/sessions/one.py does not print what one.txt says:"
+    )
+    book.write("chapters/device/sessions/one.py", "raise ValueError\n")
+    assert "a session must succeed" in book.replay("device")[0]
+    (book.root / "chapters/device/sessions/one.py").unlink()
+    said = book.replay("device")[0]
+    assert said == "chapters/device/sessions/one.py is missing; its text is there."
+
+
+def test_commands_for_the_shell_are_replayed_with_this_python(book):
+    book.write("chapters/device/sessions/late.py", "import sys\nprint(sys.executable)\nexit(3)\n")
+    book.write("chapters/device/sessions/two.sh", "X=1 python late.py | cat\npython late.py\n")
+    book.write("chapters/device/sessions/two.txt", f"{sys.executable}\n")
+    assert "chapters/device/sessions/two.sh ended with exit code 3" in book.replay("device")[0]
+    book.write("chapters/device/sessions/two.sh", "X=1 python late.py | cat\n")
+    assert book.replay("device") == ["3 passed, 0 failed"]
+
+
 def test_an_unknown_chapter_is_refused(book):
     with pytest.raises(SystemExit) as stopped:
         book.replay("opera")
