@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/operators/fallback.h"
+#include "chapters/operators/fallback_policy.h"
 #include "common/bindings.h"
 
 #include <pybind11/stl.h>
 
 namespace openreg {
 
-// [operators.bindings] The books of the fallback.
+// [operators.bindings] The books of the fallback, and its rules.
 static const ChapterBindings bindings(
     "operators", [](pybind11::module_& module) {
       module.def("fallback_report", &fallbackReport);
       module.def("reset_fallback_report", &resetFallbackReport);
+      pybind11::class_<FallbackScope>(module, "FallbackScope")
+          .def(pybind11::init<const std::string&>());
+      module.def("fallback_refusal", [](const std::string& name,
+                                        const std::string& overload) {
+        return fallbackRefusal(c10::Dispatcher::singleton().findSchemaOrThrow(
+            name.c_str(), overload.c_str()));
+      });
     });
 
 // [-]

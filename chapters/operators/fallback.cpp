@@ -1,52 +1,45 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/operators/fallback.h"
+#include "chapters/operators/fallback_policy.h"
 
 #include <ATen/native/CPUFallback.h>
 #include <torch/library.h>
 
-#include <cstdlib>
 #include <mutex>
+#include <set>
 
 namespace openreg {
 namespace {
 
-// [operators.fallback.state] The books, and what OPENREG_FALLBACK says about falling back.
-enum class Policy { silent, warn, error };
-
-Policy policy() {
-  static const Policy policy = [] {
-    const char* variable = std::getenv("OPENREG_FALLBACK");
-    const std::string text = variable && *variable ? variable : "silent";
-    TORCH_CHECK_VALUE(text == "silent" || text == "warn" || text == "error",
-                      "OPENREG_FALLBACK=", text,
-                      " is not allowed; it must be silent, warn or error.");
-    return text == "silent" ? Policy::silent
-           : text == "warn" ? Policy::warn
-                            : Policy::error;
-  }();
-  return policy;
-}
-
+// [operators.fallback.books] Who fell back how often, and whose name has been called.
 std::mutex mutex;
 std::map<std::string, uint64_t> counts;
+std::set<std::string> warned;
+
+/// Enters `name`; returns whether a warning is due.
+bool enter(const std::string& name, FallbackPolicy policy) {
+  std::lock_guard lock(mutex);
+  ++counts[name];
+  return policy == FallbackPolicy::warn && warned.insert(name).second;
+}
 
 // [operators.fallback.run] Copy to the CPU, run there, copy back; and write it down.
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::string name = c10::toString(op.operator_name());
+  const std::string reason = fallbackRefusal(op);
   TORCH_CHECK_NOT_IMPLEMENTED(
-      policy() != Policy::error, name,
-      " has no openreg kernel, and OPENREG_FALLBACK=error forbids the CPU's.");
-  uint64_t times;
-  {
-    std::lock_guard lock(mutex);
-    times = ++counts[name];
-  }
-  if (times == 1 && policy() == Policy::warn) {
+      reason.empty(), name,
+      " has no openreg kernel, and must not run on the CPU: ", reason, ".");
+  const FallbackPolicy policy = fallbackPolicy();
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      policy != FallbackPolicy::error, name,
+      " has no openreg kernel, and the fallback policy \"error\" forbids the "
+      "CPU's; \"warn\" and \"silent\" allow it, in OPENREG_FALLBACK or "
+      "torch.openreg.fallback.");
+  if (enter(name, policy)) {
     TORCH_WARN(
         name, " has no openreg kernel and runs on the CPU; this is said once.");
   }
-  // A view that fell back would be a copy, and writes to it would be lost:
-  // refuse instead.
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }
 
@@ -62,6 +55,7 @@ std::map<std::string, uint64_t> fallbackReport() {
 void resetFallbackReport() {
   std::lock_guard lock(mutex);
   counts.clear();
+  warned.clear();
 }
 
 // [operators.fallback.register] For every operator of every library that has no kernel of ours.

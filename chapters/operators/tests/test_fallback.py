@@ -2,8 +2,33 @@
 import os
 import subprocess
 import sys
+import threading
+import warnings
 
+import pytest
 import torch
+
+X = torch.arange(3.0)
+
+# Operators of nobody's device, one of each kind that must not fall back.
+library = torch.library.Library("fallback_test", "FRAGMENT")
+library.define("view(Tensor(a) x) -> Tensor(a)")
+library.define("reshape_(Tensor(a!) x) -> Tensor(a!)", tags=torch.Tag.inplace_view)
+library.define("draw(Tensor x) -> Tensor", tags=torch.Tag.nondeterministic_seeded)
+library.define("backward_only(Tensor x) -> Tensor")
+for name in ("view", "reshape_", "draw", "backward_only"):
+    library.impl(name, lambda x: x.clone(), "CPU")
+
+
+class FallsBackInBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        ctx.thread = threading.get_ident()
+        return torch.ops.fallback_test.backward_only(grad)
 
 
 def run(policy):
@@ -14,6 +39,21 @@ def run(policy):
         text=True,
         env={**os.environ, "OPENREG_FALLBACK": policy},
     )
+
+
+def in_another_thread(function):
+    outcome = []
+
+    def body():
+        try:
+            outcome.append(function())
+        except Exception as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    return outcome[0]
 
 
 def test_what_falls_back_is_counted():
@@ -32,17 +72,141 @@ def test_library_operators_do_not_fall_back():
     assert torch.openreg.fallback_report() == {}
 
 
-def test_it_can_be_silent_warn_or_refuse():
-    assert run("silent").stderr == ""
+def test_the_environment_can_make_it_silent_warn_or_refuse():
+    assert run("silent").stderr == run("").stderr == ""
     assert (
         "aten::nonzero has no openreg kernel and runs on the CPU; this is said once."
         in run("warn").stderr
     )
-    refused = run("error")
     assert (
-        "aten::nonzero has no openreg kernel, and OPENREG_FALLBACK=error forbids" in refused.stderr
+        'aten::nonzero has no openreg kernel, and the fallback policy "error" forbids the CPU\'s; '
+        '"warn" and "silent" allow it, in OPENREG_FALLBACK or torch.openreg.fallback.'
+        in run("error").stderr
     )
     assert (
         "OPENREG_FALLBACK=maybe is not allowed; it must be silent, warn or error."
         in run("maybe").stderr
     )
+
+
+def test_a_block_refuses_and_the_policy_returns_when_it_ends():
+    x = X.to("openreg")
+    with torch.openreg.fallback("error"):
+        with torch.openreg.fallback("silent"):
+            x.nonzero()
+        with pytest.raises(NotImplementedError, match="aten::nonzero has no openreg kernel"):
+            x.nonzero()
+    x.nonzero()
+
+
+def test_a_block_that_ends_in_an_error_gives_the_policy_back():
+    with pytest.raises(KeyError), torch.openreg.fallback("error"):
+        raise KeyError
+    X.to("openreg").nonzero()
+
+
+def test_what_was_refused_is_not_in_the_books():
+    torch.openreg.reset_fallback_report()
+    with pytest.raises(NotImplementedError), torch.openreg.fallback("error"):
+        X.to("openreg").nonzero()
+    assert torch.openreg.fallback_report() == {}
+
+
+def test_a_policy_also_decorates_a_function():
+    @torch.openreg.fallback("error")
+    def strict():
+        return X.to("openreg").nonzero()
+
+    with pytest.raises(NotImplementedError, match="forbids"):
+        strict()
+
+
+def test_a_policy_that_does_not_exist_is_refused():
+    with pytest.raises(
+        ValueError,
+        match='There is no fallback policy "maybe"; it must be "silent", "warn" or "error".',
+    ):
+        with torch.openreg.fallback("maybe"):
+            pass
+
+
+def test_a_warning_names_each_operator_once():
+    x = X.to("openreg")
+    x.nonzero()  # Having fallen back in silence is no reason not to be named.
+    torch.openreg.reset_fallback_report()
+    with warnings.catch_warnings(record=True) as caught, torch.openreg.fallback("warn"):
+        warnings.simplefilter("always")
+        for _ in range(3):
+            x.nonzero()
+        x.unique()
+    said = [str(warning.message).split()[0] for warning in caught]
+    assert said.count("aten::nonzero") == 1
+    assert len(said) == len(set(said)) == 2
+
+
+def test_another_thread_keeps_its_policy():
+    x = X.to("openreg")
+    with torch.openreg.fallback("error"):
+        assert in_another_thread(lambda: x.nonzero().numel()) == 2
+
+
+def test_a_backward_pass_takes_the_policy_along():
+    x = X.to("openreg").requires_grad_()
+    y = FallsBackInBackward.apply(x)
+    with torch.openreg.fallback("error"):
+        with pytest.raises(
+            NotImplementedError, match="fallback_test::backward_only has no openreg"
+        ):
+            y.sum().backward()
+    FallsBackInBackward.apply(x).sum().backward()
+    assert y.grad_fn.thread != threading.get_ident()
+
+
+@pytest.mark.parametrize(
+    "call,sentence",
+    [
+        (
+            lambda x: torch.ops.fallback_test.view(x),
+            "fallback_test::view has no openreg kernel, and must not run on the CPU: its result "
+            "shares memory with an argument, and what comes back from the CPU does not; use an "
+            "operator that copies.",
+        ),
+        (lambda x: torch.ops.fallback_test.reshape_(x), "reshape_ .* shares memory"),
+        (
+            lambda x: torch.ops.fallback_test.draw(x),
+            "fallback_test::draw has no openreg kernel, and must not run on the CPU: it draws "
+            "random numbers, and the CPU's are not those of this device's seed; draw them on the "
+            "CPU, and move them.",
+        ),
+        (
+            lambda x: torch.ops.aten.from_file("f", device=x.device),
+            "aten::from_file has no openreg kernel, and must not run on the CPU: it makes a "
+            "tensor of nothing, which the CPU would do in the host's memory; make it with "
+            'device="cpu", and move it.',
+        ),
+    ],
+)
+def test_views_factories_and_random_operators_never_fall_back(call, sentence):
+    with torch.openreg.fallback("silent"), pytest.raises(NotImplementedError, match=sentence):
+        call(X.to("openreg"))
+
+
+@pytest.mark.parametrize("indices", [torch.tril_indices, torch.triu_indices])
+@pytest.mark.parametrize("size", [(3, 4), (4, 3), (0, 2)])
+@pytest.mark.parametrize("offset", [-2, 0, 1, 9])
+def test_triangles_are_listed_on_the_device(indices, size, offset):
+    with torch.openreg.fallback("error"):
+        here = indices(*size, offset=offset, dtype=torch.int32, device="openreg:1")
+    assert here.device.index == 1
+    assert torch.equal(here.cpu(), indices(*size, offset=offset, dtype=torch.int32))
+
+
+def test_a_triangle_of_negative_size_is_refused_at_once():
+    with pytest.raises(RuntimeError, match="row must be non-negative, got-1"):
+        torch.tril_indices(-1, 2, device="openreg")
+
+
+def test_zeros_without_memory_are_made_for_the_device():
+    zeros = torch._efficientzerotensor(2, 3, device="openreg:1")
+    assert zeros.device == torch.device("openreg:1") and zeros._is_zerotensor()
+    assert (zeros + torch.ones(3, device="openreg:1")).tolist() == [[1.0] * 3] * 2

@@ -1,0 +1,14 @@
+import torch
+
+x = torch.tensor([0.0, 1.0, 2.0], device="openreg")
+print(x.nonzero().flatten().device, torch.openreg.fallback_report())
+
+with torch.openreg.fallback("error"):
+    try:
+        x.nonzero()
+    except NotImplementedError as error:
+        print(error)
+try:
+    torch.ops.aten.from_file("weights.bin", size=2, device="openreg")
+except NotImplementedError as error:
+    print(error)
