@@ -6,6 +6,7 @@ from ._device import _index
 
 # [hooks.python] What this chapter adds to `torch.openreg`.
 __all__ = [
+    "_initialized",
     "_is_in_bad_fork",
     "_lazy_init",
     "get_rng_state",
@@ -22,7 +23,11 @@ __all__ = [
 ]
 
 
-# [hooks.python.start] What PyTorch calls before it first uses a device.
+# [hooks.python.start] What PyTorch asks before it first uses a device.
+# Checkpointing keeps random states only if this is true; ours are there from the start.
+_initialized = True
+
+
 def _is_in_bad_fork():
     """Whether this process was forked from one that had started the device."""
     return _C.is_forked()
