@@ -5,6 +5,7 @@ import importlib.util
 import itertools
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import zipfile
@@ -118,6 +119,24 @@ def test_the_entry_point_is_the_build_trees(unpacked, wheel):
 
 def test_the_wheel_works_in_another_environment(elsewhere, tmp_path):
     assert run(elsewhere, "-c", f"import torch; {USE}", cwd=tmp_path) == "[2.0, 2.0]\n"
+
+
+def test_every_header_that_an_installed_one_includes_is_installed(unpacked):
+    folder = unpacked / "torch_openreg/include"
+    headers = list(folder.rglob("*.h"))
+    assert folder / "chapters/operators/launcher.h" in headers
+    for header in headers:
+        for name in re.findall(r'#include "(.*)"', header.read_text()):
+            assert (folder / name).is_file() or (header.parent / name).is_file(), (header, name)
+
+
+def test_a_kernel_from_outside_is_built_against_the_wheel(elsewhere, tmp_path):
+    meson, example = [elsewhere, "-m", "mesonbuild.mesonmain"], ROOT / "examples/extension"
+    run(*meson, "setup", tmp_path, example, cwd=tmp_path)
+    assert str(ROOT / "chapters") not in (tmp_path / "build.ninja").read_text()
+    run(*meson, "compile", "-C", tmp_path, cwd=tmp_path)
+    said = run(elsewhere, example / "demo.py", tmp_path / "libacme.so", cwd=tmp_path)
+    assert said == "torch.Size([4, 8])\n{}\n"
 
 
 @pytest.mark.parametrize("first", ["torch", "torch_openreg"])

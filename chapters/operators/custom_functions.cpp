@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+namespace openreg {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// [operators.custom.functions] No data is touched: what is ours is a place in the backward pass.
+/// What a model-parallel layer needs, for example: the identity forward, and a
+/// function of ours when the gradient comes by.
+class ReturnsSelf : public torch::autograd::Function<ReturnsSelf> {
+ public:
+  static at::Tensor forward(AutogradContext*, const at::Tensor& input) {
+    return input;
+  }
+  static variable_list backward(AutogradContext*, variable_list grads) {
+    return grads;
+  }
+};
+
+class Aliasing : public torch::autograd::Function<Aliasing> {
+ public:
+  static at::Tensor forward(AutogradContext*, const at::Tensor& input) {
+    return input.view_as(input);
+  }
+  static variable_list backward(AutogradContext*, variable_list grads) {
+    return grads;
+  }
+};
+
+// [operators.custom.functions.register] For every backend, and above autograd: they are made of others.
+TORCH_LIBRARY_IMPL(openreg, CompositeImplicitAutograd, m) {
+  m.impl("custom_autograd_fn_returns_self",
+         [](const at::Tensor& input) { return ReturnsSelf::apply(input); });
+  m.impl("custom_autograd_fn_aliasing",
+         [](const at::Tensor& input) { return Aliasing::apply(input); });
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/launcher.h"
+
+#include <ATen/Dispatch.h>
+#include <ATen/ExpandUtils.h>
+#include <ATen/OpMathType.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace openreg {
+namespace {
+
+// [operators.fused.rows] Tensors as rows, whatever their strides: a broadcast mask is never written out.
+template <class T>
+class Row {
+ public:
+  Row(const at::Tensor& tensor, int64_t row)
+      : data_(tensor.data_ptr<T>()), stride_(tensor.stride(-1)) {
+    for (int64_t d = tensor.dim() - 2; d >= 0; row /= tensor.size(d--)) {
+      data_ += row % tensor.size(d) * tensor.stride(d);
+    }
+  }
+  T& operator[](int64_t i) const { return data_[i * stride_]; }
+
+ private:
+  T* data_;
+  int64_t stride_;
+};
+
+/// Calls `body(begin, end)` for a few rows of `tensor` at a time, as many as a
+/// cache holds, on all threads of the device.
+template <class Body>
+void forEachBlock(const at::Tensor& tensor, Body body) {
+  if (tensor.numel() == 0) return;
+  const int64_t rows = tensor.numel() / tensor.size(-1);
+  const int64_t block = std::max<int64_t>(1, 8192 / tensor.size(-1));
+  const int64_t blocks = (rows + block - 1) / block;
+  at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      body(i * block, std::min(rows, (i + 1) * block));
+    }
+  });
+}
+
+// [operators.fused.forward] Three operators in one pass: no scaled and no masked tensor is ever stored.
+/// A row of which the mask leaves nothing is all zeros.
+template <class T>
+void softmaxInto(at::Tensor& out, const at::Tensor& input,
+                 const at::Tensor& mask, double factor) {
+  using Number = at::opmath_type<T>;
+  constexpr auto kNothing = -std::numeric_limits<Number>::infinity();
+  constexpr Number limit[] = {kNothing, -kNothing};
+  const auto scale = static_cast<Number>(factor);
+  const int64_t width = input.size(-1);
+  forEachBlock(input, [&](int64_t begin, int64_t end) {
+    at::Tensor exponents = at::empty({end - begin, width},
+                                     c10::CppTypeToScalarType<Number>::value);
+    auto* exponent = exponents.data_ptr<Number>();
+    for (int64_t row = begin; row < end; ++row, exponent += width) {
+      const Row<T> from(input, row);
+      const Row<bool> takes_part(mask, row);
+      Number largest = kNothing;
+      for (int64_t i = 0; i < width; ++i) {
+        // Branching on a mask would guess wrong, often: a minimum does not.
+        exponent[i] = std::min(limit[takes_part[i]],
+                               scale * static_cast<Number>(from[i]));
+        largest = std::max(exponent[i], largest);
+      }
+      if (largest == kNothing) continue;
+      for (int64_t i = 0; i < width; ++i) exponent[i] -= largest;
+    }
+    const auto* weight = exponents.exp_().const_data_ptr<Number>();
+    for (int64_t row = begin; row < end; ++row, weight += width) {
+      const Row<T> to(out, row);
+      const Number sum = std::accumulate(weight, weight + width, Number(0));
+      for (int64_t i = 0; i < width; ++i) to[i] = sum ? weight[i] / sum : 0;
+    }
+  });
+}
+
+// [operators.fused.backward] The output is all that the gradient needs: where it is zero, so is that.
+template <class T>
+void softmaxBackwardInto(at::Tensor& out, const at::Tensor& grad,
+                         const at::Tensor& output, double factor) {
+  using Number = at::opmath_type<T>;
+  const auto scale = static_cast<Number>(factor);
+  const int64_t width = output.size(-1);
+  forEachBlock(output, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const Row<T> to(out, row), g(grad, row), y(output, row);
+      Number along = 0;
+      for (int64_t i = 0; i < width; ++i) {
+        along += static_cast<Number>(g[i]) * static_cast<Number>(y[i]);
+      }
+      for (int64_t i = 0; i < width; ++i) {
+        to[i] = scale * static_cast<Number>(y[i]) *
+                (static_cast<Number>(g[i]) - along);
+      }
+    }
+  });
+}
+
+// [operators.fused] On the host: what does not fit is refused before anything is enqueued.
+at::Tensor scaleMaskSoftmax(const at::Tensor& input, const at::Tensor& mask,
+                            double scale) {
+  TORCH_CHECK_TYPE(input.is_floating_point(), "scale_mask_softmax takes no ",
+                   input.scalar_type(), "; it takes floating types.");
+  TORCH_CHECK_TYPE(mask.scalar_type() == at::kBool,
+                   "The mask of scale_mask_softmax is of type ",
+                   mask.scalar_type(),
+                   "; it must be Bool, true where an element takes part.");
+  TORCH_CHECK_VALUE(input.dim() > 0,
+                    "scale_mask_softmax needs an input with rows; it has no "
+                    "dimension.");
+  TORCH_CHECK_VALUE(at::is_expandable_to(mask.sizes(), input.sizes()),
+                    "A mask of ", mask.sizes(), " does not fit an input of ",
+                    input.sizes(), "; it must be expandable to it.");
+  at::Tensor out = at::empty(input.sizes(), input.options());
+  launchKernel(
+      "scale_mask_softmax",
+      [scale](at::Tensor out, const at::Tensor& input, const at::Tensor& mask) {
+        AT_DISPATCH_FLOATING_TYPES_AND2(
+            at::kHalf, at::kBFloat16, input.scalar_type(), "softmax",
+            [&] { softmaxInto<scalar_t>(out, input, mask, scale); });
+      },
+      out, input, mask.expand(input.sizes()));
+  return out;
+}
+
+// [operators.fused.host-backward] Called by autograd, with a gradient that may have any strides.
+at::Tensor scaleMaskSoftmaxBackward(const at::Tensor& grad,
+                                    const at::Tensor& output, double scale) {
+  TORCH_CHECK_VALUE(grad.sizes() == output.sizes() &&
+                        grad.scalar_type() == output.scalar_type(),
+                    "A gradient of ", grad.sizes(), " and type ",
+                    grad.scalar_type(), " does not belong to an output of ",
+                    output.sizes(), " and type ", output.scalar_type(), ".");
+  at::Tensor out = at::empty(output.sizes(), output.options());
+  launchKernel(
+      "scale_mask_softmax_backward",
+      [scale](at::Tensor out, const at::Tensor& grad,
+              const at::Tensor& output) {
+        AT_DISPATCH_FLOATING_TYPES_AND2(
+            at::kHalf, at::kBFloat16, output.scalar_type(), "softmax_backward",
+            [&] { softmaxBackwardInto<scalar_t>(out, grad, output, scale); });
+      },
+      out, grad, output);
+  return out;
+}
+
+// [operators.fused.register] The kernels here; Meta and autograd are in Python.
+TORCH_LIBRARY_IMPL(openreg, PrivateUse1, m) {
+  m.impl("scale_mask_softmax", &scaleMaskSoftmax);
+  m.impl("scale_mask_softmax_backward", &scaleMaskSoftmaxBackward);
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg
