@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/operators/fallback.h"
 #include "chapters/operators/fallback_policy.h"
+#include "chapters/operators/trace.h"
 #include "common/bindings.h"
 
 #include <pybind11/stl.h>
@@ -18,6 +19,19 @@ static const ChapterBindings bindings(
                                         const std::string& overload) {
         return fallbackRefusal(c10::Dispatcher::singleton().findSchemaOrThrow(
             name.c_str(), overload.c_str()));
+      });
+    });
+
+// [operators.bindings.trace] The counts of a trace: called by the program, and by other operators.
+static const ChapterBindings trace_bindings(
+    "operators", [](pybind11::module_& module) {
+      module.def("start_trace", &startTrace);
+      module.def("stop_trace", [] {
+        std::map<std::string, std::pair<uint64_t, uint64_t>> counts;
+        for (const auto& [name, calls] : stopTrace()) {
+          counts[name] = {calls.direct, calls.inner};
+        }
+        return counts;
       });
     });
 

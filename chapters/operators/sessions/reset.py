@@ -1,0 +1,13 @@
+import torch
+
+kept = torch.arange(3.0, device="openreg")
+torch.openreg.synchronize()
+wrong = kept[torch.tensor([7], device="openreg")]
+for attempt in (lambda: (kept + 1).tolist(), lambda: torch.ones(2, device="openreg")):
+    try:
+        print(attempt())
+    except torch.AcceleratorError as error:
+        print(str(error).splitlines()[0])
+
+torch.openreg.reset_device()
+print(kept.tolist(), (kept + 1).tolist())
