@@ -58,17 +58,17 @@ void launches() {
   hold();
   row("launch, device busy",
       cost(
-          10000, [&] { openreg::launch(stream, "nothing", [] {}); }, release));
+          2000, [&] { openreg::launch(stream, "nothing", [] {}); }, release));
   orEvent_t event;
   orEventCreateWithFlags(&event, orEventDisableTiming);
   row("record an event, device busy",
       cost(
-          10000, [&] { orEventRecord(event, stream); }, release));
+          2000, [&] { orEventRecord(event, stream); }, release));
   orStream_t other;
   orStreamCreate(&other);
   row("wait for an event, device busy",
       cost(
-          10000, [&] { orStreamWaitEvent(other, event, 0); }, release));
+          2000, [&] { orStreamWaitEvent(other, event, 0); }, release));
   go = true;
   orDeviceSynchronize();
   row("launch and synchronise, device just idle", cost(2000, [&] {

@@ -67,14 +67,6 @@ def test_the_session_of_an_earlier_chapter_must_still_hold(book):
     assert book.replay("hooks")[0].startswith("chapters/device/session.py does not print")
 
 
-def test_a_page_in_the_folder_of_a_chapter_may_have_its_own_session(book):
-    book.write("chapters/device/memory_session.py", "print('works too')\n")
-    book.write("chapters/device/memory_session.txt", "works too\n")
-    assert book.replay("device") == ["3 passed, 0 failed"]
-    book.write("chapters/device/memory_session.py", "print('broke')\n")
-    assert book.replay("hooks")[0].startswith("chapters/device/memory_session.py does not print")
-
-
 def test_the_last_chapter_may_have_no_wall(book):
     assert book.replay("amp") == ["3 passed, 0 failed"]
 
