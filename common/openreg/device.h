@@ -29,6 +29,7 @@ class Device {
   /// Whether a stream of priority `mine` should give way: to a more urgent one
   /// always, to an equal one when its turn is over.
   bool someoneIsDue(int mine, bool turn_is_over) const;
+  bool mayLinger() const { return !config().seeded; }
   /// Marks the recording as happened and wakes the streams that wait for it.
   void happen(Recording& recording);
   /// Wakes the host threads that wait, after `first()` under their lock.

@@ -40,6 +40,12 @@ uint64_t Stream::append(Command* command) {
 // [common.stream.refill] All that came in at once; the lock is taken once a batch.
 bool Stream::refill() {
   if (running_) return true;
+  // A host in full swing appends again at once: to stay is cheaper for both.
+  if (device_->mayLinger()) {
+    spin([this] {
+      return submitted_ != completed_ || device_->someoneIsDue(priority_, true);
+    });
+  }
   std::lock_guard lock(mutex_);
   running_ = std::exchange(incoming_first_, nullptr);
   if (running_) return true;
