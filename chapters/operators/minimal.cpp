@@ -3,7 +3,9 @@
 #include "chapters/hooks/storage.h"
 #include "chapters/operators/launcher.h"
 
+#include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
+#include <ATen/native/ResizeCommon.h>
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
@@ -32,6 +34,20 @@ void checkOptions(std::optional<at::Device> device,
               "tensor instead.");
 }
 
+/// Whether `torch.use_deterministic_algorithms` wants new memory to be filled,
+/// with NaN or the largest number. Otherwise it is as its last owner left it.
+bool fillsNewMemory() {
+  const at::Context& context = at::globalContext();
+  return C10_UNLIKELY(context.deterministicAlgorithms() &&
+                      context.deterministicFillUninitializedMemory());
+}
+
+at::Tensor made(at::Tensor tensor) {
+  if (fillsNewMemory()) at::native::fill_empty_deterministic_(tensor);
+  return tensor;
+}
+
+// [operators.empty.two] Two operators: with sizes only, and with strides.
 at::Tensor emptyMemoryFormat(Sizes size, std::optional<at::ScalarType> dtype,
                              std::optional<at::Layout>,
                              std::optional<at::Device> device,
@@ -39,8 +55,8 @@ at::Tensor emptyMemoryFormat(Sizes size, std::optional<at::ScalarType> dtype,
                              std::optional<at::MemoryFormat> memory_format) {
   checkOptions(device, pin_memory);
   DeviceScope scope(device ? device->index() : -1);
-  return at::detail::empty_generic(size, &allocator(), kKeys,
-                                   c10::dtype_or_default(dtype), memory_format);
+  return made(at::detail::empty_generic(
+      size, &allocator(), kKeys, c10::dtype_or_default(dtype), memory_format));
 }
 
 at::Tensor emptyStrided(Sizes size, Sizes stride,
@@ -50,22 +66,27 @@ at::Tensor emptyStrided(Sizes size, Sizes stride,
                         std::optional<bool> pin_memory) {
   checkOptions(device, pin_memory);
   DeviceScope scope(device ? device->index() : -1);
-  return at::detail::empty_strided_generic(size, stride, &allocator(), kKeys,
-                                           c10::dtype_or_default(dtype));
+  return made(at::detail::empty_strided_generic(
+      size, stride, &allocator(), kKeys, c10::dtype_or_default(dtype)));
 }
 
 // [operators.resize] A tensor grows through the chapter before; PyTorch's own way would use memcpy.
 const at::Tensor& resize(const at::Tensor& self, Sizes size,
                          std::optional<at::MemoryFormat> memory_format) {
+  TORCH_CHECK_VALUE(
+      memory_format != at::MemoryFormat::Preserve,
+      "resize_ cannot preserve a memory format; leave it out, or name one.");
   auto* tensor = self.unsafeGetTensorImpl();
+  const size_t before = self.storage().nbytes();
   // The same sizes may have other strides, and keep them.
   if (self.sizes() != size) tensor->set_sizes_contiguous(size);
-  if (memory_format && *memory_format != at::MemoryFormat::Preserve) {
-    tensor->empty_tensor_restride(*memory_format);
-  }
+  if (memory_format) tensor->empty_tensor_restride(*memory_format);
   const size_t bytes = at::detail::computeStorageNbytesContiguous(
       size, self.element_size(), self.storage_offset());
-  if (bytes > self.storage().nbytes()) resizeStorage(self.storage(), bytes);
+  if (bytes > before) resizeStorage(self.storage(), bytes);
+  if (fillsNewMemory()) {
+    at::native::fill_resize_deterministic_(self, static_cast<int64_t>(before));
+  }
   return self;
 }
 

@@ -3,6 +3,7 @@ import copy
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 
 @pytest.fixture
@@ -121,3 +122,66 @@ def test_a_storage_of_another_device_is_refused_and_stays_there():
     with pytest.raises((ValueError, RuntimeError), match="device"):
         torch.empty(0, device="openreg").set_(host.untyped_storage(), 0, (4,), (1,))
     assert host.resize_(4).fill_(1).tolist() == [1, 1, 1, 1]
+
+
+def test_a_preserved_memory_format_is_refused_when_resizing(x):
+    with pytest.raises(ValueError, match="resize_ cannot preserve a memory format; leave it out"):
+        x.resize_(3, memory_format=torch.preserve_format)
+
+
+@pytest.fixture
+def deterministic():
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+def test_new_memory_is_filled_when_a_program_must_be_deterministic(deterministic):
+    assert torch.empty(2, device="openreg").isnan().all()
+    assert torch.empty_strided((2,), (1,), dtype=torch.int8, device="openreg").tolist() == [127] * 2
+    assert torch.zeros(1, device="openreg").resize_(3).isnan().tolist() == [False, True, True]
+
+
+# Each view operator that this chapter registers, and arguments for it.
+VIEWS = {
+    "as_strided": (torch.float32, (2, 3), [(2, 2), (3, 1), 1]),
+    "view": (torch.float32, (2, 3), [(3, 2)]),
+    "_reshape_alias": (torch.float32, (2, 3), [(3, 2), (2, 1)]),
+    "unfold": (torch.float32, (2, 3), [1, 2, 1]),
+    "view_as_real": (torch.complex64, (2, 3), []),
+    "view_as_complex": (torch.float32, (3, 2), []),
+}
+
+
+def geometry(tensor):
+    return tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.dtype
+
+
+def test_these_are_all_views_that_are_registered():
+    registered = set()
+    for name in torch._C._dispatch_get_registrations_for_dispatch_key("PrivateUse1"):
+        schema = torch._C._get_schema(*[*name.split("."), ""][:2])
+        shares = any(r.alias_info and not r.alias_info.is_write for r in schema.returns)
+        if name.startswith("aten::") and shares:
+            registered.add(name.removeprefix("aten::"))
+    assert registered == set(VIEWS)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_never_looks_at_data(name):
+    dtype, shape, arguments = VIEWS[name]
+    view = getattr(torch.ops.aten, name).default
+    real = view(torch.zeros(shape, dtype=dtype, device="openreg"), *arguments)
+    # Our kernel, on a tensor whose storage has no data;
+    meta = torch.empty(shape, dtype=dtype, device="meta")
+    seen = view._op_dk(torch._C.DispatchKey.PrivateUse1, meta, *arguments)
+    assert geometry(seen) == geometry(real)
+    # on one of ours whose memory has been taken away;
+    empty = torch.empty(shape, dtype=dtype, device="openreg")
+    sharing = view(empty, *arguments)
+    empty.untyped_storage().resize_(0)
+    assert sharing.untyped_storage().nbytes() == 0
+    # and PyTorch's own idea of it, without any kernel.
+    with FakeTensorMode():
+        fake = view(torch.empty(shape, dtype=dtype, device="openreg:1"), *arguments)
+    assert geometry(fake) == geometry(real) and fake.device == torch.device("openreg:1")
