@@ -124,7 +124,7 @@ def test_shapes_are_checked_at_once():
 @pytest.mark.parametrize(
     "call,sentence",
     [
-        (lambda x: torch.where(x, x, x), "where expected condition to be a boolean tensor"),
+        (lambda x: torch.where(x, x, x), "expected predicate to be bool"),
         (lambda x: x.masked_fill_(x, 1), "masked_fill_ only supports boolean masks"),
         (
             lambda x: x.masked_fill_(x[:2] > 0, 1),
@@ -134,7 +134,7 @@ def test_shapes_are_checked_at_once():
         (lambda x: x.index_select(0, x.long()[None]), "Index is supposed to be a vector"),
         (lambda x: x.index_select(0, x), "Expected dtype int32 or int64 for index"),
         (lambda x: x.flip(3), "Dimension out of range"),
-        (lambda x: x.flip(0, 0), "dim 0 appears multiple times"),
+        (lambda x: x.flip(0, 0), "duplicate value in the list of dims"),
         (lambda x: x.byte().fill_(300), "cannot be converted to type uint8_t without overflow"),
         (
             lambda x: x.half().masked_fill_(x > 0, 1e9),

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/prediction.h"
+
+#include <ATen/EmptyTensor.h>
+#include <c10/core/DefaultDtype.h>
+
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+namespace openreg {
+
+using Stack = torch::jit::Stack;
+
+// [operators.prediction.map] Tensors come alone, in lists, and in lists with gaps.
+c10::IValue mapTensors(
+    const c10::IValue& value,
+    const std::function<at::Tensor(const at::Tensor&)>& change) {
+  const auto changed = [&](const at::Tensor& tensor) {
+    return tensor.defined() ? change(tensor) : tensor;
+  };
+  if (value.isTensor()) return changed(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& tensor : value.toTensorVector())
+      list.push_back(changed(tensor));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const auto& tensor : value.toOptionalTensorVector())
+      list.push_back(tensor ? std::optional(changed(*tensor)) : tensor);
+    return list;
+  }
+  return value;
+}
+
+// [operators.prediction.ask] A Meta kernel gets tensors that have everything but data.
+namespace {
+
+at::Tensor metaOf(const at::Tensor& tensor) {
+  at::Tensor meta(at::detail::empty_strided_meta(
+      tensor.sizes(), tensor.strides(), tensor.scalar_type()));
+  if (tensor.unsafeGetTensorImpl()->is_wrapped_number())
+    meta.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return meta;
+}
+
+Stack ask(const c10::OperatorHandle& op, const Stack& arguments) {
+  Stack stack;
+  for (const c10::IValue& argument : arguments)
+    stack.push_back(mapTensors(argument, &metaOf));
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
+  // On the CPU, and there only, batch norm in evaluation keeps no statistics.
+  const std::string& name = op.schema().name();
+  if ((name == "aten::native_batch_norm" ||
+       name == "aten::_native_batch_norm_legit") &&
+      stack.size() == 3 && op.schema().overload_name().empty() &&
+      !arguments[5].toBool()) {
+    stack[1] = stack[2] = stack[1].toTensor().new_empty({0});
+  }
+  return stack;
+}
+
+// [operators.prediction.key] Everything that a Meta kernel can see, as bytes.
+class Key {
+ public:
+  explicit Key(const c10::OperatorHandle& op) {
+    put(op.schema().name().c_str(), op.schema().name().size() + 1);
+    put(op.schema().overload_name().c_str(),
+        op.schema().overload_name().size() + 1);
+    value(c10::typeMetaToScalarType(c10::get_default_dtype()));
+  }
+
+  /// False if it is of a kind that has no bytes.
+  bool add(const c10::IValue& argument);
+
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  void put(const void* data, size_t size) {
+    bytes_.append(static_cast<const char*>(data), size);
+  }
+  template <class T>
+  void value(T value) {
+    put(&value, sizeof(value));
+  }
+  void sizes(at::IntArrayRef sizes) {
+    value(sizes.size());
+    put(sizes.data(), sizes.size() * sizeof(int64_t));
+  }
+  void tensor(const at::Tensor& tensor);
+
+  std::string bytes_;
+};
+
+// [operators.prediction.key.add] A kind first, so that no two kinds look the same.
+void Key::tensor(const at::Tensor& tensor) {
+  value(tensor.defined());
+  if (!tensor.defined()) return;
+  value(tensor.scalar_type());
+  value(tensor.unsafeGetTensorImpl()->is_wrapped_number());
+  sizes(tensor.sizes());
+  sizes(tensor.strides());
+}
+
+bool Key::add(const c10::IValue& argument) {
+  const size_t kind = bytes_.size();
+  value('?');
+  const auto is = [&](char name) { bytes_[kind] = name; };
+  if (argument.isNone()) {
+    is('n');
+  } else if (argument.isTensor()) {
+    is('t'), tensor(argument.toTensor());
+  } else if (argument.isInt()) {
+    is('i'), value(argument.toInt());
+  } else if (argument.isBool()) {
+    is('b'), value(argument.toBool());
+  } else if (argument.isDouble()) {
+    is('d'), value(argument.toDouble());
+  } else if (argument.isIntList()) {
+    is('l'), sizes(argument.toIntVector());
+  } else if (argument.isString()) {
+    const std::string& text = argument.toStringRef();
+    is('s'), put(text.c_str(), text.size() + 1);
+  } else if (argument.isTensorList() || argument.isOptionalTensorList()) {
+    is('v');
+    mapTensors(argument, [&](const at::Tensor& x) { return tensor(x), x; });
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// [operators.prediction.remember] What was asked once is remembered: a Meta kernel in Python takes as long as a hundred launches.
+Stack predict(const c10::OperatorHandle& op, const Stack& arguments) {
+  constexpr size_t kRemembered = 8192;
+  static std::mutex mutex;
+  static auto& answers = *new std::unordered_map<std::string, Stack>();
+  Key key(op);
+  for (const c10::IValue& argument : arguments) {
+    if (!key.add(argument)) return ask(op, arguments);
+  }
+  {
+    std::lock_guard lock(mutex);
+    auto found = answers.find(key.bytes());
+    if (found != answers.end()) return found->second;
+  }
+  // Without the lock: a kernel in Python waits for Python's own.
+  Stack answer = ask(op, arguments);
+  std::lock_guard lock(mutex);
+  if (answers.size() == kRemembered) answers.clear();
+  return answers.emplace(key.bytes(), std::move(answer)).first->second;
+}
+
+// [-]
+}  // namespace openreg

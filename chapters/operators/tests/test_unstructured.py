@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+
+@pytest.fixture(autouse=True)
+def nothing_falls_back():
+    torch.openreg.reset_fallback_report()
+    yield
+    assert torch.openreg.fallback_report() == {}
+
+
+def test_importing_overrides_no_kernel_of_ours():
+    loaded = subprocess.run([sys.executable, "-c", "import torch"], capture_output=True, text=True)
+    assert loaded.stderr == ""
+
+
+FORMS = {
+    "functional": lambda x: x.isnan(),
+    "several results": lambda x: torch.var_mean(x, 0),
+    "in place": lambda x: x.clone().index_fill_(0, torch.tensor([1], device=x.device), 7),
+    "host indices": lambda x: x.clone().index_put_((torch.tensor([0, 2]),), x[0]),
+    "out of the right size": lambda x: torch.logical_not(x, out=torch.empty_like(x)),
+    "out of another size": lambda x: torch.logical_not(x, out=x.new_empty(0)),
+    "given outputs only": lambda x: torch.cummax(x, 0),
+    "strided": lambda x: x.t().logical_and(x.t()[:, :1]),
+    "a number of the host": lambda x: torch.rsub(x, torch.tensor(2.0)),
+    "a default that is slower": lambda x: F.layer_norm(x, (4,)),
+    "one dimension is empty": lambda x: x[:0].nansum(0),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_agrees_with_the_cpu(form):
+    x = torch.tensor([[1.0, 0, 3, -4], [0, 0, 5, 5], [9, 8, 7, 6]])
+    here, there = FORMS[form](x.to("openreg")), FORMS[form](x)
+    for ours, theirs in zip(*(r if isinstance(r, tuple) else (r,) for r in (here, there))):
+        assert ours.dtype == theirs.dtype
+        torch.testing.assert_close(ours.cpu(), theirs)
+
+
+DEPENDS_ON_DATA = {
+    "nonzero": lambda x: x.nonzero(),
+    "nonzero, out of another size": lambda x: torch.nonzero(x, out=x.new_empty(0).long()),
+    "masked_select": lambda x: x.masked_select(x > 2),
+    "unique": lambda x: torch.unique(x, return_inverse=True, return_counts=True),
+    "bincount": lambda x: x.abs().long().flatten().bincount(),
+    "nothing found": lambda x: (x * 0).nonzero(),
+    "a number of Python": lambda x: x.equal(x),
+}
+
+
+@pytest.mark.parametrize("name", DEPENDS_ON_DATA)
+def test_a_size_that_depends_on_data_is_waited_for(name):
+    x = torch.tensor([[1.0, 0, 3, -4], [0, 0, 5, 5]])
+    here, there = DEPENDS_ON_DATA[name](x.to("openreg")), DEPENDS_ON_DATA[name](x)
+    for ours, theirs in zip(*(r if isinstance(r, tuple) else (r,) for r in (here, there))):
+        assert torch.equal(ours.cpu(), theirs) if isinstance(ours, torch.Tensor) else ours == theirs
+
+
+@pytest.mark.parametrize(
+    "call,sentence",
+    [
+        (lambda x: x.dot(x[:2]), "inconsistent tensor size"),
+        (lambda x: x.index_fill_(3, x.long(), 1), "out of range"),
+        (lambda x: torch.logical_and(x, x[:2]), "should be broadcastable to"),
+        (lambda x: x.dot(x.double()), "same dtype"),
+        (lambda x: x.dot(torch.ones(3, device="openreg:1")), "needs all tensors on one openreg"),
+        # Of these the size depends on the data, and the host has to wait anyway.
+        (lambda x: (x - 2).long().bincount(), "non-negative"),
+    ],
+)
+def test_what_does_not_fit_is_refused_at_once(call, sentence):
+    with pytest.raises((RuntimeError, IndexError), match=sentence):
+        call(torch.ones(3, device="openreg"))
+    torch.openreg.synchronize()  # The device has not failed.
+
+
+def test_a_prediction_is_remembered_for_equal_shapes_only():
+    for x in [torch.ones(3), torch.ones(3, 2), torch.ones(3).double(), torch.ones(3, 2).t()]:
+        assert x.to("openreg").isnan().shape == x.shape
+        assert x.to("openreg").nansum(-1).dtype == x.dtype
+        assert x.to("openreg").nansum(0, keepdim=True).shape == x.nansum(0, keepdim=True).shape
+    # A memory of 8192 answers forgets and asks again.
+    for size in range(3):
+        for shift in range(40):
+            assert torch.ones(size + 1, 2, device="openreg").roll(shift).shape == (size + 1, 2)
+
+
+def test_the_host_does_not_wait_if_the_size_is_known():
+    x = torch.ones(2000, 2000, device="openreg")
+    x.isnan()
+    torch.openreg.synchronize()
+    stream = torch.accelerator.current_stream()
+    for _ in range(8):
+        y = x @ x
+    y.isnan()
+    assert not stream.query()
+
+
+def test_batch_norm_in_evaluation_keeps_no_statistics_as_on_the_cpu():
+    arguments = [torch.rand(2, 3, 4), *[torch.rand(3)] * 4]
+    for training in [True, False]:
+        results = [
+            torch.native_batch_norm(*[a.clone().to(device) for a in arguments], training, 0.1, 1e-5)
+            for device in ["openreg", "cpu"]
+        ]
+        for here, there in zip(*results):
+            torch.testing.assert_close(here.cpu(), there)

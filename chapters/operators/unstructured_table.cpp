@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/unstructured_table.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace openreg {
+
+using c10::DispatchKey;
+
+// [operators.unstructured.table.size] A Meta kernel knows the size, unless it depends on the data.
+Size sizeOf(const c10::OperatorHandle& op) {
+  const auto& schema = op.schema();
+  const auto& results = schema.returns();
+  const bool only_tensors =
+      std::all_of(results.begin(), results.end(), [](const auto& result) {
+        return *result.type() == *c10::TensorType::get();
+      });
+  if (only_tensors && op.hasKernelForDispatchKey(DispatchKey::Meta) &&
+      !op.hasTag(at::Tag::dynamic_output_shape) &&
+      // Its Meta kernel describes what other devices return.
+      schema.name() != "aten::_embedding_bag") {
+    return Size::first;
+  }
+  const bool in_place =
+      std::all_of(results.begin(), results.end(),
+                  [](const auto& result) { return result.alias_info(); });
+  const auto& arguments = schema.arguments();
+  return in_place && !arguments.back().is_out() ? Size::given : Size::last;
+}
+
+// [operators.unstructured.table.excluded] What the library cannot do, by what it takes and returns.
+namespace {
+
+/// Tensors that are more, or less, than bytes, sizes and strides.
+bool isExotic(std::string_view name) {
+  for (std::string_view word :
+       {"sparse", "nested", "jagged", "quantize", "mkldnn", "int4", "_4bit",
+        "is_set_to", "_test_", "_foobar", "from_file", "spdiags", "sspaddmm"}) {
+    if (name.find(word) != name.npos) return true;
+  }
+  return false;
+}
+
+bool fits(const c10::OperatorHandle& op) {
+  const auto& schema = op.schema();
+  const auto takesTensor = [](const auto& argument) {
+    return argument.type()->str().find("Tensor") != std::string::npos;
+  };
+  const auto isView = [](const auto& result) {
+    return result.alias_info() && !result.alias_info()->isWrite();
+  };
+  const auto& arguments = schema.arguments();
+  const auto& returns = schema.returns();
+  return std::any_of(arguments.begin(), arguments.end(), takesTensor) &&
+         std::none_of(returns.begin(), returns.end(), isView) &&
+         !op.hasTag(at::Tag::nondeterministic_seeded) &&
+         !isExotic(schema.name());
+}
+
+}  // namespace
+
+// [operators.unstructured.table.build] A CPU kernel, and neither a default nor a kernel of ours.
+std::vector<c10::OperatorHandle> unstructured() {
+  std::vector<c10::OperatorHandle> found;
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    auto op = dispatcher.findSchema(name);
+    if (!op || name.getNamespace() != "aten") continue;
+    const auto has = [&](DispatchKey key) {
+      return op->hasKernelForDispatchKey(key);
+    };
+    if (has(DispatchKey::CPU) && !has(DispatchKey::PrivateUse1) &&
+        !has(DispatchKey::CompositeImplicitAutograd) &&
+        !has(DispatchKey::CompositeExplicitAutogradNonFunctional) &&
+        fits(*op)) {
+      found.push_back(*op);
+    }
+  }
+  return found;
+}
+
+// [-]
+}  // namespace openreg
