@@ -111,3 +111,29 @@ def test_batch_norm_in_evaluation_keeps_no_statistics_as_on_the_cpu():
         ]
         for here, there in zip(*results):
             torch.testing.assert_close(here.cpu(), there)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("layer", [torch.nn.LSTMCell, torch.nn.GRUCell])
+def test_recurrent_cells_have_the_gradients_of_the_cpu(layer, bias):
+    torch.manual_seed(0)
+    cell = layer(3, 4, bias=bias).double()
+    x = torch.randn(2, 3, dtype=torch.double)
+    results = []
+    for device in ["cpu", "openreg"]:
+        cell.to(device).zero_grad()
+        inputs = x.detach().clone().to(device).requires_grad_()
+        states = cell(inputs)
+        states = states if isinstance(states, tuple) else (states,)
+        # The last state alone, and all of them: a missing gradient is not zero by accident.
+        (states[-1].sum() + sum(s.square().sum() for s in states[:1])).backward()
+        grads = [inputs.grad, *(p.grad for p in cell.parameters())]
+        results.append([t.detach().cpu() for t in (*states, *grads)])
+    for there, here in zip(*results):
+        torch.testing.assert_close(here, there)
+
+
+def test_a_cell_refuses_gates_that_do_not_fit():
+    gates, state = torch.ones(2, 12, device="openreg"), torch.ones(2, 4, device="openreg")
+    with pytest.raises(RuntimeError, match="4 times as wide as the state; they are .2, 12"):
+        torch.ops.aten._thnn_fused_lstm_cell(gates, gates, state)
