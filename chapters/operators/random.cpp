@@ -1,58 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/hooks/generator.h"
-#include "chapters/operators/launcher.h"
+#include "chapters/operators/random.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/Dispatch_v2.h>
-#include <ATen/Parallel.h>
-#include <ATen/core/PhiloxRNGEngine.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
-#include <cmath>
-#include <limits>
 #include <numbers>
 
 namespace openreg {
-namespace {
-
-// [operators.random.bits] Number i is a function of seed, offset and i, whichever thread computes it.
-uint64_t bitsOf(RandomState state, int64_t i) {
-  at::Philox4_32 engine(state.seed, static_cast<uint64_t>(i), state.offset);
-  const uint64_t high = engine();
-  return high << 32 | engine();
-}
-
-/// A number from [0, 1) with as many digits as T has.
-template <class T>
-double unit(uint64_t bits) {
-  constexpr int digits = std::numeric_limits<T>::digits;
-  return std::ldexp(static_cast<double>(bits >> (64 - digits)), -digits);
-}
-
-// [operators.random.launch] A sampler turns 64 bits into an element.
-/// Enqueues `self[i] = sample(bits)` for every element, in the order of its
-/// sizes.
-template <class Element, class Sample>
-void sampleInto(at::Tensor& self, RandomState state, Sample sample) {
-  at::Tensor packed = self.contiguous();
-  auto* data = packed.data_ptr<Element>();
-  at::parallel_for(0, packed.numel(), 1 << 12, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) data[i] = sample(bitsOf(state, i));
-  });
-  if (!packed.is_same(self)) self.copy_(packed);
-}
-
+// [operators.random.reserve] On the host, in the order of the program.
 RandomState reserve(const at::Tensor& self,
-                    const std::optional<at::Generator>& generator) {
+                    const std::optional<at::Generator>& generator,
+                    uint64_t count) {
   const at::Generator& chosen = generator && generator->defined()
                                     ? *generator
                                     : defaultGenerator(self.device().index());
   TORCH_CHECK_VALUE(chosen.device() == self.device(), "The generator is of ",
                     chosen.device(), ", the tensor is on ", self.device(),
                     "; they must be of one device.");
-  return static_cast<Generator*>(chosen.unsafeGetGeneratorImpl())->reserve(1);
+  return static_cast<Generator*>(chosen.unsafeGetGeneratorImpl())
+      ->reserve(count);
 }
 
 // [operators.random.types] A type that a sampler does not know is refused on the host.
@@ -61,6 +30,8 @@ void checkFloating(const char* name, const at::Tensor& self) {
                               name, " has no numbers of type ",
                               self.scalar_type(), "; use a floating type.");
 }
+
+namespace {
 
 // [operators.random.uniform] Evenly, from `from` up to but without `to`.
 at::Tensor& uniform(at::Tensor& self, double from, double to,

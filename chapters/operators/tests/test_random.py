@@ -96,3 +96,153 @@ def test_dropout_keeps_the_scale():
 def test_bounds_that_make_no_sense_are_refused(call, sentence):
     with pytest.raises((ValueError, NotImplementedError), match=sentence):
         call(torch.zeros(2, device="openreg"))
+
+
+def distance(samples, cdf):
+    """Kolmogorov's: the largest gap between the drawn and the true distribution."""
+    x = samples.double().cpu().flatten().sort().values
+    true = cdf(x)
+    steps = torch.arange(len(x) + 1) / len(x)
+    return max((true - steps[:-1]).abs().max(), (true - steps[1:]).abs().max()).item()
+
+
+CONTINUOUS = {
+    "exponential": (lambda x: x.exponential_(2), lambda x: 1 - torch.exp(-2 * x)),
+    "cauchy": (lambda x: x.cauchy_(1, 2), lambda x: 0.5 + torch.atan((x - 1) / 2) / torch.pi),
+    "log_normal": (
+        lambda x: x.log_normal_(1, 0.5),
+        lambda x: torch.special.ndtr((x.log() - 1) / 0.5),
+    ),
+    "normal": (lambda x: torch.normal(x + 3, x + 2), lambda x: torch.special.ndtr((x - 3) / 2)),
+    "gamma": (
+        lambda x: torch._standard_gamma(x + 0.5),
+        lambda x: torch.special.gammainc(torch.full_like(x, 0.5), x),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_continuous_numbers_follow_their_distribution(name):
+    torch.manual_seed(3)
+    draw, cdf = CONTINUOUS[name]
+    n = 20000
+    # 1.95 / sqrt(n) is exceeded once in a thousand seeds; this seed is fixed.
+    assert distance(draw(torch.zeros(n, device="openreg")), cdf) < 1.95 / n**0.5
+
+
+DISCRETE = {  # drawn, mean, variance
+    "geometric": (lambda x: x.geometric_(0.25), 4, 12),
+    "poisson": (lambda x: torch.poisson(x + 3), 3, 3),
+    "poisson-large": (lambda x: torch.poisson(x + 300), 300, 300),
+    "binomial": (lambda x: torch.binomial(x + 10, x + 0.3), 3, 2.1),
+    "bernoulli": (lambda x: torch.bernoulli(x + 0.3), 0.3, 0.21),
+    "multinomial": (
+        lambda x: torch.multinomial(torch.tensor([1.0, 0, 1], device="openreg"), len(x), True),
+        1,
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+def test_discrete_numbers_have_mean_and_variance(name):
+    torch.manual_seed(3)
+    draw, mean, variance = DISCRETE[name]
+    n = 20000
+    x = draw(torch.zeros(n, device="openreg")).cpu().double()
+    assert abs(x.mean() - mean) < 4 * (variance / n) ** 0.5
+    assert abs(x.var() / variance - 1) < 0.05
+    assert torch.equal(x, x.round())
+
+
+EVERY = {
+    **{name: draw for name, (draw, _) in CONTINUOUS.items()},
+    **{name: draw for name, (draw, _, _) in DISCRETE.items()},
+    "randperm": lambda x: torch.randperm(len(x), device="openreg"),
+    "multinomial-once": lambda x: torch.multinomial(x + 1, len(x)),
+    "dirichlet": lambda x: torch._sample_dirichlet(x.reshape(-1, 4) + 2),
+    "rrelu": lambda x: torch.rrelu(x - 1, training=True),
+    "alpha_dropout": lambda x: torch.nn.functional.alpha_dropout(x + 1, training=True),
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_random_operator_obeys_the_seed_and_no_other_device_does(name):
+    torch.openreg.reset_fallback_report()
+    x = torch.zeros(400, device="openreg")
+    torch.openreg.manual_seed(1)
+    host = torch.get_rng_state()
+    first, second = EVERY[name](x.clone()), EVERY[name](x.clone())
+    torch.openreg.manual_seed(1)
+    assert torch.equal(EVERY[name](x.clone()), first)
+    assert not torch.equal(first, second)
+    assert torch.equal(torch.get_rng_state(), host)
+    assert torch.openreg.fallback_report() == {}
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float32])
+def test_a_permutation_has_every_number_once(dtype):
+    x = torch.randperm(1000, device="openreg", dtype=dtype)
+    assert x.dtype == dtype and x.tolist() != list(range(1000))
+    assert sorted(x.tolist()) == list(range(1000))
+    assert torch.randperm(0, device="openreg").tolist() == []
+
+
+def test_without_replacement_no_category_comes_twice_and_weights_count():
+    torch.manual_seed(3)
+    weights = torch.tensor([[1.0, 0, 8, 1], [1, 1, 1, 1]], device="openreg").repeat(5000, 1)
+    drawn = torch.multinomial(weights, 3).cpu()
+    assert all(len(set(row)) == 3 for row in drawn.tolist())
+    assert (drawn[::2] != 1).all()
+    assert 0.78 < (drawn[::2, 0] == 2).double().mean() < 0.82
+
+
+def test_probabilities_are_seen_element_by_element():
+    x = torch.bernoulli(torch.tensor([0.0, 1.0, 0.0, 1.0], device="openreg"))
+    assert x.tolist() == [0, 1, 0, 1]
+    whole = torch.zeros(2, 4, dtype=torch.int32, device="openreg")
+    assert whole.bernoulli_(x).tolist() == [[0, 1, 0, 1]] * 2
+
+
+def test_an_exponential_number_is_never_zero():
+    x = torch.empty(100000, dtype=torch.float16, device="openreg").exponential_()
+    assert (x > 0).all()
+
+
+@pytest.mark.parametrize(
+    "call,sentence",
+    [
+        (lambda x: x.exponential_(0), "exponential_ needs lambd > 0; it is 0."),
+        (lambda x: x.cauchy_(0, -1), "cauchy_ needs sigma > 0; it is -1."),
+        (lambda x: x.log_normal_(0, 0), "log_normal_ needs std > 0; it is 0."),
+        (lambda x: x.geometric_(1), "geometric_ needs 0 < p < 1; it is 1."),
+        (lambda x: torch.normal(x, -1.0), "normal needs std >= 0; it is -1."),
+        (lambda x: torch.multinomial(x, 0), "multinomial needs num_samples > 0; it is 0."),
+        (lambda x: torch.multinomial(x, 3), "can draw 2 samples, and 3 were asked for."),
+        (lambda x: torch.multinomial(x.reshape(1, 1, 2), 1), "needs one or two dimensions"),
+        (lambda x: x.bernoulli_(x.new_ones(3)), r"Probabilities of \[3\] do not fit a tensor of"),
+        (
+            lambda x: torch.binomial(x, x.double()),
+            "binomial needs parameters of one type; they are Float and Double.",
+        ),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(call, sentence):
+    with pytest.raises((ValueError, TypeError, RuntimeError), match=sentence):
+        call(torch.zeros(2, device="openreg"))
+
+
+@pytest.mark.parametrize(
+    "call,sentence",
+    [
+        (lambda x: torch.poisson(x - 1), "poisson needs rates >= 0; one is -1."),
+        (lambda x: torch.binomial(x, x + 2), "one pair is 0 and 2."),
+        (lambda x: torch.multinomial(x, 1), "multinomial needs weights with a sum > 0."),
+        (lambda x: torch.multinomial(x - 1, 1), "multinomial needs finite weights >= 0."),
+    ],
+)
+def test_parameters_on_the_device_are_refused_late(call, sentence):
+    with pytest.raises(torch.AcceleratorError, match=sentence):
+        call(torch.zeros(2, device="openreg"))
+        torch.openreg.synchronize()
+    torch.openreg.reset_device()
