@@ -17,6 +17,7 @@ import sys
 import warnings
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 SECONDS = 120
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-4, "equal_nan": True, "check_stride": False}
@@ -111,15 +112,38 @@ def accepted(op, samples):
     return inputs
 
 
+class Served(TorchDispatchMode):
+    """Which tier of kernels serves the operators that a program calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.tiers = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kernels = torch._C._dispatch_dump(func.name()).splitlines()
+        ours = [line for line in kernels if line.startswith("PrivateUse1")]
+        if not ours:
+            self.tiers.add("PyTorch's default, or fallback")
+        elif any(file in ours[0] for file in ("/library.cpp", "/unstructured.cpp")):
+            self.tiers.add("library")
+        else:
+            self.tiers.add("by hand")
+        return func(*args, **(kwargs or {}))
+
+
 def examine(op, samples):
-    """Raises what is wrong with `op` on openreg; returns how many samples ran."""
+    """Raises what is wrong with `op` on openreg; returns how many samples ran,
+    and which tiers served the first."""
     inputs = accepted(op, samples)
     uninitialised = op.name.startswith(("empty", "new_empty"))
     same_numbers = not uninitialised and not is_random(op, inputs)
     for sample in inputs:
         expected = run(op, on("cpu", sample), op.supports_autograd)
         compare(run(op, on("openreg", sample), op.supports_autograd), expected, same_numbers)
-    return len(inputs)
+    with Served() as served:
+        if inputs:
+            run(op, on("openreg", inputs[0]), False)
+    return {"samples": len(inputs), "tiers": sorted(served.tiers)}
 
 
 def child(op, samples, pipe):
@@ -130,7 +154,7 @@ def child(op, samples, pipe):
     torch.set_num_threads(1)
     result = {"status": "pass", "message": ""}
     try:
-        result["samples"] = examine(op, samples)
+        result |= examine(op, samples)
     except BaseException as error:
         result = {"status": "fail", "message": f"{type(error).__name__}: {error}"[:400]}
     result["fallbacks"] = sorted(torch.openreg.fallback_report())
