@@ -23,7 +23,7 @@ from . import _C
 # [operators.dispatch.paths] Six paths, and why an operator takes one.
 WHY = {
     "native": "a kernel for it was registered at our key",
-    "library": "the device runs the CPU's kernel of its .out form on its own memory",
+    "library": "the device runs the CPU's kernel on its own memory",
     "composite": "PyTorch has one kernel for every backend, which calls other operators",
     "parts": "PyTorch takes it apart above autograd, and only its parts arrive here",
     "fallback": "nobody has a kernel for it here, so the CPU's runs, between two copies",
@@ -51,7 +51,7 @@ def path_of(name):
     """(path, why, where): what happens when `name` gets tensors of ours."""
     where, rule = entry(name, "PrivateUse1")
     path = PATH_OF_KIND.get(rule, "fallback")
-    if path == "native" and re.search(r"/library\.cpp:", where):
+    if path == "native" and re.search(r"/(library|unstructured)\.cpp:", where):
         path = "library"
     if path == "fallback":
         if not torch._C._dispatch_has_computed_kernel_for_dispatch_key(name, "CPU"):

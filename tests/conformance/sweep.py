@@ -113,37 +113,34 @@ def accepted(op, samples):
 
 
 class Served(TorchDispatchMode):
-    """Which tier of kernels serves the operators that a program calls."""
+    """The paths that the operators of a program take."""
 
     def __init__(self):
         super().__init__()
-        self.tiers = set()
+        self.paths = set()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kernels = torch._C._dispatch_dump(func.name()).splitlines()
-        ours = [line for line in kernels if line.startswith("PrivateUse1")]
-        if not ours:
-            self.tiers.add("PyTorch's default, or fallback")
-        elif any(file in ours[0] for file in ("/library.cpp", "/unstructured.cpp")):
-            self.tiers.add("library")
-        else:
-            self.tiers.add("by hand")
+        from torch_openreg import dispatch
+
+        self.paths.add(dispatch.path_of(func.name())[0])
         return func(*args, **(kwargs or {}))
 
 
 def examine(op, samples):
     """Raises what is wrong with `op` on openreg; returns how many samples ran,
-    and which tiers served the first."""
+    and who served the first."""
     inputs = accepted(op, samples)
     uninitialised = op.name.startswith(("empty", "new_empty"))
     same_numbers = not uninitialised and not is_random(op, inputs)
     for sample in inputs:
         expected = run(op, on("cpu", sample), op.supports_autograd)
         compare(run(op, on("openreg", sample), op.supports_autograd), expected, same_numbers)
-    with Served() as served:
-        if inputs:
-            run(op, on("openreg", inputs[0]), False)
-    return {"samples": len(inputs), "tiers": sorted(served.tiers)}
+    served = Served()
+    for sample in inputs[:1]:
+        moved = on("openreg", sample)
+        with served:
+            run(op, moved, False)
+    return {"samples": len(inputs), "served": sorted(served.paths)}
 
 
 def child(op, samples, pipe):

@@ -30,7 +30,12 @@ def ask(*arguments):
         ("aten::mm.out", "library", "chapters/operators/library.cpp:"),
         ("aten::clone", "composite", "RegisterCompositeExplicitAutograd"),
         ("aten::linear", "parts", "RegisterCompositeImplicitAutograd"),
-        ("aten::nonzero", "fallback", "chapters/operators/fallback.cpp:"),
+        ("aten::nonzero", "library", "chapters/operators/unstructured.cpp:"),
+        (
+            "aten::fake_quantize_per_tensor_affine_cachemask",
+            "fallback",
+            "chapters/operators/fallback.cpp:",
+        ),
         ("aten::from_file", "refused", "chapters/operators/fallback.cpp:"),
         ("dispatch_test::nowhere", "missing", "chapters/operators/fallback.cpp:"),
         ("dispatch_test::ours", "native", "test_dispatch.py:"),
@@ -116,7 +121,7 @@ def test_a_trace_counts_what_a_program_calls_forward_and_backward(tmp_path):
         "for _ in range(2): torch.nn.functional.linear(x, x).sum().backward()\n"
         "torch.ones(3) + 1\n"
         "print(sys.argv[1:])\n"
-        "x.nonzero()\n"
+        "torch.fake_quantize_per_tensor_affine(x, 1.0, 0, 0, 9)\n"
         "sys.exit(3)\n"
     )
     code, out, err = ask("--trace", script, "--fast", "2")
@@ -127,7 +132,7 @@ def test_a_trace_counts_what_a_program_calls_forward_and_backward(tmp_path):
     assert table["aten::linear"] == ["2", "0", "parts"]
     assert table["aten::mm"] == ["4", "2", "library"]  # Two for each backward pass.
     assert table["aten::ones"] == ["1", "0", "composite"]
-    assert table["aten::nonzero"] == ["1", "0", "fallback"]
+    assert table["aten::fake_quantize_per_tensor_affine_cachemask"] == ["1", "0", "fallback"]
     assert not any(name.startswith("aten::add.Tensor") for name in table)  # That was the CPU's.
 
 
