@@ -36,7 +36,8 @@ namespace {
 bool isExotic(std::string_view name) {
   for (std::string_view word :
        {"sparse", "nested", "jagged", "quantize", "mkldnn", "int4", "_4bit",
-        "is_set_to", "_test_", "_foobar", "from_file", "spdiags", "sspaddmm"}) {
+        "is_set_to", "_test_", "_foobar", "from_file", "_amp_", "spdiags",
+        "sspaddmm"}) {
     if (name.find(word) != name.npos) return true;
   }
   return false;
