@@ -19,36 +19,44 @@ double now() {
       .count();
 }
 
-// Microseconds of one call: the median of nine rounds of `count` calls.
-double cost(int count, const std::function<void()>& call) {
-  std::vector<double> rounds;
+struct Cost {
+  double host;  // until the calls have returned
+  double done;  // until the device has nothing left to do
+};
+
+// Microseconds of one call: the medians of nine rounds of `count` calls.
+Cost cost(int count, const std::function<void()>& call) {
+  std::vector<double> host, done;
   for (int round = 0; round < 9; ++round) {
     const double begin = now();
     for (int i = 0; i < count; ++i) call();
+    host.push_back((now() - begin) / count);
     orDeviceSynchronize();
-    rounds.push_back((now() - begin) / count);
+    done.push_back((now() - begin) / count);
   }
-  std::sort(rounds.begin(), rounds.end());
-  return rounds[4];
+  std::sort(host.begin(), host.end());
+  std::sort(done.begin(), done.end());
+  return {host[4], done[4]};
 }
 
 void pairs() {
   std::printf("allocate and free, nothing running\n");
   for (const size_t bytes : {16, 4096, 1 << 20, 64 << 20}) {
     const double cached =
-        cost(20000, [&] { openreg::allocator().allocate(bytes); });
+        cost(20000, [&] { openreg::allocator().allocate(bytes); }).done;
     const double driver = cost(2000, [&] {
-      void* data;
-      orMalloc(&data, bytes);
-      orFree(data);
-    });
+                            void* data;
+                            orMalloc(&data, bytes);
+                            orFree(data);
+                          }).done;
     const double host = cost(20000, [&] {
-      void* data = nullptr;
-      if (posix_memalign(&data, 64, bytes)) std::abort();
-      // The compiler would leave out a pair that nobody sees.
-      asm volatile("" : : "g"(data) : "memory");
-      std::free(data);
-    });
+                          void* data = nullptr;
+                          if (posix_memalign(&data, 64, bytes)) std::abort();
+                          // The compiler would leave out a pair that nobody
+                          // sees.
+                          asm volatile("" : : "g"(data) : "memory");
+                          std::free(data);
+                        }).done;
     std::printf(
         "  %9zu bytes: cached %6.3f us, driver %6.3f us, host's malloc "
         "%6.3f us\n",
@@ -64,7 +72,7 @@ void chain() {
     while (now() < end) {
     }
   };
-  const double cached = cost(100, [&] {
+  const Cost cached = cost(100, [&] {
     c10::DataPtr x = openreg::allocator().allocate(4096);
     for (int i = 0; i < 10; ++i) {
       c10::DataPtr y = openreg::allocator().allocate(4096);
@@ -72,7 +80,7 @@ void chain() {
       x = std::move(y);
     }
   });
-  const double driver = cost(100, [&] {
+  const Cost driver = cost(100, [&] {
     void *x, *y;
     orMalloc(&x, 4096);
     for (int i = 0; i < 10; ++i) {
@@ -85,54 +93,25 @@ void chain() {
   });
   std::printf(
       "ten kernels of 20 us, each with a tensor of its own\n"
-      "  cached %.0f us, one orMalloc per tensor %.0f us: %.2f times\n",
-      cached, driver, driver / cached);
-}
-
-// The same, while the host has work of its own, as a training loop has.
-void overlap() {
-  const auto busy = [](double us) {
-    const double end = now() + us;
-    while (now() < end) {
-    }
-  };
-  const auto step = [&](const std::function<void()>& operation) {
-    return cost(50, [&] {
-      for (int i = 0; i < 10; ++i) {
-        operation();
-        busy(20);
-      }
-    });
-  };
-  const double cached = step([&] {
-    c10::DataPtr x = openreg::allocator().allocate(4096);
-    openreg::launch(nullptr, "kernel", [&] { busy(20); });
-  });
-  const double driver = step([&] {
-    void* x;
-    orMalloc(&x, 4096);
-    openreg::launch(nullptr, "kernel", [&] { busy(20); });
-    orFree(x);
-  });
-  std::printf(
-      "the same, and 20 us of host's work after each launch\n"
-      "  cached %.0f us, one orMalloc per tensor %.0f us: %.2f times\n",
-      cached, driver, driver / cached);
+      "  cached: host %.0f us, done after %.0f us\n"
+      "  one orMalloc per tensor: host %.0f us, done after %.0f us\n",
+      cached.host, cached.done, driver.host, driver.done);
 }
 
 void firstTouch() {
   const size_t bytes = 64 << 20;
   const auto fill = [&](void* data) { orMemset(data, 1, bytes); };
   const double cached = cost(5, [&] {
-    c10::DataPtr data = openreg::allocator().allocate(bytes);
-    fill(data.get());
-  });
+                          c10::DataPtr data =
+                              openreg::allocator().allocate(bytes);
+                          fill(data.get());
+                        }).done;
   const double driver = cost(5, [&] {
-    void* data;
-    orMalloc(&data, bytes);
-    fill(data);
-    orFree(data);
-  });
+                          void* data;
+                          orMalloc(&data, bytes);
+                          fill(data);
+                          orFree(data);
+                        }).done;
   std::printf(
       "64 MiB allocated, filled and freed\n"
       "  cached %.0f us, one orMalloc per tensor %.0f us: %.2f times\n",
@@ -144,6 +123,5 @@ void firstTouch() {
 int main() {
   pairs();
   chain();
-  overlap();
   firstTouch();
 }

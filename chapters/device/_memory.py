@@ -65,8 +65,8 @@ def mem_get_info(device=None):
 
 
 def empty_cache():
-    """Gives back to the devices all memory that no tensor holds."""
-    torch.accelerator.empty_cache()
+    """Gives back to the devices all memory that no tensor holds; waits for them to be idle."""
+    _C.empty_cache()
 
 
 def memory_snapshot():

@@ -55,8 +55,7 @@ def get_stream_from_external(data_ptr, device=None):
         ValueError: the driver knows no such stream, or it is of another device.
     """
     index = _index(device)
-    _C.check_stream(data_ptr, index)
-    return _stream(data_ptr, index)
+    return _stream(_C.stream_of_handle(data_ptr, index), index)
 
 
 def _stream(number, index):

@@ -30,6 +30,8 @@ static void tellProfiler(void* data, int64_t bytes, c10::Device device) {
 
 // [device.allocator.delete] A tensor was dropped, in whichever thread.
 static void deleteBlock(void* context) {
+  // The memory is the parent's, and another thread of it may hold the lock.
+  if (orIsForked()) return;
   auto* block = static_cast<Block*>(context);
   const c10::Device device = block->stream.device();
   void* data = block->data;
@@ -57,7 +59,7 @@ class Allocator final : public c10::DeviceAllocator {
     return {block->data, block, &deleteBlock, device};
   }
 
-  // [device.allocator.interface.streams] What belongs to a stream goes by it.
+  // [device.allocator.interface.streams] Copies run on the current stream; a block learns who else uses it.
   void copy_data(void* to, const void* from, size_t bytes) const override {
     check(orMemcpyAsync(to, from, bytes, orMemcpyDeviceToDevice,
                         nativeStream(currentStream(-1))));
@@ -68,7 +70,7 @@ class Allocator final : public c10::DeviceAllocator {
     TORCH_CHECK_VALUE(data.get_deleter() == &deleteBlock, data.get(),
                       " was not allocated by openreg's allocator, so no stream "
                       "can be recorded for it.");
-    nativeStream(stream);  // Refuses streams of other types.
+    checkStream(stream);
     cacheOf(data.device().index())
         .recordStream(static_cast<Block*>(data.get_context()), stream);
   }

@@ -29,8 +29,10 @@ static void bindDevices(pybind11::module_& module) {
         check(orDeviceReset());
       },
       Release());
-  module.def("check_stream", [](c10::StreamId number, c10::DeviceIndex index) {
-    checkStream(c10::Stream(c10::Stream::UNSAFE, {kDeviceType, index}, number));
+  module.def(
+      "empty_cache", [] { allocator().emptyCache(); }, Release());
+  module.def("stream_of_handle", [](uintptr_t handle, c10::DeviceIndex index) {
+    return streamOfHandle(reinterpret_cast<orStream_t>(handle), index).id();
   });
 }
 

@@ -6,7 +6,7 @@
 
 namespace openreg {
 
-// [device.size-class.round] From 4 KiB on, at most a ninth of a block is wasted.
+// [device.size-class.round] From 4 KiB on, rounding wastes at most a ninth.
 size_t sizeClass(size_t bytes) {
   if (bytes > SIZE_MAX / 2) return bytes;  // No device has it: do not overflow.
   const size_t step = std::max<size_t>(512, std::bit_floor(bytes - 1) / 8);

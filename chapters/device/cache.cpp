@@ -27,7 +27,11 @@ size_t leastRest(const Block* block) { return block->small ? 512 : kMiB; }
 Block* Cache::allocate(size_t bytes, c10::Stream stream) {
   const size_t size = sizeClass(bytes);
   Lock lock(mutex_);
-  if (!marks_.empty()) collect(lock);
+  if (!marks_.empty()) {
+    lock.unlock();
+    collect();
+    lock.lock();
+  }
   Block* block = reuse(size, stream);
   if (!block) {
     lock.unlock();
@@ -113,14 +117,17 @@ Block* Cache::fromDevice(size_t size, c10::Stream stream) {
   orError_t error = orMalloc(&data, wanted);
   const bool retry = error == orErrorMemoryAllocation;
   if (retry) {
-    check(orDeviceSynchronize());
+    waitForMarks();
+    Lock lock(mutex_);
+    ++stats_.num_alloc_retries;
+    ++stats_.num_sync_all_streams;
+    if (Block* block = reuse(size, stream)) return block;
+    lock.unlock();
     empty();
     wanted = size;
     error = orMalloc(&data, wanted);
   }
   Lock lock(mutex_);
-  stats_.num_alloc_retries += retry;
-  stats_.num_sync_all_streams += retry;
   if (error == orErrorMemoryAllocation) {
     ++stats_.num_ooms;
     TORCH_CHECK_WITH(OutOfMemoryError, false, outOfMemory());
@@ -138,9 +145,9 @@ Block* Cache::fromDevice(size_t size, c10::Stream stream) {
 // [device.cache.empty] The driver waits for the device before it frees: not under our lock.
 void Cache::empty() {
   std::vector<Block*> unused;
+  collect();
   {
     Lock lock(mutex_);
-    collect(lock);
     for (auto& [key, bins] : bins_) {
       for (Block* block : bins.whole()) {
         removeFree(block);

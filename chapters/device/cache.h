@@ -57,14 +57,18 @@ class Cache {
   void absorbNext(Block* block);
   void addFree(Block* block);
   void removeFree(Block* block);
-  void collect(Lock& lock);
+  void collect();
+  void waitForMarks();
   std::string outOfMemory() const;
 
   std::mutex mutex_;
+  /// Held while marks are looked at; taken before `mutex_`.
+  std::mutex collecting_;
   /// Free blocks, by stream and by pool: true is the one for small requests.
   std::map<std::pair<c10::StreamId, bool>, Bins> bins_;
-  /// In the order of the stream that they are in.
-  std::map<c10::StreamId, std::deque<Mark>> marks_;
+  /// By stream and nearly in its order: an older mark behind a newer one waits
+  /// a little longer.
+  std::map<orStream_t, std::deque<Mark>> marks_;
   /// The first block of each segment.
   std::set<Block*> segments_;
   Stats stats_;

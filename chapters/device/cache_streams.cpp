@@ -17,43 +17,52 @@ void Cache::recordStream(Block* block, c10::Stream stream) {
   }
 }
 
-// [device.cache.mark] Freeing a block never waits: it leaves marks, and looks again later.
-static std::vector<orEvent_t> markStreams(const Block* block) {
-  std::vector<orEvent_t> events;
+// [device.cache.mark] Freeing a block does not wait: it leaves marks, and somebody looks later.
+using StreamAndEvent = std::pair<orStream_t, orEvent_t>;
+
+static std::vector<StreamAndEvent> markStreams(const Block* block) {
+  std::vector<StreamAndEvent> marks;
   for (const c10::Stream& stream : block->other_streams) {
+    const orStream_t handle = nativeStream(stream);
     orEvent_t event = nullptr;
-    orEventCreateWithFlags(&event, orEventDisableTiming);
-    // Called from destructors. A stream that refuses has failed, and runs
-    // nothing more; an event never recorded makes nobody wait.
-    orEventRecord(event, nativeStream(stream));
-    events.push_back(event);
+    if (orEventCreateWithFlags(&event, orEventDisableTiming) != orSuccess ||
+        orEventRecord(event, handle) != orSuccess) {
+      // There are too many events, or the stream was destroyed and may still
+      // run, or its device has failed. Called from destructors: do not throw.
+      DeviceScope scope(stream.device_index());
+      orDeviceSynchronize();
+    }
+    marks.emplace_back(handle, event);
   }
-  return events;
+  return marks;
 }
 
 // [device.cache.free] Back into the cache, at once or when the other streams are done.
 void Cache::free(Block* block) {
   // Not under our lock: if a queue is full, the host waits for its device.
-  const std::vector<orEvent_t> events = markStreams(block);
-  if (poisonsFreedMemory()) poison(block, events);
-
+  const std::vector<StreamAndEvent> marks = markStreams(block);
+  if (poisonsFreedMemory()) {
+    for (auto [stream, event] : marks) {
+      orStreamWaitEvent(nativeStream(block->stream), event, 0);
+    }
+    poison(block);
+  }
   Lock lock(mutex_);
   decrease(stats_.allocation, block, 1);
   decrease(stats_.allocated_bytes, block, block->size);
   decrease(stats_.requested_bytes, block, block->requested);
-  block->marks = events.size();
-  for (size_t i = 0; i < events.size(); ++i) {
-    marks_[block->other_streams[i].id()].push_back({events[i], block});
-  }
   block->other_streams.clear();
-  if (events.empty()) keep(block);
+  block->marks = marks.size();
+  for (auto [stream, event] : marks) marks_[stream].push_back({event, block});
+  if (marks.empty()) keep(block);
 }
 
 // [device.cache.collect] Of each stream's marks, the first that has not happened ends the search.
-void Cache::collect(Lock& lock) {
+void Cache::collect() {
+  std::lock_guard turn(collecting_);
+  Lock lock(mutex_);
   auto marks = std::exchange(marks_, {});
-  // To ask an event is to let work go on, and a kernel may free memory: not
-  // under our lock either.
+  // To ask an event is to let work go on, and a kernel may free memory.
   lock.unlock();
   std::vector<Block*> passed;
   for (auto& [stream, waiting] : marks) {
@@ -71,8 +80,24 @@ void Cache::collect(Lock& lock) {
   for (auto& [stream, waiting] : marks) {
     if (waiting.empty()) continue;
     auto& newer = marks_[stream];
-    newer.insert(newer.begin(), waiting.begin(), waiting.end());
+    waiting.insert(waiting.end(), newer.begin(), newer.end());
+    newer.swap(waiting);
   }
+}
+
+// [device.cache.wait-for-marks] The device is full: now it is worth to wait for other streams.
+void Cache::waitForMarks() {
+  std::vector<orEvent_t> events;
+  {
+    std::lock_guard turn(collecting_);
+    Lock lock(mutex_);
+    for (const auto& [stream, waiting] : marks_) {
+      for (const Mark& mark : waiting) events.push_back(mark.event);
+    }
+  }
+  // One that was collected meanwhile is refused, and that is fine.
+  for (orEvent_t event : events) orEventSynchronize(event);
+  collect();
 }
 
 // [-]

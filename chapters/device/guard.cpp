@@ -58,7 +58,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
   c10::Stream getStreamFromGlobalPool(c10::Device device,
                                       bool high_priority) const override {
-    return poolStream(device.index(), high_priority ? -1 : 0);
+    return poolStream(device.index(), high_priority ? kGreatestPriority : 0);
   }
   c10::Stream getNewStream(c10::Device device, int priority) const override {
     return poolStream(device.index(), priority);

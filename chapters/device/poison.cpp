@@ -24,10 +24,8 @@ bool poisonsFreedMemory() {
 }
 
 // [device.poison.overwrite] The device writes, behind all work that may still use the block.
-void poison(const Block* block, const std::vector<orEvent_t>& events) noexcept {
-  const orStream_t stream = nativeStream(block->stream);
-  for (orEvent_t event : events) orStreamWaitEvent(stream, event, 0);
-  orMemsetAsync(block->data, 0xFF, block->size, stream);
+void poison(const Block* block) {
+  orMemsetAsync(block->data, 0xFF, block->size, nativeStream(block->stream));
 }
 
 // [-]

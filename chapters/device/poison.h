@@ -6,14 +6,14 @@
 
 namespace openreg {
 
-// [device.poison] A debug mode: whoever reads freed memory reads NaN, or -1.
+// [device.poison] A debug mode: whoever reads freed memory reads NaN, -1 or the maximum.
 /// Whether OPENREG_POISON is 1; read once.
 /// @throws c10::ValueError if it is neither 0 nor 1.
 bool poisonsFreedMemory();
 
-/// Overwrites the block, which is being freed, in the order of its stream and
-/// after `events`. Every byte becomes 0xFF.
-void poison(const Block* block, const std::vector<orEvent_t>& events) noexcept;
+/// Overwrites the block, which is being freed, in the order of its stream.
+/// Every byte becomes 0xFF.
+void poison(const Block* block);
 
 // [-]
 }  // namespace openreg

@@ -72,6 +72,14 @@ void checkStream(const c10::Stream& stream) {
                     ".");
 }
 
+c10::Stream streamOfHandle(orStream_t handle, c10::DeviceIndex index) {
+  const auto number = reinterpret_cast<c10::StreamId>(handle);
+  const bool is_default = handle == defaultHandle(resolveDevice(index));
+  const c10::Stream stream = streamOf(index, is_default ? 0 : number);
+  checkStream(stream);
+  return stream;
+}
+
 // [device.stream.obtain] The default stream, and one of the pool.
 c10::Stream defaultStream(c10::DeviceIndex index) {
   return streamOf(resolveDevice(index), 0);
@@ -80,7 +88,7 @@ c10::Stream defaultStream(c10::DeviceIndex index) {
 c10::Stream poolStream(c10::DeviceIndex index, int priority) {
   static std::array<std::array<Pool, 3>, kMaxDevices> pools;
   index = resolveDevice(index);
-  priority = std::clamp(priority, -2, 0);
+  priority = std::clamp(priority, kGreatestPriority, 0);
   orStream_t handle = pools[index][-priority].next(index, priority);
   return streamOf(index, reinterpret_cast<c10::StreamId>(handle));
 }

@@ -20,10 +20,16 @@ orStream_t nativeStream(const c10::Stream& stream);
 /// @throws c10::ValueError otherwise.
 void checkStream(const c10::Stream& stream);
 
+/// The stream that has this handle in the driver.
+/// @throws c10::ValueError if there is none, or it is another device's.
+c10::Stream streamOfHandle(orStream_t handle, c10::DeviceIndex index);
+
 c10::Stream defaultStream(c10::DeviceIndex index);
 
-/// One of 32 streams of this device and priority, in turn. A smaller number is
-/// a higher priority; what is out of range is moved to its nearer end.
+inline constexpr int kGreatestPriority = -2;
+
+/// One of 32 streams of this device and priority, in turn. Priorities run from
+/// 0 to the greatest; what is out of range is moved to its nearer end.
 c10::Stream poolStream(c10::DeviceIndex index, int priority);
 
 /// The stream that is current for the device on the calling thread.

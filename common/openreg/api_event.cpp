@@ -133,7 +133,16 @@ orError_t orEventElapsedTime(float* ms, orEvent_t start_handle,
     return fail(
         orErrorInvalidValue,
         "Both events need to be recorded to tell the time between them.");
-  if (!from->happened || !to->happened) return orErrorNotReady;
+  if (from->device != to->device) {
+    return fail(orErrorInvalidValue,
+                "The events were recorded on openreg:", from->device->index(),
+                " and openreg:", to->device->index(),
+                "; there is a time only between two events of one device.");
+  }
+  if (!from->happened || !to->happened) {
+    return fail(orErrorNotReady,
+                "Both events must have happened; synchronise the later one.");
+  }
   *ms = std::chrono::duration<float, std::milli>(to->time - from->time).count();
   return orSuccess;
 }

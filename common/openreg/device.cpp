@@ -29,6 +29,7 @@ void Device::start() {
 }
 
 void Device::run(Worker& worker) {
+  isOwnThread() = true;
   for (;;) next(worker)->work(64);
 }
 

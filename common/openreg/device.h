@@ -29,6 +29,11 @@ class Device {
   /// Whether a stream of priority `mine` should give way: to a more urgent one
   /// always, to an equal one when its turn is over.
   bool someoneIsDue(int mine, bool turn_is_over) const;
+  /// Whether the calling thread runs kernels.
+  static bool& isOwnThread() {
+    thread_local bool own = false;
+    return own;
+  }
   bool mayLinger() const { return !config().seeded; }
   /// Marks the recording as happened and wakes the streams that wait for it.
   void happen(Recording& recording);

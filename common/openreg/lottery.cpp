@@ -2,6 +2,7 @@
 #include "lottery.h"
 
 #include "config.h"
+#include "device.h"
 
 #include <utility>
 
@@ -35,6 +36,7 @@ bool Lottery::step() {
 
 // [common.lottery.run] A draw, a command, an answer.
 void Lottery::run() {
+  Device::isOwnThread() = true;
   std::unique_lock lock(mutex_);
   for (;;) {
     asked_changed_.wait(lock, [&] { return asked_; });

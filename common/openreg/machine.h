@@ -49,6 +49,8 @@ template <class Fill>
 orError_t enqueue(Stream& stream, Fill fill) {
   if (orError_t error = stream.device().health()) return error;
   const uint64_t number = stream.push(std::move(fill));
+  // A thread of the device would wait for itself.
+  if (Device::isOwnThread()) return orSuccess;
   if (config().blocking) {
     stream.device().drain(stream);
     return stream.device().health();

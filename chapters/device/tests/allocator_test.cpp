@@ -9,11 +9,13 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <thread>
 
 namespace {
 
@@ -82,6 +84,15 @@ TEST(Allocator, foreign_memory_and_foreign_streams_are_refused) {
     allocator().recordStream(
         mine, c10::Stream(c10::Stream::DEFAULT, c10::Device(c10::kCPU)));
   });
+  const auto record = [&](c10::DeviceIndex index, c10::StreamId number) {
+    allocator().recordStream(
+        mine, c10::Stream(c10::Stream::UNSAFE, {kDeviceType, index}, number));
+  };
+  expectError<c10::ValueError>("Stream 0x3039 does not exist",
+                               [&] { record(0, 12345); });
+  expectError<c10::ValueError>("is of openreg:1, not of openreg:0.", [&] {
+    record(0, openreg::poolStream(1, 0).id());
+  });
 }
 
 class Watch : public c10::MemoryReportingInfoBase {
@@ -122,6 +133,27 @@ TEST(Allocator, emptying_gives_back_what_is_not_used_on_every_device) {
     EXPECT_EQ(allocator().getDeviceStats(index).reserved_bytes[0].current, 0);
   }
   EXPECT_TRUE(openreg::memorySnapshot().empty());
+}
+
+TEST(Allocator, forked_children_leave_the_memory_to_their_parent) {
+  std::atomic<bool> done{false};
+  std::thread busy([&] {
+    while (!done) allocator().allocate(1000);
+  });
+  for (int i = 0; i < 50; ++i) {
+    c10::DataPtr data = allocator().allocate(1000);
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);
+      data.clear();
+      _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    ASSERT_EQ(status, 0);
+  }
+  done = true;
+  busy.join();
 }
 
 // In a process of their own, because the variable is read once.

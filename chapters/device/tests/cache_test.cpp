@@ -141,6 +141,60 @@ TEST(Cache, a_block_that_another_stream_uses_waits_for_it_and_for_nobody_else) {
   EXPECT_EQ(cache.allocate(5000, stream(0))->data, used_data);
 }
 
+TEST(Cache, on_a_full_device_parts_are_used_again_once_other_streams_are_done) {
+  size_t free, total;
+  openreg::check(orMemGetInfo(&free, &total));
+  const size_t half = sizeClass(free / 20 * 8);
+  for (const c10::DeviceIndex other : {0, 1}) {
+    Cache cache;
+    Block* both = cache.allocate(2 * half, stream(0));
+    cache.free(both);
+    Block* used = cache.allocate(half, stream(0));
+    Block* kept = cache.allocate(half, stream(0));
+    const c10::Stream elsewhere = openreg::poolStream(other, 0);
+    openreg::launch(openreg::nativeStream(elsewhere), "long",
+                    [] { usleep(50'000); });
+    cache.recordStream(used, elsewhere);
+    cache.free(used);
+    used = cache.allocate(half, stream(0));
+    EXPECT_EQ(cache.stats().num_alloc_retries, 1);
+    EXPECT_EQ(cache.stats().num_ooms, 0);
+    cache.free(used);
+    cache.free(kept);
+    cache.empty();
+  }
+}
+
+TEST(Cache, streams_of_one_number_on_two_devices_are_two_streams) {
+  Cache cache;
+  Gate held(openreg::defaultStream(1));
+  Block* first = cache.allocate(1000, stream(1));
+  Block* second = cache.allocate(1000, stream(1));
+  cache.recordStream(first, openreg::defaultStream(1));
+  cache.recordStream(second, openreg::defaultStream(0));
+  cache.free(first);
+  cache.free(second);
+  openreg::check(orStreamSynchronize(nullptr));
+  cache.free(cache.allocate(1 << 19, stream(1)));
+  EXPECT_EQ(current(cache.stats().active), 1);
+}
+
+TEST(Cache, a_stream_that_is_destroyed_but_still_runs_is_waited_for) {
+  Cache cache;
+  orStream_t handle;
+  openreg::check(orStreamCreate(&handle));
+  Block* block = cache.allocate(1000, stream(0));
+  cache.recordStream(block, openreg::streamOfHandle(handle, 0));
+  std::atomic<bool> done{false};
+  openreg::launch(handle, "long", [&] {
+    usleep(50'000);
+    done = true;
+  });
+  openreg::check(orStreamDestroy(handle));
+  cache.free(block);
+  EXPECT_TRUE(done);
+}
+
 TEST(Cache, emptying_gives_back_whole_segments_only) {
   Cache cache;
   Block* kept = cache.allocate(2 * kMiB, stream(0));
@@ -409,6 +463,27 @@ TEST(Cache, a_kernel_may_free_memory_while_somebody_asks_for_some) {
     cache.free(cache.allocate(1000, stream(0)));
     cache.empty();
   }
+  openreg::check(orDeviceSynchronize());
+}
+
+TEST(Cache, a_kernel_may_free_memory_behind_which_a_long_queue_waits) {
+  Cache cache;
+  std::shared_ptr<Block> block(cache.allocate(1000, stream(0)),
+                               [&](Block* last) { cache.free(last); });
+  cache.recordStream(block.get(), stream(1));
+  std::atomic<bool> open{false};
+  std::thread host([&, block = std::move(block)]() mutable {
+    openreg::launch(openreg::nativeStream(stream(1)), "owner",
+                    [&open, block = std::move(block)] {
+                      while (!open) usleep(10);
+                    });
+    for (int i = 0; i < 5000; ++i) {
+      openreg::launch(openreg::nativeStream(stream(1)), "next", [] {});
+    }
+  });
+  usleep(50'000);  // The queue is full by now, and the host waits.
+  open = true;
+  host.join();
   openreg::check(orDeviceSynchronize());
 }
 

@@ -4,6 +4,7 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <gtest/gtest.h>
 
 namespace {
@@ -26,6 +27,16 @@ TEST(Guard, an_index_that_does_not_exist_is_refused_and_changes_nothing) {
 TEST(Guard, minus_one_is_never_echoed_back) {
   EXPECT_EQ(openreg::poolStream(-1, 0).device_index(), 0);
   EXPECT_EQ(openreg::currentStream(-1).device_index(), 0);
+}
+
+TEST(Streams, a_stream_of_high_priority_has_the_highest_there_is) {
+  const c10::impl::VirtualGuardImpl guard(kDeviceType);
+  const c10::Stream stream =
+      guard.getStreamFromGlobalPool({kDeviceType, 0}, /*high_priority=*/true);
+  int priority = 0, least, greatest;
+  orStreamGetPriority(openreg::nativeStream(stream), &priority);
+  orDeviceGetStreamPriorityRange(&least, &greatest);
+  EXPECT_EQ(priority, greatest);
 }
 
 TEST(Streams, a_stream_guard_switches_device_and_stream) {

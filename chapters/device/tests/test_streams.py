@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 import torch
@@ -51,6 +52,11 @@ def test_events_tell_order_and_time():
     end.synchronize()
     assert end.query()
     assert start.elapsed_time(end) >= 0
+    there = torch.Event("openreg:1", enable_timing=True)
+    there.record(torch.Stream("openreg:1"))
+    there.synchronize()
+    with pytest.raises(ValueError, match="recorded on openreg:0 and openreg:1; there is a time"):
+        start.elapsed_time(there)
     torch.openreg.default_stream().wait_event(end)
     torch.openreg.default_stream().wait_stream(stream)
 
@@ -95,13 +101,15 @@ def test_a_stream_made_with_the_driver_is_used_by_its_handle():
     with stream:
         torch.Event("openreg").record()
     stream.synchronize()
+    default = torch.openreg.default_stream(0)
+    assert torch.openreg.get_stream_from_external(default.native_handle, 0) == default
     with pytest.raises(ValueError, match="is of openreg:0, not of openreg:1."):
         torch.openreg.get_stream_from_external(handle.value, 1)
     with pytest.raises(ValueError, match="Stream 0x4d does not exist; it was never created"):
         torch.openreg.get_stream_from_external(77)
 
 
-def test_priorities_order_streams_and_wrong_ones_are_moved_into_the_range():
+def test_priorities_reach_the_driver_and_wrong_ones_are_moved_into_the_range():
     priority = ctypes.c_int()
     for asked, given in ((0, 0), (-1, -1), (-2, -2), (-7, -2), (3, 0)):
         stream = torch.Stream("openreg", priority=asked)
@@ -183,27 +191,32 @@ def test_an_event_is_not_recorded_on_two_devices():
         event.record(torch.Stream("openreg:1"))
 
 
-def test_other_python_threads_run_while_one_waits_for_the_device():
-    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
-    stop, count = threading.Event(), 0
+@pytest.mark.parametrize("name", ["accelerator", "device", "stream", "event", "reset_device"])
+def test_other_python_threads_run_while_one_waits_for_the_device(name):
+    event = torch.Event("openreg")
+    wait = {
+        "accelerator": torch.accelerator.synchronize,
+        "device": torch.openreg.synchronize,
+        "stream": torch.openreg.default_stream().synchronize,
+        "event": event.synchronize,
+        "reset_device": torch.openreg.reset_device,
+    }[name]
+    stamps, stop = [], threading.Event()
 
-    def count_up():
-        nonlocal count
+    def tick():
         while not stop.is_set():
-            count += 1
+            stamps.append(time.perf_counter())
+            time.sleep(0.002)
 
-    for wait in (
-        torch.accelerator.synchronize,
-        torch.openreg.synchronize,
-        torch.openreg.default_stream().synchronize,
-    ):
-        driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(200_000))
-        stop.clear()
-        thread = threading.Thread(target=count_up)
-        thread.start()
-        before = count
-        wait()
-        during = count - before
-        stop.set()
-        thread.join()
-        assert during > 1000, wait
+    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
+    driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(200_000))
+    event.record()
+    thread = threading.Thread(target=tick)
+    thread.start()
+    begin = time.perf_counter()
+    wait()
+    end = time.perf_counter()
+    stop.set()
+    thread.join()
+    assert end - begin > 0.1
+    assert sum(begin + 0.02 < stamp < end - 0.02 for stamp in stamps) > 10
