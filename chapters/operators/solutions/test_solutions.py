@@ -20,21 +20,16 @@ def test_a_block_that_falls_back_says_what_and_how_often():
             quantize()
 
 
-@pytest.mark.parametrize("name", ["max", "min", "isnan"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool])
-def test_a_reduction_stays_on_the_device_and_agrees_with_the_cpu(name, dtype):
-    import reductions  # noqa: F401
+def test_fake_quantisation_stays_on_the_device_with_its_gradient():
+    import fake_quantize  # noqa: F401
 
-    x = torch.tensor([[3, 0, 1], [2, 5, 5]]).to(dtype)
-    here = x.to("openreg")
-    with no_fallback():
-        result = getattr(here, name)()
-    assert torch.equal(result.cpu(), getattr(x, name)())
-
-
-def test_a_maximum_still_has_its_gradient():
-    import reductions  # noqa: F401
-
-    x = torch.tensor([1.0, 7.0, 7.0], device="openreg", requires_grad=True)
-    x.max().backward()
-    assert x.grad.tolist() == [0, 0.5, 0.5]
+    x = torch.linspace(-3, 12, 31)
+    for scale, zero_point in ((1.0, 0), (0.3, 5)):
+        results = []
+        for device in ("cpu", "openreg"):
+            here = x.clone().to(device).requires_grad_()
+            with no_fallback():
+                y = torch.fake_quantize_per_tensor_affine(here, scale, zero_point, 0, 9)
+                y.sum().backward()
+            results.append((y.detach().cpu(), here.grad.cpu()))
+        torch.testing.assert_close(results[1], results[0])
