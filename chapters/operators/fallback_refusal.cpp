@@ -4,7 +4,6 @@
 #include <ATen/core/enum_tag.h>
 
 #include <algorithm>
-#include <array>
 
 namespace openreg {
 namespace {
@@ -26,18 +25,6 @@ bool takesTensor(const c10::OperatorHandle& op) {
       });
 }
 
-// [operators.refusal.exceptions] Random, but better wrong than missing until each has a kernel.
-bool drawnOnTheCpu(const c10::OperatorHandle& op) {
-  constexpr std::array kNames{
-      "aten::bernoulli",    "aten::bernoulli_",       "aten::cauchy_",
-      "aten::exponential_", "aten::geometric_",       "aten::log_normal_",
-      "aten::multinomial",  "aten::normal",           "aten::poisson",
-      "aten::randperm",     "aten::rrelu_with_noise", "aten::rrelu_with_noise_",
-  };
-  return std::find(kNames.begin(), kNames.end(), op.schema().name()) !=
-         kNames.end();
-}
-
 // [-]
 }  // namespace
 
@@ -51,7 +38,7 @@ std::string fallbackRefusal(const c10::OperatorHandle& op) {
     return "it makes a tensor of nothing, which the CPU would do in the host's "
            "memory; make it with device=\"cpu\", and move it";
   }
-  if (op.hasTag(at::Tag::nondeterministic_seeded) && !drawnOnTheCpu(op)) {
+  if (op.hasTag(at::Tag::nondeterministic_seeded)) {
     return "it draws random numbers, and the CPU's are not those of this "
            "device's seed; draw them on the CPU, and move them";
   }

@@ -166,6 +166,7 @@ def test_what_is_not_a_number_is_not_hidden():
 def test_a_custom_operator_runs_on_the_stream_and_device_of_its_arguments():
     stream = torch.Stream("openreg:1")
     x = torch.randn(64, 64).to("openreg:1")
+    stream.wait_stream(torch.openreg.current_stream(1))
     with stream:
         y = ops.custom_abs(x - 1)
     stream.synchronize()
