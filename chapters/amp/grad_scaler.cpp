@@ -50,13 +50,14 @@ void unscale(at::TensorList gradients, at::Tensor& found_inf,
   check(launch(nativeStream(currentStream(device.index())), kUnscale,
                [views = std::move(views), found_inf = View(found_inf),
                 inv_scale = View(inv_scale)] {
-                 prepareThread();
-                 std::vector<at::Tensor> tensors;
-                 for (const View& view : views)
-                   tensors.push_back(view.tensor());
-                 at::Tensor found = found_inf.tensor();
-                 at::_amp_foreach_non_finite_check_and_unscale_(
-                     tensors, found, inv_scale.tensor());
+                 runKernel([&] {
+                   std::vector<at::Tensor> tensors;
+                   for (const View& view : views)
+                     tensors.push_back(view.tensor());
+                   at::Tensor found = found_inf.tensor();
+                   at::_amp_foreach_non_finite_check_and_unscale_(
+                       tensors, found, inv_scale.tensor());
+                 });
                }));
 }
 

@@ -6,6 +6,8 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
+#include <stdexcept>
+
 namespace openreg {
 
 // [operators.launcher.device.add] Mixed devices are refused before anything is enqueued.
@@ -45,6 +47,15 @@ void prepareThread() {
   thread_local c10::InferenceMode mode;
   thread_local Silence silence;
   thread_local c10::WarningUtils::WarningHandlerGuard guard(&silence);
+}
+
+void runKernel(const std::function<void()>& body) {
+  prepareThread();
+  try {
+    body();
+  } catch (const c10::Error& error) {
+    throw std::runtime_error(error.what_without_backtrace());
+  }
 }
 
 // [-]

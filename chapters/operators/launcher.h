@@ -7,6 +7,7 @@
 #include "common/openreg/launch.h"
 
 #include <concepts>
+#include <functional>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -46,6 +47,10 @@ void checkConvertible(const at::Scalar& value, at::ScalarType dtype);
 /// and no warnings, which would come from nowhere.
 void prepareThread();
 
+/// Runs `body` on a prepared thread of the device. An error of PyTorch's keeps
+/// its sentence and loses its stack, which is that of a thread nobody started.
+void runKernel(const std::function<void()>& body);
+
 /// Enqueues `kernel(tensors...)` on the current stream of the tensors' device.
 /// On the device the kernel gets CPU tensors over the device's memory. `name`
 /// must outlive the launch; errors quote it.
@@ -55,9 +60,10 @@ void launchKernel(const char* name, Kernel kernel, const Tensors&... tensors) {
   check(launch(
       nativeStream(currentStream(index)), name,
       [kernel = std::move(kernel), views = std::make_tuple(View(tensors)...)] {
-        prepareThread();
-        std::apply([&](const auto&... view) { kernel(view.tensor()...); },
-                   views);
+        runKernel([&] {
+          std::apply([&](const auto&... view) { kernel(view.tensor()...); },
+                     views);
+        });
       }));
 }
 

@@ -86,7 +86,6 @@ void moveIndices(c10::ArrayRef<c10::IValue> arguments, c10::IValue& argument) {
 
 // [operators.library.run] On the device: PyTorch's CPU kernel, over device memory.
 void run(const c10::OperatorHandle& op, const std::vector<Argument>& captured) {
-  prepareThread();
   Stack arguments;
   for (const Argument& argument : captured)
     arguments.push_back(argument.value());
@@ -112,7 +111,9 @@ void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
 
   std::vector<Argument> captured(arguments.begin(), arguments.end());
   check(launch(nativeStream(currentStream(index)), name,
-               [op, captured = std::move(captured)] { run(op, captured); }));
+               [op, captured = std::move(captured)] {
+                 runKernel([&] { run(op, captured); });
+               }));
   returnOutputs(stack, count, outputsOf(op, arguments));
 }
 

@@ -90,7 +90,7 @@ void launchSized(const c10::OperatorHandle& op, const char* name,
       nativeStream(stream), name,
       [op, from = std::vector<Argument>(arguments.begin(), arguments.end()),
        to = std::vector<Argument>(stack->begin(), stack->end())] {
-        deliver(compute(op, from), to);
+        runKernel([&] { deliver(compute(op, from), to); });
       }));
 }
 
@@ -117,7 +117,7 @@ void launchAndWait(const c10::OperatorHandle& op, const char* name,
   check(launch(
       nativeStream(stream), name,
       [results, to = std::vector<Argument>(stack->begin(), stack->end())] {
-        deliver(*results, to);
+        runKernel([&] { deliver(*results, to); });
       }));
 }
 

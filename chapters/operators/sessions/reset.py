@@ -7,7 +7,7 @@ for attempt in (lambda: (kept + 1).tolist(), lambda: torch.ones(2, device="openr
     try:
         print(attempt())
     except torch.AcceleratorError as error:
-        print(str(error).splitlines()[0])
+        print(error)
 
 torch.openreg.reset_device()
 print(kept.tolist(), (kept + 1).tolist())
