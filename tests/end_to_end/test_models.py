@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 
 class Residual(nn.Module):
@@ -185,3 +186,13 @@ def test_indexing_stays_on_the_device():
             results.append((picked.detach().cpu(), x.grad.cpu(), y.cpu()))
         for there, here in zip(*results, strict=True):
             assert torch.equal(there, here)
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_checkpoint_computes_again_with_the_same_random_numbers(reentrant):
+    dropout = torch.nn.Dropout(0.5)
+    x = torch.ones(1000, device="openreg", requires_grad=True)
+    y = checkpoint(lambda x: dropout(x).mul(x), x, use_reentrant=reentrant)
+    kept = y.detach() != 0
+    y.sum().backward()
+    assert torch.equal(x.grad != 0, kept)
