@@ -2,19 +2,19 @@
 """What Python adds to `torch.ops.openreg`: shapes without data, and gradients."""
 
 import torch
-from torch.library import register_autograd, register_fake
+from torch.library import impl, register_autograd
 
 # [operators.custom.python] Nothing for `torch.openreg`: operators are in `torch.ops.openreg`.
 __all__ = []
 
 
-# [operators.custom.python.fake] Meta kernels: shape and type of the result, and nothing else.
-@register_fake("openreg::scale_mask_softmax")
+# [operators.custom.python.meta] Kernels for the device `meta`: shape and type, and nothing else.
+@impl("openreg::scale_mask_softmax", "meta")
 def _softmax(input, mask, scale):
     return input.new_empty(input.shape)
 
 
-@register_fake("openreg::scale_mask_softmax_backward")
+@impl("openreg::scale_mask_softmax_backward", "meta")
 def _softmax_backward(grad, output, scale):
     return output.new_empty(output.shape)
 

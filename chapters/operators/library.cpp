@@ -5,7 +5,6 @@
 
 #include <ATen/native/Resize.h>
 #include <c10/core/ScalarType.h>
-#include <torch/library.h>
 
 namespace openreg {
 namespace {
@@ -58,7 +57,7 @@ void launchIntoOutputs(const c10::OperatorHandle& op, Stack* stack) {
   }
   c10::impl::ExcludeDispatchKeyGuard guard(
       c10::DispatchKey::AutocastPrivateUse1);
-  functionalOf(op).callBoxed(&results);
+  library().functional_of.at(op).callBoxed(&results);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const at::Tensor& out = outputs[i].toTensor();
     const at::Tensor& result = results[i].toTensor();
@@ -118,16 +117,16 @@ void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
 }
 
 // [operators.library.register] Two boxed functions, hundreds of operators.
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  for (const c10::OperatorHandle& op : library().with_out) {
-    m.impl(c10::toString(op.operator_name()).c_str(),
-           torch::CppFunction::makeFromBoxedFunction<&launchLibrary>());
+[[maybe_unused]] const bool registered = [] {
+  for (const auto& [with_out, functional] : library().functional_of) {
+    implement(with_out,
+              c10::KernelFunction::makeFromBoxedFunction<&launchLibrary>());
   }
   for (const c10::OperatorHandle& op : library().derived) {
-    m.impl(c10::toString(op.operator_name()).c_str(),
-           torch::CppFunction::makeFromBoxedFunction<&launchDerived>());
+    implement(op, c10::KernelFunction::makeFromBoxedFunction<&launchDerived>());
   }
-}
+  return true;
+}();
 
 // [-]
 }  // namespace

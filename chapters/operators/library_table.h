@@ -3,8 +3,8 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
-#include <map>
-#include <string>
+#include <source_location>
+#include <unordered_map>
 #include <vector>
 
 namespace openreg {
@@ -13,17 +13,21 @@ namespace openreg {
 /// The `.out` forms that have a CPU kernel and of which PyTorch derives the
 /// functional and the in-place form, for every backend; and those forms.
 struct Library {
-  std::vector<c10::OperatorHandle> with_out;
+  /// The functional form of each `.out` form.
+  std::unordered_map<c10::OperatorHandle, c10::OperatorHandle> functional_of;
   std::vector<c10::OperatorHandle> derived;
-  /// The functional form, by the signature of either.
-  std::map<std::string, c10::OperatorHandle> functional;
 };
 
 /// Asked of the dispatcher once, when this backend is loaded.
 const Library& library();
 
-/// The functional form of an `.out` form of the library.
-c10::OperatorHandle functionalOf(const c10::OperatorHandle& with_out);
+/// PyTorch's own operators, all of them.
+const std::vector<c10::OperatorHandle>& atenOperators();
+
+// [operators.table.implement] `m.impl` takes a name and parses it; whoever has the operator needs neither.
+/// Registers `kernel` for `op` at our key, for good.
+void implement(const c10::OperatorHandle& op, c10::KernelFunction kernel,
+               std::source_location where = std::source_location::current());
 
 // [-]
 }  // namespace openreg

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/operators/argument.h"
 #include "chapters/operators/launcher.h"
+#include "chapters/operators/library_table.h"
 #include "chapters/operators/prediction.h"
 #include "chapters/operators/unstructured_table.h"
 
 #include <ATen/ops/empty_strided.h>
-#include <torch/library.h>
 
 #include <exception>
 #include <memory>
@@ -143,12 +143,13 @@ void launchUnstructured(const c10::OperatorHandle& op, Stack* stack) {
 }
 
 // [operators.unstructured.register] What is registered already is left alone, so this file is linked last.
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+[[maybe_unused]] const bool registered = [] {
   for (const c10::OperatorHandle& op : unstructured()) {
-    m.impl(c10::toString(op.operator_name()).c_str(),
-           torch::CppFunction::makeFromBoxedFunction<&launchUnstructured>());
+    implement(
+        op, c10::KernelFunction::makeFromBoxedFunction<&launchUnstructured>());
   }
-}
+  return true;
+}();
 
 // [-]
 }  // namespace

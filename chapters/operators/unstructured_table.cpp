@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/operators/unstructured_table.h"
+#include "chapters/operators/library_table.h"
 
 #include <algorithm>
 #include <string_view>
@@ -43,10 +44,18 @@ bool isExotic(std::string_view name) {
   return false;
 }
 
+/// A tensor, or a list or an optional of tensors.
+bool holdsTensor(const c10::Type& type) {
+  const auto parts = type.containedTypes();
+  return type.kind() == c10::TypeKind::TensorType ||
+         std::any_of(parts.begin(), parts.end(),
+                     [](const auto& part) { return holdsTensor(*part); });
+}
+
 bool fits(const c10::OperatorHandle& op) {
   const auto& schema = op.schema();
   const auto takesTensor = [](const auto& argument) {
-    return argument.type()->str().find("Tensor") != std::string::npos;
+    return holdsTensor(*argument.type());
   };
   const auto isView = [](const auto& result) {
     return result.alias_info() && !result.alias_info()->isWrite();
@@ -64,18 +73,14 @@ bool fits(const c10::OperatorHandle& op) {
 // [operators.unstructured.table.build] A CPU kernel, and neither a default nor a kernel of ours.
 std::vector<c10::OperatorHandle> unstructured() {
   std::vector<c10::OperatorHandle> found;
-  auto& dispatcher = c10::Dispatcher::singleton();
-  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
-    auto op = dispatcher.findSchema(name);
-    if (!op || name.getNamespace() != "aten") continue;
+  for (const c10::OperatorHandle& op : atenOperators()) {
     const auto has = [&](DispatchKey key) {
-      return op->hasKernelForDispatchKey(key);
+      return op.hasKernelForDispatchKey(key);
     };
     if (has(DispatchKey::CPU) && !has(DispatchKey::PrivateUse1) &&
         !has(DispatchKey::CompositeImplicitAutograd) &&
-        !has(DispatchKey::CompositeExplicitAutogradNonFunctional) &&
-        fits(*op)) {
-      found.push_back(*op);
+        !has(DispatchKey::CompositeExplicitAutogradNonFunctional) && fits(op)) {
+      found.push_back(op);
     }
   }
   return found;
