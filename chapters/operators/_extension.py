@@ -31,6 +31,8 @@ def get_compile_flags():
         f"-isystem{headers}",
         f"-isystem{headers / 'torch/csrc/api/include'}",
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
+        "-DNDEBUG",  # PyTorch's headers are not the same without these two
+        "-fopenmp",
     ]
 
 
@@ -38,7 +40,7 @@ def get_link_flags():
     """The flags with which it is linked. It needs no run paths: `import torch` loads all four."""
     libraries = Path(torch.__file__).parent / "lib"
     ours = [f"-L{get_library_dir()}", "-ltorch_openreg", "-lopenreg"]
-    return [*ours, f"-L{libraries}", "-ltorch_cpu", "-lc10"]
+    return [*ours, f"-L{libraries}", "-ltorch_cpu", "-lc10", "-fopenmp"]
 
 
 # [-]

@@ -59,8 +59,8 @@ bool addFast(Add& add, const at::Scalar& alpha) {
     number = add.scalar_value<double>(2) * alpha.to<double>();
     add.remove_operand(2);
   }
-  for (int i = 1; i < add.ntensors(); ++i) {
-    if (add.dtype(i) != dtype) return false;
+  for (int i = 0; i < add.ntensors(); ++i) {
+    if (add.dtype(i) != dtype || add.device(i).is_cpu()) return false;
   }
   if (!add.is_contiguous()) return false;
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, dtype, "add", [&] {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/operators/argument.h"
+#include "chapters/operators/launcher.h"
 
 namespace openreg {
 
 // [operators.argument.tensors] Tensors come alone, in lists, and in lists with gaps.
-namespace {
-
 std::vector<at::Tensor> listed(const c10::IValue& value) {
   if (value.isTensorList()) return value.toTensorVector();
   std::vector<at::Tensor> tensors;
@@ -14,8 +13,6 @@ std::vector<at::Tensor> listed(const c10::IValue& value) {
   }
   return tensors;
 }
-
-}  // namespace
 
 std::vector<at::Tensor> tensorsOf(c10::ArrayRef<c10::IValue> arguments) {
   std::vector<at::Tensor> tensors;
@@ -62,6 +59,31 @@ c10::IValue Argument::value() const {
     tensors.push_back(tensor.defined() ? std::optional(tensor) : std::nullopt);
   }
   return tensors;
+}
+
+// [operators.argument.host] Indices are small, and moved; what is written must be ours.
+void moveIndices(torch::jit::Stack& stack, size_t count) {
+  const size_t first = stack.size() - count;
+  for (size_t i = first; i < stack.size(); ++i) {
+    if (!stack[i].isOptionalTensorList()) continue;
+    c10::List<std::optional<at::Tensor>> moved;
+    for (std::optional<at::Tensor> index : stack[i].toOptionalTensorVector()) {
+      if (index && index->defined() && index->is_cpu())
+        index = index->to(stack[first].toTensor().device());
+      moved.push_back(std::move(index));
+    }
+    stack[i] = moved;
+  }
+}
+
+void checkWritten(const c10::OperatorHandle& op,
+                  c10::ArrayRef<c10::IValue> arguments) {
+  const auto& schema = op.schema();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const c10::AliasInfo* alias = schema.arguments()[i].alias_info();
+    if (alias && alias->isWrite() && arguments[i].isTensor())
+      checkWritten(schema.name().c_str(), arguments[i].toTensor());
+  }
 }
 
 // [-]

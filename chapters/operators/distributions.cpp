@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/operators/random.h"
 
+#include <ATen/Dispatch.h>
 #include <ATen/Dispatch_v2.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
 
 namespace openreg {
@@ -37,6 +39,7 @@ Engine engineOf(RandomState state, int64_t i) {
 template <class Draw>
 at::Tensor& drawInto(const char* name, at::Tensor& self,
                      const MaybeGenerator& generator, Draw draw) {
+  checkReal(name, self, /*with_bool=*/false);
   launchKernel(
       name,
       [draw, state = reserve(self, generator, kOffsets)](at::Tensor self) {
@@ -52,16 +55,29 @@ at::Tensor& drawInto(const char* name, at::Tensor& self,
   return self;
 }
 
+/// The least positive number of the tensor's type.
+double leastOf(const at::Tensor& self) {
+  double least = 0;
+  AT_DISPATCH_FLOATING_TYPES_AND2(
+      at::kHalf, at::kBFloat16, self.scalar_type(), "random", [&] {
+        least = static_cast<double>(std::numeric_limits<scalar_t>::min());
+      });
+  return least;
+}
+
 // [operators.distributions.continuous] The host checks what the host can see.
 at::Tensor& exponential(at::Tensor& self, double lambda,
                         MaybeGenerator generator) {
   checkFloating("exponential_", self);
   TORCH_CHECK_VALUE(lambda > 0, "exponential_ needs lambd > 0; it is ", lambda,
                     ".");
-  return drawInto("exponential_", self, generator, [lambda](Engine& engine) {
-    // Never zero in any type: others divide by it.
-    return std::max(std::exponential_distribution(1.)(engine), 1e-7) / lambda;
-  });
+  return drawInto("exponential_", self, generator,
+                  [lambda, least = leastOf(self)](Engine& engine) {
+                    // Never zero: others divide by it.
+                    const double time =
+                        std::exponential_distribution(1.)(engine) / lambda;
+                    return std::max(time, least);
+                  });
 }
 
 at::Tensor& cauchy(at::Tensor& self, double median, double sigma,
@@ -87,8 +103,9 @@ at::Tensor& geometric(at::Tensor& self, double p, MaybeGenerator generator) {
   TORCH_CHECK_VALUE(0 < p && p < 1, "geometric_ needs 0 < p < 1; it is ", p,
                     ".");
   return drawInto("geometric_", self, generator, [p](Engine& engine) {
-    // PyTorch counts the trials, C++ the failures.
-    return 1. + std::geometric_distribution<int64_t>(p)(engine);
+    // Of any size: the C++ library's distribution has whole numbers only.
+    const double u = std::uniform_real_distribution(0., 1.)(engine);
+    return std::max(1., std::ceil(std::log1p(-u) / std::log1p(-p)));
   });
 }
 
@@ -126,12 +143,24 @@ at::Tensor drawEach(const char* name, const at::Tensor& a, const at::Tensor& b,
 }
 
 // [operators.distributions.parameters] What is no parameter of a distribution fails the device, late.
+/// From here on whole numbers have gaps, and the normal distribution is as
+/// good.
+constexpr double kMostCounted = 1e15;
+
+double normalCount(Engine& engine, double mean, double variance) {
+  if (!std::isfinite(mean)) return mean;
+  return std::round(
+      std::normal_distribution(mean, std::sqrt(variance))(engine));
+}
+
 at::Tensor poisson(const at::Tensor& self, MaybeGenerator generator) {
   return drawEach("poisson", self, self, generator,
                   [](Engine& engine, double rate, double) -> double {
                     TORCH_CHECK(rate >= 0, "poisson needs rates >= 0; one is ",
                                 rate, ".");
                     if (rate == 0) return 0;
+                    if (rate > kMostCounted)
+                      return normalCount(engine, rate, rate);
                     return std::poisson_distribution<int64_t>(rate)(engine);
                   });
 }
@@ -145,17 +174,23 @@ at::Tensor binomial(const at::Tensor& count, const at::Tensor& probability,
                     "binomial needs counts >= 0 and probabilities from 0 to 1; "
                     "one pair is ",
                     n, " and ", p, ".");
+        if (n > kMostCounted)
+          return normalCount(engine, n * p, n * p * (1 - p));
         return std::binomial_distribution(static_cast<int64_t>(n), p)(engine);
       });
 }
 
+// [operators.distributions.gamma] Zero has no logarithm, and the users of these want one.
 at::Tensor standardGamma(const at::Tensor& self, MaybeGenerator generator) {
-  return drawEach("_standard_gamma", self, self, generator,
-                  [](Engine& engine, double alpha, double) {
-                    // Zero has no logarithm, which its users want.
-                    return std::max(std::gamma_distribution(alpha)(engine),
-                                    1e-37);
-                  });
+  checkFloating("_standard_gamma", self);
+  return drawEach(
+      "_standard_gamma", self, self, generator,
+      [least = leastOf(self)](Engine& engine, double alpha, double) {
+        // As on the CPU: of zero or nothing comes the least number,
+        // which has a logarithm.
+        if (!(alpha > 0)) return least;
+        return std::max(std::gamma_distribution(alpha)(engine), least);
+      });
 }
 
 at::Tensor dirichlet(const at::Tensor& self, MaybeGenerator generator) {

@@ -26,12 +26,27 @@ at::Tensor& into(at::Tensor& out, const at::Tensor& result) {
   return out.copy_(result);
 }
 
+/// Fails the device, late, unless `holds` is true of every number.
+template <class Holds>
+void checkNumbers(const char* name, const at::Tensor& self, Holds holds,
+                  const char* sentence) {
+  const auto check = [holds, sentence](const at::Tensor& self) {
+    TORCH_CHECK(holds(self).all().template item<bool>(), sentence);
+  };
+  if (self.is_cpu()) return check(self);
+  launchKernel(name, check, self);
+}
+
 at::Tensor& bernoulliTensor(at::Tensor& self, const at::Tensor& p,
                             MaybeGenerator generator) {
   TORCH_CHECK(at::is_expandable_to(p.sizes(), self.sizes()),
               "Probabilities of ", p.sizes(), " do not fit a tensor of ",
               self.sizes(), "; they must be expandable to it.");
   checkFloating("bernoulli_", p);
+  checkNumbers(
+      "bernoulli_", p,
+      [](const at::Tensor& p) { return p.ge(0).logical_and_(p.le(1)); },
+      "bernoulli_ needs probabilities from 0 to 1.");
   at::Tensor drawn = at::empty(self.sizes(), self.options().dtype(at::kDouble));
   return self.copy_(drawn.uniform_(0, 1, std::move(generator)).lt(p));
 }
@@ -43,6 +58,12 @@ at::Tensor& bernoulliOut(const at::Tensor& p, MaybeGenerator generator,
 }
 
 // [operators.drawn.normal] A mean or a deviation for each element.
+void checkDeviations(const at::Tensor& std) {
+  checkNumbers(
+      "normal", std, [](const at::Tensor& std) { return std.ge(0); },
+      "normal needs std >= 0, for each element.");
+}
+
 at::Tensor standard(at::IntArrayRef sizes, const at::TensorOptions& options,
                     MaybeGenerator generator) {
   return at::empty(sizes, options).normal_(0, 1, std::move(generator));
@@ -58,6 +79,7 @@ at::Tensor normalMean(const at::Tensor& mean, double std,
 
 at::Tensor normalStd(double mean, const at::Tensor& std,
                      MaybeGenerator generator) {
+  checkDeviations(std);
   return standard(std.sizes(), std.options(), std::move(generator))
       .mul_(std)
       .add_(mean);
@@ -65,6 +87,7 @@ at::Tensor normalStd(double mean, const at::Tensor& std,
 
 at::Tensor normalBoth(const at::Tensor& mean, const at::Tensor& std,
                       MaybeGenerator generator) {
+  checkDeviations(std);
   return standard(at::infer_size(mean.sizes(), std.sizes()), mean.options(),
                   std::move(generator))
       .mul_(std)
@@ -90,6 +113,8 @@ at::Tensor& normalBothOut(const at::Tensor& mean, const at::Tensor& std,
 // [operators.drawn.permutation] Sorted by a random key, and by number where two keys are equal.
 at::Tensor& randperm(int64_t n, MaybeGenerator generator, at::Tensor& out) {
   TORCH_CHECK_VALUE(n >= 0, "randperm needs n >= 0; it is ", n, ".");
+  checkReal("randperm", out, /*with_bool=*/false);
+  checkHolds("randperm", out, n);
   at::native::resize_output(out, {n});
   launchKernel(
       "randperm",
@@ -118,15 +143,14 @@ void checkWeights(const at::Tensor& self, int64_t count, bool replacement) {
   TORCH_CHECK(replacement || count <= self.size(-1),
               "multinomial without replacement can draw ", self.size(-1),
               " samples, and ", count, " were asked for.");
-  launchKernel(
-      "multinomial",
-      [](const at::Tensor& self) {
-        TORCH_CHECK(self.ge(0).logical_and_(self.isfinite()).all().item<bool>(),
-                    "multinomial needs finite weights >= 0.");
-        TORCH_CHECK(self.sum(-1).gt(0).all().item<bool>(),
-                    "multinomial needs weights with a sum > 0.");
-      },
-      self);
+  checkNumbers(
+      "multinomial", self,
+      [](const at::Tensor& w) { return w.ge(0).logical_and_(w.isfinite()); },
+      "multinomial needs finite weights >= 0.");
+  checkNumbers(
+      "multinomial", self,
+      [](const at::Tensor& weights) { return weights.sum(-1).gt(0); },
+      "multinomial needs weights with a sum > 0.");
 }
 
 // [operators.drawn.categories] The first to arrive of exponential times; or a place in the sum.

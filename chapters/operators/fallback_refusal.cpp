@@ -17,12 +17,19 @@ bool returnsView(const c10::OperatorHandle& op) {
          });
 }
 
+/// A tensor, or a list or an optional of tensors.
+bool holdsTensor(const c10::Type& type) {
+  const auto parts = type.containedTypes();
+  return type.kind() == c10::TypeKind::TensorType ||
+         std::any_of(parts.begin(), parts.end(),
+                     [](const auto& part) { return holdsTensor(*part); });
+}
+
 bool takesTensor(const c10::OperatorHandle& op) {
   const auto& arguments = op.schema().arguments();
   return std::any_of(
-      arguments.begin(), arguments.end(), [](const auto& argument) {
-        return argument.type()->str().find("Tensor") != std::string::npos;
-      });
+      arguments.begin(), arguments.end(),
+      [](const auto& argument) { return holdsTensor(*argument.type()); });
 }
 
 // [-]

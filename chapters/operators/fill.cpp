@@ -14,10 +14,12 @@ at::Tensor& fillScalar(at::Tensor& self, const at::Scalar& value) {
   return self;
 }
 
+/// A value on another device is fetched, as PyTorch's other devices do.
 at::Tensor& fillTensor(at::Tensor& self, const at::Tensor& value) {
   TORCH_CHECK_VALUE(value.dim() == 0,
                     "fill_ takes a tensor of 0 dimensions, not of ",
                     value.dim(), ".");
+  if (value.device() != self.device()) return self.fill_(value.item());
   launchKernel(
       "fill_",
       [](at::Tensor self, const at::Tensor& value) { self.fill_(value); }, self,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/operators/launcher.h"
 
-#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/empty.h>
 
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
@@ -14,16 +14,23 @@ namespace openreg {
 void CommonDevice::add(const at::Tensor& tensor) {
   if (!tensor.defined() || (tensor.is_cpu() && tensor.dim() == 0)) return;
   const c10::Device device = tensor.device();
-  if (!device_) device_ = device;
-  TORCH_CHECK(device == *device_ && device.type() == kDeviceType, name_,
-              " needs all tensors on one openreg device, but found one on ",
-              *device_, " and one on ", device, "; move them with .to().");
+  if (!device_ && device.type() == kDeviceType) device_ = device;
+  if (device_ != device) stranger_ = device;
 }
 
 c10::DeviceIndex CommonDevice::index() const {
   TORCH_CHECK(device_, name_, " needs at least one tensor on an openreg ",
               "device.");
+  TORCH_CHECK(!stranger_, name_,
+              " needs all tensors on one openreg device, but found one on ",
+              *device_, " and one on ", *stranger_, "; move them with .to().");
   return device_->index();
+}
+
+void checkWritten(const char* name, const at::Tensor& written) {
+  TORCH_CHECK(!written.defined() || written.device().type() == kDeviceType,
+              name, " on an openreg device cannot write to a tensor on ",
+              written.device(), "; move that tensor with .to().");
 }
 
 c10::DeviceIndex commonDevice(const char* name,
@@ -35,7 +42,8 @@ c10::DeviceIndex commonDevice(const char* name,
 
 // [operators.launcher.convert] The CPU is asked for its opinion, and for its words.
 void checkConvertible(const at::Scalar& value, at::ScalarType dtype) {
-  at::scalar_tensor(value, at::TensorOptions(dtype));
+  // Of two elements: for one alone PyTorch has a shorter way, without a check.
+  at::empty({2}, at::TensorOptions(dtype)).fill_(value);
 }
 
 // [operators.launcher.thread] A new thread would record gradients, and warn out of context.

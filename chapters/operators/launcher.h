@@ -19,14 +19,15 @@ namespace openreg {
 class CommonDevice {
  public:
   explicit CommonDevice(const char* name) : name_(name) {}
-  /// @throws c10::Error that names the operator if `tensor` is elsewhere.
   void add(const at::Tensor& tensor);
-  /// @throws c10::Error if no tensor is on an openreg device.
+  /// @throws c10::Error that names the operator if the tensors are on several
+  /// devices, or none is on one of ours.
   c10::DeviceIndex index() const;
 
  private:
   const char* name_;
   std::optional<c10::Device> device_;
+  std::optional<c10::Device> stranger_;
 };
 
 c10::DeviceIndex commonDevice(const char* name,
@@ -43,6 +44,10 @@ c10::DeviceIndex commonDevice(const char* name, const Tensors&... tensors) {
 /// @throws what the CPU does for a number that the type cannot hold.
 void checkConvertible(const at::Scalar& value, at::ScalarType dtype);
 
+/// A kernel gets a number of the host by value, and cannot write to it.
+/// @throws c10::Error if `written` is on the host.
+void checkWritten(const char* name, const at::Tensor& written);
+
 /// Prepares a thread of the device for PyTorch's kernels, once: no autograd,
 /// and no warnings, which would come from nowhere.
 void prepareThread();
@@ -52,11 +57,13 @@ void prepareThread();
 void runKernel(const std::function<void()>& body);
 
 /// Enqueues `kernel(tensors...)` on the current stream of the tensors' device.
-/// On the device the kernel gets CPU tensors over the device's memory. `name`
-/// must outlive the launch; errors quote it.
+/// On the device the kernel gets CPU tensors over the device's memory. The
+/// first of them is the one that the kernel writes. `name` must outlive the
+/// launch; errors quote it.
 template <class Kernel, class... Tensors>
 void launchKernel(const char* name, Kernel kernel, const Tensors&... tensors) {
   const c10::DeviceIndex index = commonDevice(name, tensors...);
+  checkWritten(name, std::get<0>(std::tie(tensors...)));
   check(launch(
       nativeStream(currentStream(index)), name,
       [kernel = std::move(kernel), views = std::make_tuple(View(tensors)...)] {

@@ -48,6 +48,7 @@ void launchIntoOutputs(const c10::OperatorHandle& op, Stack* stack) {
   Stack results(arguments.begin(),
                 arguments.end() - static_cast<ptrdiff_t>(outputs.size()));
   commonDevice(op.schema().name().c_str(), tensorsOf(arguments));
+  checkWritten(op, arguments);
   // A reduction takes its type from its output, and autocast leaves outputs be.
   const auto& names = op.schema().arguments();
   for (size_t i = 0; i < results.size(); ++i) {
@@ -71,18 +72,6 @@ void launchIntoOutputs(const c10::OperatorHandle& op, Stack* stack) {
   returnOutputs(stack, count, outputs);
 }
 
-// [operators.library.indices] Indices may come from the host; the device needs them on its side.
-void moveIndices(c10::ArrayRef<c10::IValue> arguments, c10::IValue& argument) {
-  if (!argument.isOptionalTensorList()) return;
-  c10::List<std::optional<at::Tensor>> moved;
-  for (std::optional<at::Tensor> index : argument.toOptionalTensorVector()) {
-    if (index && index->defined() && index->is_cpu())
-      index = index->to(arguments[0].toTensor().device());
-    moved.push_back(std::move(index));
-  }
-  argument = moved;
-}
-
 // [operators.library.run] On the device: PyTorch's CPU kernel, over device memory.
 void run(const c10::OperatorHandle& op, const std::vector<Argument>& captured) {
   Stack arguments;
@@ -92,7 +81,7 @@ void run(const c10::OperatorHandle& op, const std::vector<Argument>& captured) {
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
   for (size_t i = 0; i < captured.size(); ++i) {
     if (op.schema().arguments()[i].is_out())
-      captured[i].view().settle(arguments[i].toTensor());
+      bringHome(captured[i].view().tensor(), arguments[i].toTensor());
   }
 }
 
@@ -102,11 +91,10 @@ void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
     return launchIntoOutputs(op, stack);
   const size_t count = op.schema().arguments().size();
   const char* name = op.schema().name().c_str();
-  for (size_t i = stack->size() - count; i < stack->size(); ++i) {
-    moveIndices(torch::jit::last(*stack, count), (*stack)[i]);
-  }
+  moveIndices(*stack, count);
   const auto arguments = torch::jit::last(*stack, count);
   const c10::DeviceIndex index = commonDevice(name, tensorsOf(arguments));
+  checkWritten(op, arguments);
 
   std::vector<Argument> captured(arguments.begin(), arguments.end());
   check(launch(nativeStream(currentStream(index)), name,

@@ -9,6 +9,7 @@
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/is_set_to_native.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_as_complex_native.h>
@@ -152,6 +153,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("set_.source_Storage_storage_offset", &setStorageOffset);
   m.impl("set_.source_Tensor", &at::native::set_tensor_);
   m.impl("set_", &setEmpty);
+  m.impl("is_set_to", &at::native::is_set_to);
   m.impl("_local_scalar_dense", &localScalarDense);
   m.impl("_has_compatible_shallow_copy_type", &hasCompatibleShallowCopyType);
   m.impl("record_stream", &recordStream);

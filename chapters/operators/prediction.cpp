@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/operators/prediction.h"
+#include "chapters/operators/argument.h"
 
 #include <ATen/EmptyTensor.h>
 #include <c10/core/DefaultDtype.h>
@@ -35,6 +36,41 @@ c10::IValue mapTensors(
   return value;
 }
 
+// [operators.prediction.norms] The Meta kernels of norms describe what CUDA keeps for the backward pass.
+namespace {
+
+bool isNorm(const c10::OperatorHandle& op) {
+  const std::string& name = op.schema().name();
+  return name == "aten::native_layer_norm" ||
+         name == "aten::native_batch_norm" ||
+         name == "aten::_native_batch_norm_legit" ||
+         name == "aten::_batch_norm_with_update";
+}
+
+/// The statistics, second and third of `results`, as the CPU's kernel keeps
+/// them: in the type of the input, unless a parameter is wider. In evaluation
+/// the CPU's batch norm keeps none.
+Stack statisticsOfCpu(const c10::OperatorHandle& op, const Stack& arguments,
+                      Stack results) {
+  at::ScalarType dtype = arguments[0].toTensor().scalar_type();
+  for (const c10::IValue& argument : arguments) {
+    if (argument.isTensor() && argument.toTensor().defined() &&
+        argument.toTensor().scalar_type() == at::kFloat) {
+      dtype = at::promoteTypes(dtype, at::kFloat);
+    }
+  }
+  const bool evaluates = results.size() == 3 && arguments.size() > 5 &&
+                         op.schema().arguments()[5].name() == "training" &&
+                         !arguments[5].toBool();
+  for (size_t i : {1, 2}) {
+    const at::Tensor statistic = results[i].toTensor().to(dtype);
+    results[i] = evaluates ? statistic.new_empty({0}) : statistic;
+  }
+  return results;
+}
+
+}  // namespace
+
 // [operators.prediction.ask] A Meta kernel gets tensors that have everything but data.
 namespace {
 
@@ -51,14 +87,7 @@ Stack ask(const c10::OperatorHandle& op, const Stack& arguments) {
   for (const c10::IValue& argument : arguments)
     stack.push_back(mapTensors(argument, &metaOf));
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
-  // On the CPU, and there only, batch norm in evaluation keeps no statistics.
-  const std::string& name = op.schema().name();
-  if ((name == "aten::native_batch_norm" ||
-       name == "aten::_native_batch_norm_legit") &&
-      stack.size() == 3 && op.schema().overload_name().empty() &&
-      !arguments[5].toBool()) {
-    stack[1] = stack[2] = stack[1].toTensor().new_empty({0});
-  }
+  if (isNorm(op)) stack = statisticsOfCpu(op, arguments, std::move(stack));
   return stack;
 }
 
@@ -94,7 +123,7 @@ class Key {
   std::string bytes_;
 };
 
-// [operators.prediction.key.add] A kind first, so that no two kinds look the same.
+// [operators.prediction.key.add] Of a tensor, all but where its data are.
 void Key::tensor(const at::Tensor& tensor) {
   value(tensor.defined());
   if (!tensor.defined()) return;
@@ -104,6 +133,7 @@ void Key::tensor(const at::Tensor& tensor) {
   sizes(tensor.strides());
 }
 
+// [operators.prediction.key.kinds] A kind first, so that no two kinds look the same.
 bool Key::add(const c10::IValue& argument) {
   const size_t kind = bytes_.size();
   value('?');
@@ -120,12 +150,18 @@ bool Key::add(const c10::IValue& argument) {
     is('d'), value(argument.toDouble());
   } else if (argument.isIntList()) {
     is('l'), sizes(argument.toIntVector());
+  } else if (argument.isBoolList()) {
+    is('f'), value(argument.toBoolList().size());
+    for (const bool flag : argument.toBoolList()) value(flag);
+  } else if (argument.isDoubleList()) {
+    is('r'), value(argument.toDoubleVector().size());
+    for (const double number : argument.toDoubleVector()) value(number);
   } else if (argument.isString()) {
     const std::string& text = argument.toStringRef();
     is('s'), put(text.c_str(), text.size() + 1);
   } else if (argument.isTensorList() || argument.isOptionalTensorList()) {
     is('v');
-    mapTensors(argument, [&](const at::Tensor& x) { return tensor(x), x; });
+    for (const at::Tensor& x : listed(argument)) tensor(x);
   } else {
     return false;
   }

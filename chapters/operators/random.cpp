@@ -26,9 +26,64 @@ RandomState reserve(const at::Tensor& self,
 
 // [operators.random.types] A type that a sampler does not know is refused on the host.
 void checkFloating(const char* name, const at::Tensor& self) {
-  TORCH_CHECK_NOT_IMPLEMENTED(self.is_floating_point() || self.is_complex(),
-                              name, " has no numbers of type ",
-                              self.scalar_type(), "; use a floating type.");
+  const at::ScalarType dtype = self.scalar_type();
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      at::isComplexType(dtype) ||
+          (at::isFloatingType(dtype) && !at::isFloat8Type(dtype)),
+      name, " has no numbers of type ", dtype, "; use a floating type.");
+}
+
+void checkReal(const char* name, const at::Tensor& self, bool with_bool) {
+  const at::ScalarType dtype = self.scalar_type();
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      (at::isIntegralType(dtype, with_bool) &&
+       !at::isBarebonesUnsignedType(dtype)) ||
+          (at::isFloatingType(dtype) && !at::isFloat8Type(dtype)),
+      name, " has no numbers of type ", dtype,
+      "; use a floating type, or one of whole numbers.");
+}
+
+// [operators.random.limits] What a type holds, as numbers of the host.
+namespace {
+
+struct Limits {
+  double lowest, highest;
+  /// One more than the largest whole number up to which the type holds all.
+  int64_t end = std::numeric_limits<int64_t>::max();
+};
+
+Limits limitsOf(at::ScalarType dtype) {
+  Limits limits;
+  AT_DISPATCH_V2(c10::toRealValueType(dtype), "random", AT_WRAP([&] {
+                   using Type = std::numeric_limits<scalar_t>;
+                   limits.lowest = static_cast<double>(Type::lowest());
+                   limits.highest = static_cast<double>(Type::max());
+                   if constexpr (Type::digits < 63) {
+                     limits.end =
+                         (int64_t{1} << Type::digits) + !Type::is_integer;
+                   }
+                 }),
+                 AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16, at::kBool);
+  return limits;
+}
+
+}  // namespace
+
+// [operators.random.range] A number that does not fit would be another one, or infinite.
+void checkRange(const char* name, const at::Tensor& self, double from,
+                double to) {
+  const Limits limits = limitsOf(self.scalar_type());
+  TORCH_CHECK_VALUE(limits.lowest <= from && to <= limits.highest, name,
+                    " was to draw from ", from, " to ", to, ", but ",
+                    self.scalar_type(), " holds only ", limits.lowest, " to ",
+                    limits.highest, "; use a wider type.");
+}
+
+void checkHolds(const char* name, const at::Tensor& self, int64_t n) {
+  const int64_t end = limitsOf(self.scalar_type()).end;
+  TORCH_CHECK_VALUE(n <= end, name, " was to make ", n,
+                    " different whole numbers, but ", self.scalar_type(),
+                    " has only ", end, "; use a wider type.");
 }
 
 namespace {
@@ -39,6 +94,7 @@ at::Tensor& uniform(at::Tensor& self, double from, double to,
   TORCH_CHECK_VALUE(from <= to, "uniform_ needs from <= to; from is ", from,
                     ", to is ", to, ".");
   checkFloating("uniform_", self);
+  checkRange("uniform_", self, from, to);
   launchKernel(
       "uniform_",
       [from, to, state = reserve(self, generator)](at::Tensor self) {
@@ -87,25 +143,15 @@ at::Tensor& normal(at::Tensor& self, double mean, double std,
 }
 
 // [operators.random.integers] Whole numbers, from `from` up to but without `to`.
-/// One more than the largest whole number up to which the type holds all.
-int64_t endOf(at::ScalarType dtype) {
-  int64_t end = std::numeric_limits<int64_t>::max();
-  AT_DISPATCH_V2(dtype, "random_", AT_WRAP([&] {
-                   using Limits = std::numeric_limits<scalar_t>;
-                   if constexpr (Limits::digits < 63) {
-                     end = (int64_t{1} << Limits::digits) + !Limits::is_integer;
-                   }
-                 }),
-                 AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16, at::kBool);
-  return end;
-}
-
 at::Tensor& randomFromTo(at::Tensor& self, int64_t from,
                          std::optional<int64_t> to,
                          std::optional<at::Generator> generator) {
-  const int64_t end = to.value_or(endOf(self.scalar_type()));
+  checkReal("random_", self, /*with_bool=*/true);
+  const int64_t end = to.value_or(limitsOf(self.scalar_type()).end);
   TORCH_CHECK_VALUE(from < end, "random_ needs from < to; from is ", from,
                     ", to is ", end, ".");
+  checkRange("random_", self, static_cast<double>(from),
+             static_cast<double>(end - 1));
   const uint64_t first = from, range = static_cast<uint64_t>(end) - first;
   launchKernel(
       "random_",
@@ -138,6 +184,7 @@ at::Tensor& bernoulli(at::Tensor& self, double p,
                       std::optional<at::Generator> generator) {
   TORCH_CHECK_VALUE(0 <= p && p <= 1, "bernoulli_ needs 0 <= p <= 1; it is ", p,
                     ".");
+  checkReal("bernoulli_", self, /*with_bool=*/true);
   launchKernel(
       "bernoulli_",
       [p, state = reserve(self, generator)](at::Tensor self) {

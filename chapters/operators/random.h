@@ -53,8 +53,21 @@ RandomState reserve(const at::Tensor& self,
                     const std::optional<at::Generator>& generator,
                     uint64_t count = 1);
 
-/// @throws c10::NotImplementedError for a type that is not floating.
+// [operators.random.check] What the host can see, the host refuses.
+/// @throws c10::NotImplementedError for a type that is neither floating nor
+/// complex, or has eight bits.
 void checkFloating(const char* name, const at::Tensor& self);
+
+/// @throws c10::NotImplementedError for a type that is neither floating nor of
+/// whole numbers.
+void checkReal(const char* name, const at::Tensor& self, bool with_bool);
+
+/// @throws c10::ValueError if the type of `self` does not hold `from` and `to`.
+void checkRange(const char* name, const at::Tensor& self, double from,
+                double to);
+
+/// @throws c10::ValueError if `n` different whole numbers are too many for it.
+void checkHolds(const char* name, const at::Tensor& self, int64_t n);
 
 // [-]
 }  // namespace openreg

@@ -4,7 +4,6 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
-#include <ATen/ops/scalar_tensor.h>
 #include <torch/library.h>
 
 namespace openreg {
@@ -20,10 +19,7 @@ at::Tensor& maskedFill(at::Tensor& self, const at::Tensor& mask,
   TORCH_CHECK(at::is_expandable_to(mask.sizes(), self.sizes()), "The mask of ",
               mask.sizes(), " does not fit a tensor of ", self.sizes(),
               "; it must be expandable to it.");
-  // One element on the CPU tells whether the type can hold the value.
-  at::scalar_tensor(0, at::TensorOptions(self.scalar_type()))
-      .masked_fill_(at::scalar_tensor(true, at::TensorOptions(at::kBool)),
-                    value);
+  checkConvertible(value, self.scalar_type());
   launchKernel(
       "masked_fill_",
       [value](at::Tensor self, const at::Tensor& mask) {
@@ -40,6 +36,11 @@ at::Tensor indexSelect(const at::Tensor& self, int64_t dim,
                     "index_select(): Index is supposed to be a vector, but got "
                     "dim: ",
                     index.dim());
+  dim = at::maybe_wrap_dim(dim, self.dim());
+  TORCH_CHECK_INDEX(self.dim() > 0 || index.numel() == 1,
+                    "index_select(): Index to scalar can have only 1 value, "
+                    "got ",
+                    index.numel(), " value(s)");
   TORCH_CHECK(
       index.scalar_type() == at::kLong || index.scalar_type() == at::kInt,
       "index_select(): Expected dtype int32 or int64 for index, but "
@@ -47,7 +48,7 @@ at::Tensor indexSelect(const at::Tensor& self, int64_t dim,
       index.scalar_type());
   auto sizes = self.sizes().vec();
   if (!sizes.empty()) {
-    sizes[at::maybe_wrap_dim(dim, self.dim())] = index.numel();
+    sizes[dim] = index.numel();
   }
   at::Tensor out = at::empty(sizes, self.options());
   launchKernel(

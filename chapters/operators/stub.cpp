@@ -5,6 +5,7 @@
 #include <ATen/native/UnaryOps.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/abs_native.h>
+#include <ATen/ops/conj_physical.h>
 #include <torch/library.h>
 
 namespace openreg {
@@ -17,13 +18,24 @@ void absKernel(at::TensorIteratorBase& iterator) {
       iterator.tensor(0), iterator.tensor(1));
 }
 
+void conjPhysicalKernel(at::TensorIteratorBase& iterator) {
+  launchKernel(
+      "conj_physical",
+      [](at::Tensor out, const at::Tensor& self) {
+        at::conj_physical_out(out, self);
+      },
+      iterator.tensor(0), iterator.tensor(1));
+}
+
 // [-]
 }  // namespace openreg
 
 namespace at::native {
 
 // [operators.stub.register] The stub alone is never reached: its operator must be ours too.
+/// `conj_physical` is PyTorch's for every backend, and asks for the stub.
 REGISTER_PRIVATEUSE1_DISPATCH(abs_stub, &openreg::absKernel)
+REGISTER_PRIVATEUSE1_DISPATCH(conj_physical_stub, &openreg::conjPhysicalKernel)
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("abs.out", &at::native::abs_out);

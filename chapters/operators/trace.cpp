@@ -1,10 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-
-// [operators.trace.layout] The wheel was compiled with this, and without it RecordFunction has a member more.
-#ifndef NDEBUG
-#define NDEBUG
-#endif
-
 #include "chapters/operators/trace.h"
 #include "chapters/device/runtime.h"
 #include "chapters/operators/argument.h"
@@ -18,6 +12,7 @@
 namespace openreg {
 namespace {
 
+// [operators.trace.state] Threads of all kinds call operators, so the books have a lock.
 std::mutex mutex;
 std::map<std::string, Calls> calls;
 at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;

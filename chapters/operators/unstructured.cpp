@@ -63,22 +63,22 @@ void deliver(const Stack& results, const std::vector<Argument>& outputs) {
     TORCH_CHECK(from.size() == to.size(), "Result ", i,
                 " is defined on one side only.");
     for (size_t j = 0; j < to.size(); ++j) {
-      if (to[j].const_data_ptr() == from[j].const_data_ptr()) continue;
       TORCH_CHECK(to[j].sizes() == from[j].sizes() &&
                       to[j].scalar_type() == from[j].scalar_type(),
                   "Result ", i, " was announced as ", to[j].toString(),
                   to[j].sizes(), " and is ", from[j].toString(),
                   from[j].sizes(), ".");
-      to[j].copy_(from[j]);
+      bringHome(to[j], from[j]);
     }
   }
 }
 
 // [operators.unstructured.launch] Sizes, outputs, launch.
+template <Size size>
 void launchSized(const c10::OperatorHandle& op, const char* name,
                  c10::Stream stream, const Stack& arguments, Stack* stack) {
   Stack predicted;
-  if (sizeOf(op) == Size::first) {
+  if (size == Size::first) {
     predicted = predict(op, arguments);
   } else {
     for (const auto& result : op.schema().returns())
@@ -97,8 +97,10 @@ void launchSized(const c10::OperatorHandle& op, const char* name,
 // [operators.unstructured.wait] If the size depends on the data: launch, wait, outputs, launch.
 /// Errors of the kernel are thrown here, as on the CPU: the host is still there
 /// to catch them.
-void launchAndWait(const c10::OperatorHandle& op, const char* name,
-                   c10::Stream stream, const Stack& arguments, Stack* stack) {
+template <>
+void launchSized<Size::last>(const c10::OperatorHandle& op, const char* name,
+                             c10::Stream stream, const Stack& arguments,
+                             Stack* stack) {
   auto results = std::make_shared<Stack>();
   auto error = std::make_shared<std::exception_ptr>();
   check(launch(
@@ -121,33 +123,39 @@ void launchAndWait(const c10::OperatorHandle& op, const char* name,
       }));
 }
 
-// [operators.unstructured.run] One function for all of them.
+// [operators.unstructured.run] One function for all of them, made three times.
+template <Size size>
 void launchUnstructured(const c10::OperatorHandle& op, Stack* stack) {
   const char* name = op.schema().name().c_str();
   Stack arguments = torch::jit::pop(*stack, op.schema().arguments().size());
-  for (c10::IValue& argument : arguments) {
-    if (!argument.isOptionalTensorList()) continue;
-    // Indices may come from the host; the device needs them on its side.
-    argument = mapTensors(argument, [&](const at::Tensor& index) {
-      return index.is_cpu() ? index.to(arguments[0].toTensor().device())
-                            : index;
-    });
-  }
+  moveIndices(arguments, arguments.size());
   const c10::Stream stream =
       currentStream(commonDevice(name, tensorsOf(arguments)));
+  checkWritten(op, arguments);
   Stack results;
-  const auto launchIt =
-      sizeOf(op) == Size::last ? &launchAndWait : &launchSized;
-  launchIt(op, name, stream, arguments, &results);
+  launchSized<size>(op, name, stream, arguments, &results);
   stack->insert(stack->end(), results.begin(), results.end());
 }
 
 // [operators.unstructured.register] What is registered already is left alone, so this file is linked last.
-[[maybe_unused]] const bool registered = [] {
-  for (const c10::OperatorHandle& op : unstructured()) {
-    implement(
-        op, c10::KernelFunction::makeFromBoxedFunction<&launchUnstructured>());
+c10::KernelFunction kernelFor(Size size) {
+  using c10::KernelFunction;
+  switch (size) {
+    case Size::first:
+      return KernelFunction::makeFromBoxedFunction<
+          &launchUnstructured<Size::first>>();
+    case Size::given:
+      return KernelFunction::makeFromBoxedFunction<
+          &launchUnstructured<Size::given>>();
+    default:
+      return KernelFunction::makeFromBoxedFunction<
+          &launchUnstructured<Size::last>>();
   }
+}
+
+[[maybe_unused]] const bool registered = [] {
+  for (const c10::OperatorHandle& op : unstructured())
+    implement(op, kernelFor(sizeOf(op)));
   return true;
 }();
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/operators/unstructured_table.h"
+#include "chapters/operators/fallback.h"
 #include "chapters/operators/library_table.h"
 
 #include <algorithm>
@@ -19,8 +20,9 @@ Size sizeOf(const c10::OperatorHandle& op) {
       });
   if (only_tensors && op.hasKernelForDispatchKey(DispatchKey::Meta) &&
       !op.hasTag(at::Tag::dynamic_output_shape) &&
-      // Its Meta kernel describes what other devices return.
-      schema.name() != "aten::_embedding_bag") {
+      // Their Meta kernels describe what other devices return.
+      schema.name() != "aten::_embedding_bag" &&
+      schema.name() != "aten::_embedding_bag_forward_only") {
     return Size::first;
   }
   const bool in_place =
@@ -37,35 +39,14 @@ namespace {
 bool isExotic(std::string_view name) {
   for (std::string_view word :
        {"sparse", "nested", "jagged", "quantize", "mkldnn", "int4", "_4bit",
-        "is_set_to", "_test_", "_foobar", "from_file", "_amp_", "spdiags",
-        "sspaddmm"}) {
+        "_test_", "_foobar", "from_file", "_amp_", "spdiags", "sspaddmm"}) {
     if (name.find(word) != name.npos) return true;
   }
   return false;
 }
 
-/// A tensor, or a list or an optional of tensors.
-bool holdsTensor(const c10::Type& type) {
-  const auto parts = type.containedTypes();
-  return type.kind() == c10::TypeKind::TensorType ||
-         std::any_of(parts.begin(), parts.end(),
-                     [](const auto& part) { return holdsTensor(*part); });
-}
-
 bool fits(const c10::OperatorHandle& op) {
-  const auto& schema = op.schema();
-  const auto takesTensor = [](const auto& argument) {
-    return holdsTensor(*argument.type());
-  };
-  const auto isView = [](const auto& result) {
-    return result.alias_info() && !result.alias_info()->isWrite();
-  };
-  const auto& arguments = schema.arguments();
-  const auto& returns = schema.returns();
-  return std::any_of(arguments.begin(), arguments.end(), takesTensor) &&
-         std::none_of(returns.begin(), returns.end(), isView) &&
-         !op.hasTag(at::Tag::nondeterministic_seeded) &&
-         !isExotic(schema.name());
+  return fallbackRefusal(op).empty() && !isExotic(op.schema().name());
 }
 
 }  // namespace

@@ -48,10 +48,14 @@ at::Tensor View::tensor() const {
   return tensor;
 }
 
-// [operators.view.settle] A kernel may have put its result elsewhere for a while.
-void View::settle(const at::Tensor& result) const {
-  at::Tensor home = tensor();
-  if (home.const_data_ptr() != result.const_data_ptr()) home.copy_(result);
+// [operators.view.home] The host has read sizes, strides and bits already, so the bytes must fit them.
+void bringHome(const at::Tensor& home, const at::Tensor& result) {
+  const bool same_bytes = home.const_data_ptr() == result.const_data_ptr();
+  if (same_bytes && home.is_conj() == result.is_conj() &&
+      home.is_neg() == result.is_neg() && home.strides() == result.strides()) {
+    return;
+  }
+  home.copy_(same_bytes ? result.clone() : result);
 }
 
 // [-]

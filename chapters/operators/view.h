@@ -21,11 +21,6 @@ class View {
   /// window. Only for code that runs on the device; must not outlive the view.
   at::Tensor tensor() const;
 
-  /// Brings a kernel's result home, if the kernel gave its output other memory:
-  /// some of PyTorch's resize it to and fro. Only for code that runs on the
-  /// device.
-  void settle(const at::Tensor& result) const;
-
  private:
   void* data_ = nullptr;
   at::DimVector sizes_;
@@ -38,6 +33,13 @@ class View {
   bool on_host_ = false;
   alignas(16) std::byte scalar_[16];
 };
+
+// [operators.view.result] Where the host expects a result.
+/// Copies `result` to `home` if it is not there already. Some of PyTorch's
+/// kernels give their output other memory on the way; others write conjugates
+/// in transposed order and change bits and strides. Only for code that runs on
+/// the device.
+void bringHome(const at::Tensor& home, const at::Tensor& result);
 
 // [-]
 }  // namespace openreg
