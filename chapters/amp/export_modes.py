@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 from torch._higher_order_ops.wrap import wrap_with_autocast, wrap_with_set_grad_enabled
-from torch.fx import Graph, Node
+from torch.fx import Graph, GraphModule, Node
 
 # [amp.export.mode] A mode is an operator that wraps others, and its arguments.
 ENTER = torch.amp.autocast_mode._enter_autocast
@@ -22,7 +22,7 @@ class Mode:
 
     hop: torch._ops.HigherOrderOperator
     args: tuple
-    cache: int = 0  # how many caches of casts were thrown away with something stale in them
+    block: int = 0  # which outermost block, counted if any may use the cache of casts
     origin: Node | None = field(default=None, compare=False)
 
 
@@ -45,29 +45,22 @@ def modes_of(graph: Graph, grad_enabled: bool) -> dict[Node, tuple[Mode, ...]]:
     Raises ValueError if an autocast region is not closed, or not in the order of nesting.
     """
     scopes, modes = [Scope()], {}
-    stale = written = 0
+    block, caches = 0, may_cache(graph)
     for node in graph.nodes:
         if node.target is ENTER:
-            autocast = Mode(wrap_with_autocast, recorded(node), stale, node)
+            autocast = Mode(wrap_with_autocast, recorded(node), block, node)
             scopes.append(Scope(node, autocast))
         elif node.target is EXIT:
             check_exit(node, scopes)
             leave(scopes)
-            if len(scopes) == 1:  # PyTorch empties the cache here
-                stale, written = stale + written, 0
+            block += caches and len(scopes) == 1  # PyTorch empties the cache here
         elif node.target is SET_GRAD:
             scopes[-1].grad = Mode(wrap_with_set_grad_enabled, (node.args[0],), 0, node)
         else:
             outside = node.op in ("placeholder", "output")
             modes[node] = () if outside else effective(scopes, grad_enabled)
-            written = written or (len(scopes) > 1 and may_leave_a_stale_cast(node, modes[node]))
     check_closed(scopes)
     return modes
-
-
-def recorded(enter: Node) -> tuple:
-    """Device, dtype, enabled and cache_enabled, with PyTorch's defaults for what was left out."""
-    return (*enter.args, *(None, True, None)[len(enter.args) - 1 :])
 
 
 def leave(scopes: list[Scope]) -> None:
@@ -75,6 +68,19 @@ def leave(scopes: list[Scope]) -> None:
     grad = scopes.pop().grad
     if grad:
         scopes[-1].grad = grad
+
+
+# [amp.export.cache] Two blocks that use the cache are not made one: it would outlive the first.
+def may_cache(graph: Graph) -> bool:
+    """Whether a region of `graph`, or of a graph in it, may use the cache of casts."""
+    graphs = [m.graph for m in graph.owning_module.modules() if isinstance(m, GraphModule)]
+    regions = [n for g in graphs for n in g.nodes if n.target in (ENTER, wrap_with_autocast)]
+    return any(recorded(region)[3] is not False for region in regions)
+
+
+def recorded(region: Node) -> tuple:
+    """Device, dtype, enabled and cache_enabled, with PyTorch's defaults for what was left out."""
+    return (*region.args, *(None, True, None)[len(region.args) - 1 :])
 
 
 # [amp.export.effective] A mode that is in force already is dropped.
@@ -100,16 +106,6 @@ def grad_enabled_in(modes: tuple[Mode, ...], grad_enabled: bool) -> bool:
     """The mode of gradients under `modes`, which are in force where it is `grad_enabled`."""
     set_to = [mode.args[0] for mode in modes if mode.hop is wrap_with_set_grad_enabled]
     return set_to[-1] if set_to else grad_enabled
-
-
-# [amp.export.stale] A write behind the back of the cache keeps two regions apart.
-def may_leave_a_stale_cast(node: Node, modes: tuple[Mode, ...]) -> bool:
-    """Whether a cast in the cache may be of a value that `node` has overwritten since."""
-    if all(mode.hop is not wrap_with_autocast or mode.args[3] is False for mode in modes):
-        return False
-    if isinstance(node.target, torch._ops.OpOverload):
-        return node.target._schema.is_mutable
-    return isinstance(node.target, torch._ops.HigherOrderOperator)
 
 
 # [amp.export.refused] What no program of Python can record, is refused.

@@ -136,11 +136,57 @@ def test_neighbours_of_the_same_state_are_merged(x):
     assert all(map(torch.equal, new(x), function(x)))
 
 
-def test_neighbours_are_not_merged_over_a_stale_cache():
-    # The second product must see the weight as it was written, not as it was cached.
-    gm = graph_of("enter cached", "matmul", "add_", "exit", "enter cached", "matmul", "exit")
+@pytest.mark.parametrize("cache", ["cached", "open"])
+def test_neighbours_that_use_the_cache_stay_two(cache):
+    # In one block the two gradients of the weight would be added in bfloat16.
+    block = [f"enter {cache}", "matmul", "exit"]
+    gm = graph_of(*block, *block)
     new, _ = replace_autocast_with_hop_pass(gm, None)
     assert len(outline(new)) == 2
+
+
+def test_neighbours_around_blocks_that_use_the_cache_stay_two():
+    # The inner block does not empty the cache, its surroundings do.
+    block = ["enter", "enter cached", "matmul", "exit", "exit"]
+    assert len(outline(replace_autocast_with_hop_pass(graph_of(*block, *block), None)[0])) == 2
+
+
+def test_neighbours_around_called_graphs_that_use_the_cache_stay_two(x):
+    def branch(x):
+        with low(cache_enabled=True):
+            return x @ x
+
+    def function(x):
+        with low():
+            y = torch.cond(x.sum() > 0, branch, branch, (x,))
+        with low():
+            return y, torch.cond(x.sum() > 0, branch, branch, (x,))
+
+    assert len(outline(passed(function, x))) == 2
+
+
+def test_gradients_of_a_weight_are_added_as_in_the_program():
+    def function(weight, *inputs):
+        results = []
+        for x in inputs:
+            with low(cache_enabled=True):
+                results.append(x @ weight)
+        return torch.stack(results)
+
+    torch.manual_seed(0)
+    inputs = torch.randn(16, 8, 8).unbind()
+    weight = [torch.ones(8, 8).requires_grad_() for _ in range(2)]
+    gm = traced(function, weight[0], *inputs)
+    new, _ = replace_autocast_with_hop_pass(gm, None)
+    for each, run in zip(weight, (gm, new)):
+        run(each, *inputs).float().pow(2).sum().backward()
+    assert torch.equal(weight[0].grad, weight[1].grad)
+
+
+def test_a_second_product_sees_the_weight_as_it_was_written():
+    block = ["enter cached", "matmul", "add_", "exit"]
+    gm = graph_of(*block, "enter cached", "matmul", "exit")
+    new, _ = replace_autocast_with_hop_pass(gm, None)
     weight = [torch.ones(2, 2).requires_grad_() for _ in range(2)]
     with torch.no_grad():
         eager, ours = gm(weight[0]), new(weight[1])
@@ -506,7 +552,12 @@ def graph_of(*steps):
     graph = torch.fx.Graph()
     x = value = graph.placeholder("x")
     entered = []
-    settings = {"enter": HALF, "enter inherit": ("cpu",), "enter cached": (*HALF[:3], True)}
+    settings = {
+        "enter": HALF,
+        "enter inherit": ("cpu",),
+        "enter cached": (*HALF[:3], True),
+        "enter open": (*HALF[:3], None),
+    }
     for step in steps:
         if step.startswith("enter"):
             entered.append(graph.call_function(ENTER, settings[step]))

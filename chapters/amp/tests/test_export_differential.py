@@ -9,7 +9,7 @@ import os
 from itertools import groupby
 
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from outline import outline, traced
 from torch._export.passes.replace_autocast_with_hop_pass import (
@@ -21,6 +21,7 @@ from torch._export.passes.replace_set_grad_with_hop_pass import (
 from torch._higher_order_ops.cond import cond_op as cond
 from torch_openreg.export import replace_autocast_with_hop_pass
 
+ENTER = torch.amp.autocast_mode._enter_autocast
 GRAPHS = int(os.environ.get("OPENREG_EXPORT_GRAPHS", "100"))
 many = settings(
     max_examples=GRAPHS,
@@ -39,6 +40,7 @@ setting = st.tuples(
     st.sampled_from(["cpu", "cpu", "cpu", "openreg"]),
     st.sampled_from([torch.bfloat16, torch.float16]),
     st.booleans() | st.just(True),
+    st.booleans(),
 )
 
 
@@ -53,7 +55,7 @@ def programs(*more, gradients_inside=True):
         grad_outside = st.tuples(st.just("grad"), st.booleans(), outer)
         inner = st.lists(st.one_of(region, region, simple, *grad_inside), max_size=4)
         outer = st.lists(st.one_of(region, region, simple, grad_outside), min_size=1, max_size=4)
-    return st.tuples(outer, st.lists(number, min_size=1, max_size=3))
+    return st.tuples(outer, st.lists(number, min_size=1, max_size=3), st.booleans())
 
 
 def execute(statements, values, log):
@@ -76,13 +78,12 @@ def execute(statements, values, log):
             values.append(getattr(a, kind)())
 
 
-def region(device, dtype, enabled):
-    # Tracing records that the cache is off; so it is off where we compare with eager.
-    return torch.autocast(device, dtype=dtype, enabled=enabled, cache_enabled=False)
+def region(device, dtype, enabled, cache):
+    return torch.autocast(device, dtype=dtype, enabled=enabled, cache_enabled=cache)
 
 
 def through_a_region(a):
-    with region("cpu", torch.bfloat16, True):
+    with region("cpu", torch.bfloat16, True, False):
         return ((a @ a).float(),)
 
 
@@ -91,7 +92,7 @@ def positive(a):
 
 
 def as_function(program):
-    statements, wanted = program
+    statements, wanted, _ = program
 
     def function(x, log):
         values = [x]
@@ -107,7 +108,12 @@ def inputs():
 
 
 def trace(program):
-    return traced(as_function(program), *inputs())
+    """The program's graph; a use of the cache is recorded as left open where the program says so."""
+    gm = traced(as_function(program), *inputs())
+    for node in gm.graph.find_nodes(op="call_function", target=ENTER):
+        node.update_arg(3, None if program[2] and node.args[3] else node.args[3])
+    gm.recompile()
+    return gm
 
 
 def results(function):
@@ -128,11 +134,15 @@ def assert_same(some, others):
             assert one == other
 
 
+CACHED = ("region", ("cpu", torch.bfloat16, True, True), [("matmul", 0, 0)])
+three_blocks_on_one_weight = example(([CACHED] * 3, [1, 2, 3], False))
+
 # Against the program itself.
 
 
 @many
 @given(programs("cond"))
+@three_blocks_on_one_weight
 def test_the_numbers_are_those_of_the_program(program):
     gm = trace(program)
     ours, _ = replace_autocast_with_hop_pass(gm, None)
