@@ -31,9 +31,13 @@ void checkGradients(at::TensorList gradients, c10::Device first) {
                       " needs gradients of one device, but found one on ",
                       first, " and one on ", gradient.device(),
                       "; call it once for each device.");
-    TORCH_CHECK_TYPE(gradient.is_floating_point(), kUnscale,
-                     " needs floating gradients, but found one of ",
-                     gradient.scalar_type(), ".");
+    const at::ScalarType dtype = gradient.scalar_type();
+    TORCH_CHECK_TYPE(dtype == at::kDouble || dtype == at::kFloat ||
+                         dtype == at::kHalf || dtype == at::kBFloat16,
+                     kUnscale,
+                     " needs gradients of float64, float32, float16 or "
+                     "bfloat16, but found one of ",
+                     dtype, ".");
     at::assert_no_internal_overlap(gradient);
   }
 }

@@ -132,10 +132,15 @@ def test_the_inverse_of_the_scale_must_be_one_number():
         unscale([torch.ones(3, device=DEVICE)], number(0), two)
 
 
-def test_integers_are_no_gradients():
-    whole = torch.ones(3, dtype=torch.int64, device=DEVICE)
-    with pytest.raises(TypeError, match="needs floating gradients, but found one of Long."):
-        unscale([whole], number(0), number(1))
+@pytest.mark.parametrize("dtype", [torch.int64, torch.complex64, torch.float8_e4m3fn])
+def test_other_types_are_no_gradients(dtype):
+    gradient = torch.empty(3, dtype=dtype, device=DEVICE)
+    with pytest.raises(TypeError) as caught:
+        unscale([gradient], number(0), number(1))
+    assert "needs gradients of float64, float32, float16 or bfloat16, but found one of " in str(
+        caught.value
+    )
+    torch.openreg.synchronize()
 
 
 def test_memory_that_is_shared_within_a_gradient_is_refused():
