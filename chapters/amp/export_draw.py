@@ -14,8 +14,8 @@ from .export_modes import SWITCHES
 def draw(gm: GraphModule) -> str:
     """The graph in graphviz's language: its operators, and the values that they hand on."""
     picture = Picture()
-    names = {node: node.name for node in gm.graph.find_nodes(op="placeholder")}
-    picture.lines += [f"  {name} [shape=ellipse];" for name in names.values()]
+    inputs = gm.graph.find_nodes(op="placeholder")
+    names = {node: picture.add_input(node.name) for node in inputs}
     results = picture.add(gm, names, "")
     picture.lines += ["  output [shape=ellipse];"]
     picture.edges += [f"  {result} -> output;" for result in results]
@@ -33,6 +33,8 @@ class Picture:
         for node in gm.graph.nodes:
             if node.op == "output":
                 return [names[arg] for arg in node.all_input_nodes]
+            if node.op == "get_attr" and not isinstance(attribute(gm, node), GraphModule):
+                names[node] = self.add_input(inside + node.name)
             if node.op != "call_function":
                 continue
             source = names.get(node.args[0]) if node.args else None
@@ -44,10 +46,14 @@ class Picture:
                 names[node] = self.add_operator(node, names, inside)
         return []
 
+    def add_input(self, name: str) -> str:
+        self.lines.append(f"  {name} [shape=ellipse];")
+        return name
+
     # [amp.export.draw.region] What a region is given and returns is drawn through its frame.
     def add_region(self, gm: GraphModule, call: Node, names: dict, inside: str) -> list:
         body_at = next(i for i, arg in enumerate(call.args) if isinstance(arg, Node))
-        body = operator.attrgetter(call.args[body_at].target)(gm)
+        body = attribute(gm, call.args[body_at])
         given = [names[arg] for arg in call.args[body_at + 1 :]]
         words = [call.target.name().removeprefix("wrap_with_"), *map(short, call.args[:body_at])]
         self.lines.append(f"  subgraph cluster_{inside}{call.name} {{")
@@ -68,6 +74,10 @@ class Picture:
         sources = [names[arg] for arg in node.all_input_nodes if arg in names]
         self.edges += [f"  {source} -> {inside}{node.name};" for source in sources]
         return f"{inside}{node.name}"
+
+
+def attribute(gm: GraphModule, node: Node):
+    return operator.attrgetter(node.target)(gm)
 
 
 def short(arg) -> str:
