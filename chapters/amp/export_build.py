@@ -11,24 +11,16 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from .export_effects import anchor, live_nodes, needs_witness, witness_of
-from .export_modes import SWITCHES, Mode, grad_enabled_in, modes_of
+from .export_modes import SWITCHES, Mode, modes_of, nodes_in
 
 
 # [amp.export.rebuilt] A graph is built anew if it, or one that it refers to, has regions.
 def rebuilt(gm: GraphModule, grad_enabled: bool) -> GraphModule:
     """`gm` with its regions as calls; `gm` itself if there are none. It is not changed."""
-    program = Program(gm, modes_of(gm.graph, grad_enabled), {})
-    for node in gm.graph.nodes:
-        module = node.op in ("get_attr", "call_module") and operator.attrgetter(node.target)(gm)
-        if isinstance(module, GraphModule):
-            user = next(iter(node.users), node) if node.op == "get_attr" else node
-            program.replaced[module] = rebuilt(
-                module, grad_enabled_in(program.modes[user], grad_enabled)
-            )
-    has_regions = any(node.target in SWITCHES for node in gm.graph.nodes)
-    if not has_regions and all(old is new for old, new in program.replaced.items()):
+    if not any(node.target in SWITCHES for node in nodes_in(gm)):
         return gm
-    body = Body(program)
+    program = Program(gm, modes_of(gm.graph, grad_enabled))
+    body = Body(program, grad_enabled)
     fill(body, [node for node in program.modes if not program.is_reference(node)])
     new = body.module()
     new.graph.set_codegen(gm.graph._codegen)  # how its arguments are packed and unpacked
@@ -40,19 +32,28 @@ def rebuilt(gm: GraphModule, grad_enabled: bool) -> GraphModule:
 
 # [amp.export.program] What is read: a graph, the modes of its nodes, and what it refers to.
 class Program:
-    def __init__(self, gm: GraphModule, modes: dict[Node, tuple[Mode, ...]], replaced: dict):
-        self.gm, self.modes, self.replaced = gm, modes, replaced
+    def __init__(self, gm: GraphModule, modes: dict[Node, tuple[Mode, ...]]):
+        self.gm, self.modes = gm, modes
         self.names = {node.name for node in gm.graph.nodes} | set(dir(gm))
         self.live = live_nodes(gm.graph)
         self.witnesses: set[Node] = set()
+        self.replaced: dict[tuple[GraphModule, bool], GraphModule] = {}
 
-    def attribute(self, target: str):
+    def attribute(self, target: str, grad_enabled: bool):
+        """What `target` names, where it is used in this mode of gradients."""
         found = operator.attrgetter(target)(self.gm)
-        return self.replaced.get(found, found) if isinstance(found, GraphModule) else found
+        if not isinstance(found, GraphModule):
+            return found
+        key = found, grad_enabled
+        if key not in self.replaced:
+            self.replaced[key] = rebuilt(*key)
+        return self.replaced[key]
 
     def is_reference(self, node: Node) -> bool:
         """Whether it names something that is not data, such as a branch of `cond`."""
-        return node.op == "get_attr" and not isinstance(self.attribute(node.target), torch.Tensor)
+        if node.op != "get_attr":
+            return False
+        return not isinstance(operator.attrgetter(node.target)(self.gm), torch.Tensor)
 
     def fresh(self, stem: str) -> str:
         name = next(name for i in count() if (name := f"{stem}_{i}") not in self.names)
@@ -62,14 +63,15 @@ class Program:
 
 # [amp.export.body] What is written: a graph, and which node of it stands for which that was read.
 class Body:
-    def __init__(self, program: Program):
-        self.program, self.graph = program, Graph()
+    def __init__(self, program: Program, grad_enabled: bool):
+        self.program, self.grad_enabled, self.graph = program, grad_enabled, Graph()
         self.values: dict[Node, Node] = {}
         self.attributes = {}
 
     def copy(self, node: Node) -> None:
         if node.op in ("get_attr", "call_module"):
-            self.attributes[node.target] = self.program.attribute(node.target)
+            found = self.program.attribute(node.target, self.grad_enabled)
+            self.attributes[node.target] = found
         self.values[node] = self.graph.node_copy(node, self.value)
 
     def value(self, node: Node) -> Node:
@@ -112,7 +114,8 @@ def call_region(body: Body, mode: Mode, run: list[Node], depth: int) -> None:
     reference = body.graph.create_node("get_attr", target, name=target)
     arguments = (*mode.args, reference, *map(body.value, inputs))
     call = body.graph.create_node("call_function", mode.hop, arguments, name=program.fresh(name))
-    body.attributes[target] = region(program, run, inputs, outputs, depth)
+    inner = Body(program, mode.grad_enabled_in(body.grad_enabled))
+    body.attributes[target] = region(inner, run, inputs, outputs, depth)
     describe(reference, mode)
     describe(call, mode, outputs)
     for index, node in enumerate(outputs):
@@ -126,9 +129,8 @@ def call_region(body: Body, mode: Mode, run: list[Node], depth: int) -> None:
 
 # [amp.export.region] The graph of a region is built like any other, with inputs of its own.
 def region(
-    program: Program, run: list[Node], inputs: list[Node], outputs: list[Node], depth: int
+    body: Body, run: list[Node], inputs: list[Node], outputs: list[Node], depth: int
 ) -> GraphModule:
-    body = Body(program)
     for node in inputs:
         body.values[node] = body.graph.placeholder(node.name)
         body.values[node].meta = {k: v for k, v in node.meta.items() if k in ("val", "tensor_meta")}

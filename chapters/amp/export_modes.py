@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -24,6 +25,10 @@ class Mode:
     args: tuple
     block: int = 0  # which outermost block, counted if any may use the cache of casts
     origin: Node | None = field(default=None, compare=False)
+
+    def grad_enabled_in(self, outside: bool) -> bool:
+        """The mode of gradients inside, where it is `outside` around it."""
+        return self.args[0] if self.hop is wrap_with_set_grad_enabled else outside
 
 
 # [amp.export.scope] Between an enter and its exit, the mode of gradients may change too.
@@ -73,9 +78,15 @@ def leave(scopes: list[Scope]) -> None:
 # [amp.export.cache] Two blocks that use the cache are not made one: it would outlive the first.
 def may_cache(graph: Graph) -> bool:
     """Whether a region of `graph`, or of a graph in it, may use the cache of casts."""
-    graphs = [m.graph for m in graph.owning_module.modules() if isinstance(m, GraphModule)]
-    regions = [n for g in graphs for n in g.nodes if n.target in (ENTER, wrap_with_autocast)]
+    regions = [n for n in nodes_in(graph.owning_module) if n.target in (ENTER, wrap_with_autocast)]
     return any(recorded(region)[3] is not False for region in regions)
+
+
+def nodes_in(gm: GraphModule) -> Iterator[Node]:
+    """The nodes of `gm` and of all graphs in it."""
+    for module in gm.modules():
+        if isinstance(module, GraphModule):
+            yield from module.graph.nodes
 
 
 def recorded(region: Node) -> tuple:
@@ -100,12 +111,6 @@ def effective(scopes: list[Scope], grad_enabled: bool) -> tuple[Mode, ...]:
         if changes:
             kept.append(mode)
     return tuple(kept)
-
-
-def grad_enabled_in(modes: tuple[Mode, ...], grad_enabled: bool) -> bool:
-    """The mode of gradients under `modes`, which are in force where it is `grad_enabled`."""
-    set_to = [mode.args[0] for mode in modes if mode.hop is wrap_with_set_grad_enabled]
-    return set_to[-1] if set_to else grad_enabled
 
 
 # [amp.export.refused] What no program of Python can record, is refused.

@@ -20,6 +20,7 @@ from torch_openreg.export import replace_autocast_with_hop_pass
 
 ENTER = torch.amp.autocast_mode._enter_autocast
 EXIT = torch.amp.autocast_mode._exit_autocast
+SET_GRAD = torch._C._set_grad_enabled
 HALF = ("cpu", BF16, True, False)
 
 
@@ -356,6 +357,27 @@ def test_a_branch_takes_the_mode_of_gradients_from_its_call(x):
     on = [("wrap_with_set_grad_enabled True", ["mul"])]
     (region,) = outline(passed(function, x))
     assert region == (NO_GRAD, ["sum", "gt", ("cond", on, ["add"])])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_graph_that_is_called_in_both_modes_of_gradients_becomes_two(first):
+    inner = torch.fx.Graph()
+    a = inner.placeholder("a")
+    inner.call_function(SET_GRAD, (True,))
+    product = inner.call_function(torch.ops.aten.mul.Tensor, (a, a))
+    inner.call_function(SET_GRAD, (False,))
+    inner.output(product)
+    graph = torch.fx.Graph()
+    x, calls = graph.placeholder("x"), []
+    for enabled in (first, not first):
+        graph.call_function(SET_GRAD, (enabled,))
+        calls.append(graph.call_module("body", (x,)))
+    graph.call_function(SET_GRAD, (True,))
+    graph.output(tuple(calls))
+    gm = torch.fx.GraphModule({"body": torch.fx.GraphModule({}, inner)}, graph)
+    new, _ = replace_autocast_with_hop_pass(gm, None)
+    x = torch.ones(2, requires_grad=True)
+    assert [out.requires_grad for out in new(x)] == [out.requires_grad for out in gm(x)]
 
 
 def test_modules_that_are_called_are_worked_through(x):
