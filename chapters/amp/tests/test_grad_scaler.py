@@ -231,7 +231,7 @@ def backward(scaler, model, factor=1.0):
 
 OPTIMIZERS = [
     (optimizer, form)
-    for optimizer in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)
+    for optimizer in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad)
     for form in ("plain", "foreach", "fused")
 ]
 
@@ -254,6 +254,7 @@ def test_it_trains_as_on_the_cpu_through_an_infinite_step(optimizer, form):
     (scales, weight), (right_scales, right_weight) = results
     assert scales == right_scales == [8, 16, 8, 8, 16]
     torch.testing.assert_close(weight, right_weight)
+    assert torch.openreg.fallback_report() == {}
 
 
 @pytest.mark.parametrize("bad", [INF, -INF, NAN])
