@@ -12,8 +12,8 @@ def get_amp_supported_dtype():
     return [torch.float16, torch.bfloat16]
 
 
-def is_bf16_supported():
-    """Whether the device computes in bfloat16: it does."""
+def is_bf16_supported(including_emulation=True):
+    """Whether the device computes in bfloat16: it does, and without emulation."""
     return True
 
 

@@ -18,6 +18,11 @@ def test_matrix_products_run_in_lower_precision(square, dtype):
     assert torch.mm(square, square).dtype == torch.float32
 
 
+def test_bfloat16_is_supported_without_emulation():
+    assert torch.openreg.is_bf16_supported()
+    assert torch.openreg.is_bf16_supported(including_emulation=False)
+
+
 def test_operators_without_a_rule_keep_their_type(square):
     with torch.autocast("openreg"):
         assert (square.half() + 1).dtype == torch.float16
