@@ -362,3 +362,22 @@ def test_a_model_is_saved_loaded_and_run_on_the_device_with_the_types_of_eager()
         assert one.device == other.device == torch.device("openreg:0")
         torch.testing.assert_close(one.cpu(), other.cpu(), rtol=0, atol=0)
     assert (got[0].requires_grad, got[3].requires_grad) == (True, False)
+
+
+@pytest.mark.parametrize("device", ["cpu", "openreg"])
+def test_a_program_knows_the_types_of_the_device_that_it_was_traced_on(device):
+    from torch.export.passes import move_to_device_pass
+
+    def function(self, x):
+        with low("openreg"):
+            y = self.layer(x)
+        return y.float() + 1
+
+    model, x = Model(function, layer=torch.nn.Linear(4, 4)).to(device), torch.ones(2, 4)
+    program = exported(model, x.to(device))
+    for moved in (program.module().to("openreg"), move_to_device_pass(program, "openreg").module()):
+        if device == "openreg":
+            assert moved(x.to("openreg")).dtype == torch.float32
+        else:
+            with pytest.raises(RuntimeError, match="Expected: Float, Got: c10::BFloat16"):
+                moved(x.to("openreg"))
