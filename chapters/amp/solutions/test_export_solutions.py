@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import torch
+from ambient_export import export
 from inlined_branches import inline_branches
 from operators_by_mode import operators_by_mode
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -54,3 +55,18 @@ def test_a_branch_with_another_region_keeps_it():
     given, inlined, x = branches(torch.float16)
     assert (regions_in(given), regions_in(inlined)) == (2, 2)
     assert torch.equal(inlined(x), given(x))
+
+
+def test_a_program_exported_inside_a_block_contains_it():
+    layer, x = torch.nn.Linear(4, 4).to("openreg"), torch.ones(2, 4, device="openreg")
+    with torch.autocast("openreg", dtype=torch.bfloat16):
+        program = export(layer, (x,))
+        inside = layer(x)
+    outside = program.module()(x)
+    assert outside.dtype == torch.bfloat16 != layer(x).dtype
+    assert torch.equal(outside.cpu(), inside.cpu())
+
+
+def test_a_program_exported_outside_contains_no_block():
+    program = export(torch.nn.Linear(4, 4), (torch.ones(2, 4),))
+    assert regions_in(program.graph_module) == 0
