@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of the export pass read and compare: traced graphs, and their outlines."""
+"""What the tests of the export pass read and compare: the outline of a graph."""
 
 import operator
 
 import torch
 from torch.fx import GraphModule
-from torch.fx.experimental.proxy_tensor import make_fx
 
 BF16 = torch.bfloat16
-
-
-def traced(function, *inputs):
-    """The graph in which `torch.export` would find `function`, before the passes."""
-    return make_fx(function, pre_dispatch=True)(*inputs)
 
 
 def outline(gm):

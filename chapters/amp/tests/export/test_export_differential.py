@@ -9,9 +9,10 @@ import os
 from itertools import groupby
 
 import torch
+from graphs import ENTER, traced
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from outline import outline, traced
+from outline import outline
 from torch._export.passes.replace_autocast_with_hop_pass import (
     replace_autocast_with_hop_pass as theirs_for_autocast,
 )
@@ -21,7 +22,6 @@ from torch._export.passes.replace_set_grad_with_hop_pass import (
 from torch._higher_order_ops.cond import cond_op as cond
 from torch_openreg.export import replace_autocast_with_hop_pass
 
-ENTER = torch.amp.autocast_mode._enter_autocast
 GRAPHS = int(os.environ.get("OPENREG_EXPORT_GRAPHS", "100"))
 many = settings(
     max_examples=GRAPHS,

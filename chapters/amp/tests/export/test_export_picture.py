@@ -6,13 +6,13 @@ import torch
 from picture import pictures
 from torch_openreg.export import draw, use_our_pass
 
-PAGE = Path(__file__).resolve().parents[3] / "docs/amp"
+PAGE = Path(__file__).resolve().parents[4] / "docs/amp"
 
 
 @pytest.mark.parametrize("name", ["before.dot", "after.dot"])
 def test_the_pictures_of_the_book_are_those_of_the_pass(name):
     assert pictures()[name] == (PAGE / name).read_text(), (
-        "draw them anew: python chapters/amp/tests/picture.py docs/amp"
+        "draw them anew: python chapters/amp/tests/export/picture.py docs/amp"
     )
 
 

@@ -20,7 +20,7 @@ def forward(x, w):
 
 
 def pictures():
-    from outline import traced
+    from graphs import traced
 
     x, w = (torch.ones(2, 2, device="openreg") for _ in "xw")
     before = traced(forward, x, w)
