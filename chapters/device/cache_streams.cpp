@@ -23,16 +23,7 @@ using StreamAndEvent = std::pair<orStream_t, orEvent_t>;
 static std::vector<StreamAndEvent> markStreams(const Block* block) {
   std::vector<StreamAndEvent> marks;
   for (const c10::Stream& stream : block->other_streams) {
-    const orStream_t handle = nativeStream(stream);
-    orEvent_t event = nullptr;
-    if (orEventCreateWithFlags(&event, orEventDisableTiming) != orSuccess ||
-        orEventRecord(event, handle) != orSuccess) {
-      // There are too many events, or the stream was destroyed and may still
-      // run, or its device has failed. Called from destructors: do not throw.
-      DeviceScope scope(stream.device_index());
-      orDeviceSynchronize();
-    }
-    marks.emplace_back(handle, event);
+    marks.emplace_back(nativeStream(stream), eventIn(stream));
   }
   return marks;
 }

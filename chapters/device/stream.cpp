@@ -93,6 +93,19 @@ c10::Stream poolStream(c10::DeviceIndex index, int priority) {
   return streamOf(index, reinterpret_cast<c10::StreamId>(handle));
 }
 
+// [device.stream.event] Whoever frees memory must know when the stream is done with it.
+orEvent_t eventIn(const c10::Stream& stream) {
+  orEvent_t event = nullptr;
+  if (orEventCreateWithFlags(&event, orEventDisableTiming) != orSuccess ||
+      orEventRecord(event, nativeStream(stream)) != orSuccess) {
+    // There are too many events, or the stream was destroyed and may still run,
+    // or its device has failed.
+    DeviceScope scope(stream.device_index());
+    orDeviceSynchronize();
+  }
+  return event;
+}
+
 // [device.stream.current] Which stream new work goes to.
 c10::Stream currentStream(c10::DeviceIndex index) {
   index = resolveDevice(index);

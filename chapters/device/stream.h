@@ -32,6 +32,11 @@ inline constexpr int kGreatestPriority = -2;
 /// 0 to the greatest; what is out of range is moved to its nearer end.
 c10::Stream poolStream(c10::DeviceIndex index, int priority);
 
+/// An event that happens when `stream` has done what it has to do now. If there
+/// can be none, this waits for the device, and what it returns counts as
+/// happened. For destructors: it does not throw, and the event is the caller's.
+orEvent_t eventIn(const c10::Stream& stream);
+
 /// The stream that is current for the device on the calling thread.
 c10::Stream currentStream(c10::DeviceIndex index);
 

@@ -18,12 +18,7 @@ class PinnedMemory
 
   void record_stream(std::optional<std::vector<orEvent_t>>& events,
                      c10::Stream stream) override {
-    // Called from destructors, perhaps in a forked child: nothing may throw.
-    // Without an event the block is never handed out again.
-    orEvent_t event;
-    if (orEventCreateWithFlags(&event, orEventDisableTiming)) return;
-    events->push_back(event);
-    orEventRecord(event, nativeStream(stream));
+    events->push_back(eventIn(stream));
   }
   bool query_event(orEvent_t& event) override {
     if (orEventQuery(event) == orErrorNotReady) return false;
