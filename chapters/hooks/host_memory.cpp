@@ -11,6 +11,14 @@ class PinnedMemory
     : public at::CachingHostAllocatorImpl<c10::Stream, orEvent_t> {
   using Block = at::HostBlock<c10::Stream>;
 
+ public:
+  std::pair<void*, void*> allocate(size_t size) override {
+    // A forked child has the cache, and its locks as another thread left them.
+    if (orIsForked()) check(orMallocHost(nullptr, size));
+    return CachingHostAllocatorImpl::allocate(size);
+  }
+
+ private:
   void allocate_host_memory(size_t size, void** pointer) override {
     check(orMallocHost(pointer, size));
   }
@@ -40,7 +48,9 @@ HostAllocator& instance() {
   return instance;
 }
 
-void deletePinned(void* block) { instance().free(block); }
+void deletePinned(void* block) {
+  if (!orIsForked()) instance().free(block);
+}
 
 // [-]
 }  // namespace
@@ -50,10 +60,12 @@ at::HostAllocator& hostAllocator() { return instance(); }
 
 REGISTER_HOST_ALLOCATOR(kDeviceType, &instance());
 
-// [hooks.pinned.ask] The driver recognises its own memory.
+// [hooks.pinned.ask] The driver recognises its own memory; where it cannot run, there is none.
 bool isPinned(const void* pointer) {
   orPointerAttributes attributes;
-  check(orPointerGetAttributes(&attributes, pointer));
+  const orError_t error = orPointerGetAttributes(&attributes, pointer);
+  if (error == orErrorNoDevice || error == orErrorForked) return false;
+  check(error);
   return attributes.type == orMemoryTypeHost;
 }
 

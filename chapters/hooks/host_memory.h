@@ -10,7 +10,8 @@ namespace openreg {
 /// stream uses is not handed out again before the stream is done with it.
 at::HostAllocator& hostAllocator();
 
-/// Whether `pointer` is anywhere inside pinned memory.
+/// Whether `pointer` is anywhere inside pinned memory. In a forked child, which
+/// cannot copy from it, nothing is.
 bool isPinned(const void* pointer);
 
 // [-]

@@ -39,6 +39,23 @@ def test_a_forked_child_is_told_to_spawn(use):
     assert result.returncode == 0
 
 
+def test_a_forked_child_has_no_pinned_memory_and_leaves_the_parents_alone():
+    result = run(
+        "import os, torch, torch_openreg\n"
+        "pinned, _ = torch.empty(1000, pin_memory=True), torch.empty(1000, pin_memory=True)\n"
+        "del _\n"
+        "if os.fork() == 0:\n"
+        "    print(torch.ones(1).is_pinned(), pinned.is_pinned(), pinned.shape)\n"
+        "    held = torch.openreg.host_memory_stats()\n"
+        "    del pinned\n"
+        "    print(torch.openreg.host_memory_stats() == held, flush=True)\n"
+        "    torch.empty(1000, pin_memory=True)\n"
+        "os.wait()\n"
+    )
+    assert result.stdout == "False False torch.Size([1000])\nTrue\n", result.stderr
+    assert "start it with the 'spawn' method instead." in result.stderr
+
+
 def test_a_child_forked_before_the_start_may_use_the_device():
     result = run(
         "import os, torch, torch_openreg\n"
@@ -59,6 +76,17 @@ def test_without_devices_import_is_quiet_and_use_says_what_is_missing():
         "torch.UntypedStorage(1, device='openreg')\n"
     )
     assert "This machine has no openreg device." in result.stderr
+
+
+def test_without_devices_nothing_is_pinned():
+    result = run(
+        "import os; os.environ['OPENREG_DEVICE_COUNT'] = '0'\n"
+        "import torch, torch_openreg\n"
+        "try: torch.ones(1).pin_memory()\n"
+        "except RuntimeError as error: print(error)\n"
+        "print(torch.ones(1).is_pinned())\n"
+    )
+    assert result.stdout == "This machine has no openreg device.\nFalse\n", result.stderr
 
 
 def test_a_wrong_setting_is_named_with_what_is_allowed():
