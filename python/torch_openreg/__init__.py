@@ -34,6 +34,8 @@ def _register():
     pytorch = sys.modules["torch"]
     _check_torch(pytorch.__version__)
     _check_alone(pytorch)
+    # Before the name is taken: a library that cannot be opened must leave PyTorch as it was.
+    importlib.import_module("._C", __name__)
     pytorch.utils.rename_privateuse1_backend(NAME)
     _bind_chapters()
     pytorch._register_device_module(NAME, sys.modules[__name__])

@@ -144,6 +144,23 @@ def test_a_build_without_this_chapter_does_not_use_the_entry_point_of_another_co
 # No libraries.
 
 
+def test_a_library_that_cannot_be_opened_takes_no_name(tmp_path):
+    for library in (copy_of_us(tmp_path) / "torch_openreg").glob("lib*.so"):
+        library.unlink()
+        library.write_text("not a library")
+    result = run("-c", IMPORT_BOTH, PYTHONPATH=str(tmp_path))
+    assert warns_and_raises(result, f"{tmp_path}/torch_openreg/lib")
+    program = (
+        "import torch\n"
+        "print(torch.accelerator.is_available(), hasattr(torch, 'openreg'))\n"
+        "list(torch.utils.data.DataLoader(torch.ones(2), pin_memory=True))\n"
+        "torch.utils.rename_privateuse1_backend('nova')\n"
+        "print(torch.device('nova'))\n"
+    )
+    result = run("-W", "ignore", "-c", program, PYTHONPATH=str(tmp_path))
+    assert (result.stdout, result.stderr) == ("False False\nnova\n", "")
+
+
 def test_python_files_without_libraries_say_how_to_get_them(tmp_path):
     for library in (copy_of_us(tmp_path) / "torch_openreg").glob("*.so"):
         library.unlink()
