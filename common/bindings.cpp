@@ -29,14 +29,18 @@ static void translate(std::exception_ptr error) {
 // [-]
 }  // namespace openreg
 
-// [common.bindings.module] The module knows nothing but the list of chapters.
+// [common.bindings.module] The module knows nothing but the list of chapters; if one refuses, it is an ImportError.
 extern "C" C10_EXPORT PyObject* openregInitModule() {
-  static PyModuleDef definition{};
-  auto module = pybind11::module_::create_extension_module(
-      "_C", "The C++ side of torch_openreg.", &definition);
-  pybind11::register_local_exception_translator(&openreg::translate);
-  openreg::ChapterBindings::bindAll(module);
-  return module.release().ptr();
+  try {
+    static PyModuleDef definition{};
+    auto module = pybind11::module_::create_extension_module(
+        "_C", "The C++ side of torch_openreg.", &definition);
+    pybind11::register_local_exception_translator(&openreg::translate);
+    openreg::ChapterBindings::bindAll(module);
+    return module.release().ptr();
+  }
+  PYBIND11_CATCH_INIT_EXCEPTIONS
+  return nullptr;
 }
 
 // [-]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/hooks/generator.h"
+#include "chapters/hooks/hooks.h"
 #include "common/bindings.h"
 #include "common/error.h"
 
@@ -8,8 +9,15 @@
 
 namespace openreg {
 
-// [hooks.bindings] A generator is all that Python needs; PyTorch's class has the methods.
+// [hooks.bindings] A generator is nearly all that Python needs; PyTorch's class has the methods.
 static const ChapterBindings bindings("hooks", [](pybind11::module_& module) {
+  if (!hooksAreOurs()) {
+    throw pybind11::import_error(
+        "torch_openreg cannot be loaded beside a backend that registered its "
+        "hooks before: PyTorch takes one from outside; uninstall one of the "
+        "two, or set TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import the one that "
+        "you want");
+  }
   module.def("default_generator",
              [](c10::DeviceIndex index) { return defaultGenerator(index); });
   module.def("init", [] { at::detail::getPrivateUse1Hooks().init(); });

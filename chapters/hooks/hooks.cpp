@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/device/runtime.h"
 #include "chapters/hooks/generator.h"
+#include "chapters/hooks/hooks.h"
 #include "chapters/hooks/host_memory.h"
 #include "chapters/hooks/storage.h"
 #include "common/error.h"
@@ -72,9 +73,13 @@ class Hooks final : public at::PrivateUse1HooksInterface {
 
 // [hooks.register] Once, before anybody asks; never destroyed.
 static const bool registered = [] {
+  // To register twice throws, and here it would end the process.
+  if (at::isPrivateUse1HooksRegistered()) return false;
   at::RegisterPrivateUse1HooksInterface(new Hooks);
   return true;
 }();
+
+bool hooksAreOurs() { return registered; }
 
 // [-]
 }  // namespace openreg

@@ -64,7 +64,7 @@ def _check_torch(version):
 # [python.alone] PyTorch takes one backend from outside; whoever comes first, has the place.
 def _check_alone(pytorch):
     name = pytorch._C._get_privateuse1_backend_name()
-    if name not in ("privateuseone", NAME):
+    if name not in ("privateuseone", NAME) or hasattr(pytorch, "privateuseone"):
         raise ImportError(
             f"torch_openreg cannot be loaded beside the backend {name}: PyTorch takes one from "
             "outside, and it came first; uninstall one of the two, or set "

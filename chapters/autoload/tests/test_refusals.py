@@ -88,6 +88,28 @@ def test_after_another_backend_we_step_back_and_name_it(tmp_path):
     assert warns_and_raises(result, "torch_openreg cannot be loaded beside the backend nova:")
 
 
+SETUP = (
+    "from torch.utils.backend_registration import _setup_privateuseone_for_python_backend as setup"
+)
+
+
+def test_after_a_backend_that_kept_pytorchs_name_we_step_back(tmp_path):
+    result = run("-c", IMPORT_BOTH, path=[install(tmp_path, "nameless", f"{SETUP}\nsetup()")])
+    sentence = "torch_openreg cannot be loaded beside the backend privateuseone:"
+    assert warns_and_raises(result, sentence)
+
+
+def test_after_a_backend_that_has_only_hooks_we_step_back(tmp_path):
+    hooks = "import torch\ntorch._C._acc.register_python_privateuseone_hook(HOOKS)"
+    (tmp_path / "half.py").write_text(
+        "import torch\nclass Hooks(torch._C._acc.PrivateUse1Hooks):\n    pass\nHOOKS = Hooks()\n"
+    )
+    install(tmp_path, "half", "from half import HOOKS\n" + hooks)
+    result = run("-c", IMPORT_BOTH, path=[tmp_path])
+    sentence = "torch_openreg cannot be loaded beside a backend that registered its hooks before:"
+    assert warns_and_raises(result, sentence)
+
+
 def test_after_another_backend_that_backend_works(tmp_path):
     program = "import torch; print(torch.device('nova'), hasattr(torch, 'openreg'))"
     result = run("-W", "ignore", "-c", program, path=[install(tmp_path, "nova", NOVA)])
