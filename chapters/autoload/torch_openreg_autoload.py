@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What `import torch` does for us."""
 
+import sys
 import warnings
 
 
@@ -19,9 +20,13 @@ def autoload():
         import torch_openreg
 
         torch_openreg._register()
-    except ImportError as error:
-        # Five calls above is the `import torch` of a program.
-        warnings.warn(f"This process has no device openreg: {error}", stacklevel=5)
+    except (ImportError, Warning) as error:
+        sentence = f"This process has no device openreg: {error}"
+        try:
+            # Five calls above is the `import torch` of a program.
+            warnings.warn(sentence, stacklevel=5)
+        except Warning:  # Python was told to make errors of them.
+            print(sentence, file=sys.stderr)
 
 
 # [-]

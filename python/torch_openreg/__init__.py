@@ -34,6 +34,7 @@ def _register():
     pytorch = sys.modules["torch"]
     _check_torch(pytorch.__version__)
     _check_alone(pytorch)
+    _tell_of_copies(pytorch)
     # Before the name is taken: a library that cannot be opened must leave PyTorch as it was.
     importlib.import_module("._C", __name__)
     pytorch.utils.rename_privateuse1_backend(NAME)
@@ -41,7 +42,6 @@ def _register():
     pytorch._register_device_module(NAME, sys.modules[__name__])
     pytorch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     _registered = True
-    _tell_of_copies()
 
 
 # [python.chapters] One module per chapter, whose public names become ours.
@@ -79,16 +79,25 @@ def _check_alone(pytorch):
 
 
 # [python.copies] Of two copies, one is not the one that you changed: say which.
-def _tell_of_copies():
+def _tell_of_copies(pytorch):
     files = [os.path.join(folder, __name__, "__init__.py") for folder in sys.path]
     others = {os.path.realpath(file) for file in files if os.path.isfile(file)}
     others.discard(os.path.realpath(__file__))
-    if others:
-        warnings.warn(
-            f"torch_openreg was imported from {__file__}, but there is another in "
-            f"{', '.join(sorted(others))}; uninstall the one or take the other from PYTHONPATH",
-            stacklevel=3,
-        )
+    if not others:
+        return
+    # The line of the program: neither ours (the entry point's file has our name and more) nor
+    # PyTorch's nor Python's.
+    between = (*__path__, *pytorch.__path__, "<frozen importlib")
+    frame = sys._getframe()
+    while frame.f_back and frame.f_code.co_filename.startswith(between):
+        frame = frame.f_back
+    warnings.warn_explicit(
+        f"torch_openreg was imported from {__file__}, but there is another in "
+        f"{', '.join(sorted(others))}; uninstall the one or take the other from PYTHONPATH",
+        UserWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+    )
 
 
 # [python.import] Whichever of the two is imported first, both end up complete.

@@ -41,6 +41,12 @@ def test_built_for_another_torch_says_both_versions_and_opens_no_library(
     assert f"{tmp_path / 'program.py'}:1: UserWarning: This process" in result.stderr
 
 
+def test_even_if_warnings_are_errors_pytorch_can_be_imported(for_another_torch):
+    result = run("-W", "error", "-c", "import torch; print('torch works')", **for_another_torch)
+    assert result.stdout == "torch works\n", result.stderr
+    assert result.stderr.startswith("This process has no device openreg: torch_openreg 0.1.0 was")
+
+
 def test_built_for_another_torch_pytorch_is_as_without_us(for_another_torch):
     program = (
         "import torch\n"
@@ -139,14 +145,33 @@ def test_an_owner_of_our_name_is_named_with_its_file(tmp_path):
 # Two copies of this one.
 
 
-def test_of_two_copies_the_first_is_used_and_both_are_named(tmp_path):
-    result = run("-c", f"import torch; {USE}", path=[copy_of_us(tmp_path)])
-    file = "torch_openreg/__init__.py"
-    used, other = tmp_path / file, PACKAGE.resolve().parent / file
+FILE = "torch_openreg/__init__.py"
+
+
+@pytest.mark.parametrize("first", ["torch", "torch_openreg"])
+def test_of_two_copies_the_first_is_used_and_both_are_named_at_the_programs_line(tmp_path, first):
+    (tmp_path / "program.py").write_text(f"\nimport {first}, torch\n{USE}")
+    result = run("program.py", path=[copy_of_us(tmp_path)], cwd=tmp_path)
+    used, other = tmp_path / FILE, PACKAGE.resolve().parent / FILE
     assert result.stdout == "fine\n"
     assert (
-        f"torch_openreg was imported from {used}, but there is another in {other};" in result.stderr
+        f"{tmp_path / 'program.py'}:2: UserWarning: torch_openreg was imported from {used}, "
+        f"but there is another in {other};" in result.stderr
     )
+
+
+def test_if_warnings_are_errors_two_copies_are_no_device_and_no_harm(tmp_path):
+    program = (
+        "import torch; print('torch works')\n"
+        "for _ in range(2):\n"
+        "    try: import torch_openreg\n"
+        "    except UserWarning as warning: print(warning)\n"
+    )
+    result = run("-W", "error", "-c", program, path=[copy_of_us(tmp_path)])
+    sentence = f"torch_openreg was imported from {tmp_path / FILE}, but there is another in "
+    assert result.stderr.startswith(f"This process has no device openreg: {sentence}")
+    assert result.stdout.startswith("torch works\n"), result.stderr
+    assert result.stdout.count(sentence) == 2
 
 
 def test_the_same_folder_twice_is_one_copy(tmp_path):
