@@ -67,12 +67,19 @@ class Allocator final : public c10::DeviceAllocator {
 
   void recordStream(const c10::DataPtr& data, c10::Stream stream) override {
     if (!data.get()) return;
-    TORCH_CHECK_VALUE(data.get_deleter() == &deleteBlock, data.get(),
-                      " was not allocated by openreg's allocator, so no stream "
-                      "can be recorded for it.");
     checkStream(stream);
-    cacheOf(data.device().index())
-        .recordStream(static_cast<Block*>(data.get_context()), stream);
+    Cache& cache = cacheOf(data.device().index());
+    Block* block = data.get_deleter() == &deleteBlock
+                       ? static_cast<Block*>(data.get_context())
+                       : cache.find(data.get());
+    if (block) return cache.recordStream(block, stream);
+    // Others give device memory back to the driver, which waits for all
+    // streams.
+    orPointerAttributes where;
+    check(orPointerGetAttributes(&where, data.get()));
+    TORCH_CHECK_VALUE(where.type == orMemoryTypeDevice, data.get(),
+                      " was not allocated on an openreg device, so no stream "
+                      "can be recorded for it.");
   }
 
   bool initialized() override { return true; }

@@ -135,7 +135,7 @@ Block* Cache::fromDevice(size_t size, c10::Stream stream) {
   check(error);
   auto* block =
       new Block{static_cast<std::byte*>(data), wanted, stream, isSmall(size)};
-  segments_.insert(block);
+  segments_.emplace(data, block);
   ++stats_.num_device_alloc;
   increase(stats_.segment, block, 1);
   increase(stats_.reserved_bytes, block, wanted);
@@ -151,7 +151,7 @@ void Cache::empty() {
     for (auto& [key, bins] : bins_) {
       for (Block* block : bins.whole()) {
         removeFree(block);
-        segments_.erase(block);
+        segments_.erase(block->data);
         unused.push_back(block);
       }
     }

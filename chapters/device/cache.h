@@ -9,7 +9,6 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +32,9 @@ class Cache {
   /// The block is not used again before `stream` has done what it has to do
   /// when the block is freed.
   void recordStream(Block* block, c10::Stream stream);
+  /// The block that `data` is in, at its beginning or further on; null if it is
+  /// not from here.
+  Block* find(const void* data);
 
   // [device.cache.ask] What can be asked about it.
   Stats stats();
@@ -69,8 +71,8 @@ class Cache {
   /// By stream and nearly in its order: an older mark behind a newer one waits
   /// a little longer.
   std::map<orStream_t, std::deque<Mark>> marks_;
-  /// The first block of each segment.
-  std::set<Block*> segments_;
+  /// The first block of each segment, by its address.
+  std::map<const void*, Block*> segments_;
   Stats stats_;
 
   // [device.cache.count] Each statistic counts all blocks, the small and the large ones.

@@ -42,7 +42,7 @@ void Cache::resetAccumulatedStats() {
 std::vector<Cache::Segment> Cache::snapshot() {
   Lock lock(mutex_);
   std::vector<Segment> segments;
-  for (const Block* block : segments_) {
+  for (auto [address, block] : segments_) {
     Segment& segment = segments.emplace_back();
     segment.device = block->stream.device_index();
     segment.address = reinterpret_cast<size_t>(block->data);

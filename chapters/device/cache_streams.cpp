@@ -17,6 +17,16 @@ void Cache::recordStream(Block* block, c10::Stream stream) {
   }
 }
 
+// [device.cache.find] A slice of a storage knows its address, and nothing of the block.
+Block* Cache::find(const void* data) {
+  Lock lock(mutex_);
+  auto after = segments_.upper_bound(data);
+  if (after == segments_.begin()) return nullptr;
+  Block* block = std::prev(after)->second;
+  while (block && data >= block->data + block->size) block = block->after;
+  return block;
+}
+
 // [device.cache.mark] Freeing a block does not wait: it leaves marks, and somebody looks later.
 using StreamAndEvent = std::pair<orStream_t, orEvent_t>;
 

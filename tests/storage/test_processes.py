@@ -88,6 +88,19 @@ def test_what_was_sent_is_written_whatever_the_stream():
         subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
+def test_what_was_received_or_is_a_slice_may_be_used_in_other_streams(server):
+    received = server.ask(make, 4)
+    part = torch.UntypedStorage(32, device="openreg:1")[16:32]
+    part = torch.empty(0, device="openreg:1").set_(part).fill_(1)
+    for gradient in (received, part):
+        gradient.record_stream(torch.Stream("openreg:1"))
+        x = torch.ones(4, device="openreg:1", requires_grad=True)
+        with torch.Stream("openreg:1"):
+            y = x * 2
+        y.backward(gradient)
+        assert x.grad.tolist() == gradient.mul(2).tolist()
+
+
 def test_a_parameter_arrives_as_one(server):
     weight = torch.nn.Parameter(torch.ones(3, 2, device="openreg"))
     assert server.ask(type, weight) is torch.nn.Parameter

@@ -62,6 +62,33 @@ TEST(Allocator, a_recorded_stream_is_waited_for) {
   other.synchronize();
 }
 
+TEST(Allocator, a_part_of_a_block_stands_for_the_block) {
+  const c10::Stream other = openreg::poolStream(0, 0);
+  std::atomic<bool> go{false};
+  c10::DataPtr before = allocator().allocate(5000);
+  void* first;
+  {
+    c10::DataPtr data = allocator().allocate(5000);
+    first = data.get();
+    char* last = static_cast<char*>(first) + 4999;
+    allocator().recordStream({last, data.device()}, other);
+    openreg::launch(openreg::nativeStream(other), "held", [&] {
+      while (!go) usleep(10);
+    });
+  }
+  EXPECT_NE(allocator().allocate(5000).get(), first);
+  go = true;
+  other.synchronize();
+}
+
+TEST(Allocator, memory_of_the_driver_needs_no_record) {
+  void* theirs;
+  openreg::check(orMalloc(&theirs, 100));
+  allocator().recordStream({theirs, c10::Device(kDeviceType, 0)},
+                           openreg::defaultStream(0));
+  openreg::check(orFree(theirs));
+}
+
 template <class Error, class Action>
 void expectError(const char* sentence, Action action) {
   try {
@@ -78,7 +105,7 @@ TEST(Allocator, foreign_memory_and_foreign_streams_are_refused) {
   int host = 0;
   c10::DataPtr foreign(&host, c10::Device(kDeviceType, 0));
   expectError<c10::ValueError>(
-      "was not allocated by openreg's allocator, so no stream can be recorded",
+      "was not allocated on an openreg device, so no stream can be recorded",
       [&] { allocator().recordStream(foreign, openreg::defaultStream(0)); });
   expectError<c10::ValueError>("The stream is of cpu; openreg can use", [&] {
     allocator().recordStream(
