@@ -14,26 +14,25 @@ from . import _C
 # [hooks.python.sharing] A storage that was sent is kept until nobody else has it open.
 __all__ = ["ipc_collect"]
 
-_lent = []  # What was sent: the storage, and the end of a pipe that tells when it is back.
-_lock = threading.Lock()
+_lent = {}  # What was sent, by the end of a pipe that tells when it is back.
+_lock = threading.RLock()
 
 
 def ipc_collect():
-    """Forgets the storages that no other process has open any more.
+    """Forgets the storages that were received, and that no other process has open any more.
 
-    This also happens whenever a storage is sent.
+    This also happens whenever a storage is sent. A message that nobody has received yet keeps its
+    storage.
     """
-    with _lock:
-        _lent[:] = [(storage, returned) for storage, returned in _lent if not _is_back(returned)]
-
-
-def _is_back(returned):
+    back = []  # Dropped after the lock is released: what happens at its end may call this again.
     poll = select.poll()
-    poll.register(returned)
-    if not poll.poll(0):
-        return False
-    os.close(returned)
-    return True
+    with _lock:
+        for end in list(_lent):
+            poll.register(end, 0)
+        for end, _ in poll.poll(0):
+            if end in _lent:
+                back.append(_lent.pop(end))
+                os.close(end)
 
 
 # [hooks.python.sharing.send] A message holds no bytes of the storage, only where it is.
@@ -49,7 +48,7 @@ def _reduce(storage):
     ipc_collect()
     returned, lease = os.pipe()
     with _lock:
-        _lent.append((storage, returned))
+        _lent[returned] = storage
     try:
         return _rebuild, (handle, offset, storage.nbytes(), DupFd(lease))
     finally:
@@ -58,7 +57,14 @@ def _reduce(storage):
 
 # [hooks.python.sharing.receive] The other end of the pipe stays open as long as the storage lives.
 def _rebuild(handle, offset, nbytes, lease):
-    return _C.open_storage(handle, offset, nbytes, lease.detach())
+    try:
+        received = lease.detach()
+    except (EOFError, OSError) as error:
+        raise RuntimeError(
+            "A storage on openreg can be received once, and while the process that sent it lives; "
+            "this message was received before, or its sender has ended."
+        ) from error
+    return _C.open_storage(handle, offset, nbytes, received)
 
 
 def _rebuild_empty(device):

@@ -2,6 +2,9 @@
 """Sharing within one process: what a message is, and how long it keeps memory."""
 
 import os
+import time
+import weakref
+from multiprocessing import resource_sharer
 from multiprocessing.reduction import ForkingPickler
 
 import pytest
@@ -11,6 +14,16 @@ import torch_openreg
 
 def received(storage):
     return ForkingPickler.loads(ForkingPickler.dumps(storage))
+
+
+def comes_back():
+    """Whether no memory is held, once the thread that hands out leases has closed its own."""
+    for _ in range(200):
+        torch.openreg.ipc_collect()
+        if torch.openreg.memory_allocated() == 0:
+            return True
+        time.sleep(0.01)
+    return False
 
 
 def test_a_message_holds_no_bytes_of_the_storage():
@@ -29,8 +42,45 @@ def test_memory_that_was_sent_is_kept_until_the_receiver_drops_it():
     torch.openreg.ipc_collect()
     assert torch.openreg.memory_allocated() == 1024
     del there
+    assert comes_back()
+
+
+def test_a_message_that_nobody_receives_keeps_its_memory_until_the_sharer_is_stopped():
+    ForkingPickler.dumps(torch.UntypedStorage(1000, device="openreg"))
     torch.openreg.ipc_collect()
-    assert torch.openreg.memory_allocated() == 0
+    assert torch.openreg.memory_allocated() == 1024
+    resource_sharer.stop()
+    assert comes_back()
+
+
+def test_a_message_costs_two_descriptors_until_it_is_received():
+    storage = torch.UntypedStorage(8, device="openreg")
+    received(storage)  # Python starts a thread with a socket.
+    before = len(os.listdir("/proc/self/fd"))
+    messages = [ForkingPickler.dumps(storage) for _ in range(10)]
+    # What the first message had comes back meanwhile, or has done so before.
+    assert 18 <= len(os.listdir("/proc/self/fd")) - before <= 20
+    del storage
+    for message in messages:
+        ForkingPickler.loads(message)
+    assert comes_back()
+
+
+def test_a_message_is_received_once():
+    message = ForkingPickler.dumps(torch.UntypedStorage(8, device="openreg"))
+    ForkingPickler.loads(message)
+    with pytest.raises(RuntimeError, match="this message was received before, or its sender has"):
+        ForkingPickler.loads(message)
+
+
+def test_what_happens_at_a_storages_end_may_collect():
+    storage = torch.UntypedStorage(8, device="openreg")
+    ends = []
+    weakref.finalize(storage, lambda: ends.append(torch.openreg.ipc_collect()))
+    there = received(storage)
+    del storage, there
+    assert comes_back()
+    assert ends == [None]
 
 
 def test_a_storage_that_was_sent_keeps_its_size():
