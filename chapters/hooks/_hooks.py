@@ -54,24 +54,29 @@ def _generators():
 
 
 def manual_seed(seed):
-    """Seeds the current device's generator."""
-    _C.default_generator(_C.current_device()).manual_seed(seed)
+    """Seeds the current device's generator, if there is a device."""
+    seed = int(seed)
+    if _C.device_count():
+        _C.default_generator(_C.current_device()).manual_seed(seed)
 
 
 def manual_seed_all(seed):
     """Seeds every device's generator; `torch.manual_seed` does it too."""
+    seed = int(seed)
     for generator in _generators():
         generator.manual_seed(seed)
 
 
 def seed():
-    """Seeds the current device's generator with a number nobody knows; returns the number."""
-    return _C.default_generator(_C.current_device()).seed()
+    """Seeds the current device's generator, if any, with a number nobody knows; returns it."""
+    if _C.device_count():
+        return _C.default_generator(_C.current_device()).seed()
 
 
 def seed_all():
     """Seeds all generators with one number nobody knows."""
-    manual_seed_all(seed())
+    if _C.device_count():
+        manual_seed_all(seed())
 
 
 def initial_seed():

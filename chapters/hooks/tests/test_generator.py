@@ -2,6 +2,7 @@
 import copy
 import pickle
 
+import numpy
 import pytest
 import torch
 import torch_openreg  # noqa: F401
@@ -15,6 +16,15 @@ def test_a_generator_is_of_its_device():
 def test_one_seed_reaches_every_device():
     torch.manual_seed(7)
     assert torch.openreg.initial_seed() == 7
+    with torch.openreg.device(1):
+        assert torch.openreg.initial_seed() == 7
+
+
+@pytest.mark.parametrize("seed", [7.0, numpy.int64(7), torch.tensor(7)])
+def test_a_seed_is_whatever_int_makes_one_of(seed):
+    torch.openreg.manual_seed(seed)
+    assert torch.openreg.initial_seed() == 7
+    torch.openreg.manual_seed_all(seed)
     with torch.openreg.device(1):
         assert torch.openreg.initial_seed() == 7
 

@@ -78,6 +78,16 @@ def test_without_devices_import_is_quiet_and_use_says_what_is_missing():
     assert "This machine has no openreg device." in result.stderr
 
 
+def test_without_devices_seeding_is_silent():
+    result = run(
+        "import os; os.environ['OPENREG_DEVICE_COUNT'] = '0'\n"
+        "import torch, torch_openreg\n"
+        "torch.openreg.manual_seed(1); torch.openreg.manual_seed_all(1)\n"
+        "print(torch.openreg.seed(), torch.openreg.seed_all())\n"
+    )
+    assert result.stdout == "None None\n", result.stderr
+
+
 def test_without_devices_nothing_is_pinned():
     result = run(
         "import os; os.environ['OPENREG_DEVICE_COUNT'] = '0'\n"
