@@ -102,7 +102,12 @@ def get_rng_state_all():
 
 def set_rng_state_all(new_states):
     """Gives all generators their states, by device."""
-    for generator, state in zip(_generators(), new_states, strict=True):
+    generators, states = _generators(), list(new_states)
+    if len(states) != len(generators):
+        raise ValueError(
+            f"There are {len(generators)} openreg devices, but {len(states)} states; give one for each."
+        )
+    for generator, state in zip(generators, states, strict=True):
         generator.set_state(state)
 
 

@@ -62,12 +62,13 @@ c10::intrusive_ptr<c10::TensorImpl> Generator::get_state() const {
 }
 
 void Generator::set_state(const c10::TensorImpl& bytes) {
-  TORCH_CHECK_TYPE(bytes.layout() == at::kStrided && bytes.is_cpu() &&
-                       bytes.dtype() == at::kByte,
-                   "An openreg generator's state is a CPU tensor of Byte; this "
-                   "one is of ",
-                   c10::typeMetaToScalarType(bytes.dtype()), " on ",
-                   bytes.device(), ".");
+  TORCH_CHECK_TYPE(
+      bytes.layout() == at::kStrided && bytes.is_cpu() &&
+          bytes.dtype() == at::kByte,
+      "An openreg generator's state is a strided CPU tensor of Byte; "
+      "this one is a ",
+      bytes.layout(), " one of ", c10::typeMetaToScalarType(bytes.dtype()),
+      " on ", bytes.device(), ".");
   TORCH_CHECK_VALUE(
       bytes.numel() == sizeof(RandomState) && bytes.is_contiguous(),
       "An openreg generator's state has ", sizeof(RandomState),

@@ -54,14 +54,19 @@ def test_a_state_is_kept_and_given_back():
             ValueError,
             "this tensor has 16, and they are not contiguous.",
         ),
-        (torch.zeros(16), TypeError, "is a CPU tensor of Byte; this one is of Float on cpu."),
+        (torch.zeros(16), TypeError, "this one is a Strided one of Float on cpu."),
         (
             torch.zeros(16, dtype=torch.uint8, device="meta"),
             TypeError,
-            "is a CPU tensor of Byte; this one is of Byte on meta.",
+            "is a strided CPU tensor of Byte; this one is a Strided one of Byte on meta.",
+        ),
+        (
+            torch.zeros(16, dtype=torch.uint8).to_sparse(),
+            TypeError,
+            "is a strided CPU tensor of Byte; this one is a Sparse one of Byte on cpu.",
         ),
     ],
-    ids=["size", "stride", "type", "device"],
+    ids=["size", "stride", "type", "device", "layout"],
 )
 def test_a_tensor_that_is_no_state_is_refused_by_what_it_is(state, error, sentence):
     torch.openreg.manual_seed(3)
@@ -141,6 +146,15 @@ def test_all_states_are_kept_and_given_back():
     torch.openreg.seed_all()
     torch.openreg.set_rng_state_all(states)
     assert all(map(torch.equal, torch.openreg.get_rng_state_all(), states))
+
+
+def test_too_few_states_change_nothing():
+    torch.openreg.manual_seed_all(1)
+    states = torch.openreg.get_rng_state_all()
+    torch.openreg.manual_seed_all(2)
+    with pytest.raises(ValueError, match="There are 2 openreg devices, but 1 states; give one for"):
+        torch.openreg.set_rng_state_all(states[:1])
+    assert torch.openreg.initial_seed() == 2
 
 
 def test_a_generator_of_an_unknown_device_is_refused_by_number():
