@@ -3,7 +3,7 @@
 
 from . import _C
 
-# [hooks.python.metadata] Labels, which files and `detach` keep, and nothing else.
+# [hooks.python.metadata] Labels, which stay with a tensor and do not follow its memory.
 __all__ = ["labels", "set_labels"]
 
 
@@ -14,6 +14,10 @@ def labels(tensor):
 
 def set_labels(tensor, labels):
     """Replaces the labels of a tensor on openreg."""
+    if isinstance(labels, str):
+        raise TypeError(
+            f"Labels are a set of strings; {labels!r} is one string: use {{{labels!r}}}."
+        )
     _C.set_labels(tensor, set(labels))
 
 

@@ -10,7 +10,9 @@ namespace openreg {
 
 // [hooks.metadata] What the backend knows of a tensor, and PyTorch need not.
 /// Words that a tensor carries: that its memory is tiled, say, or compressed.
-/// Files and `detach` keep them; views, copies and results have none.
+/// What is the same tensor again has them too: a detached one, one from a file;
+/// views, copies and results have none. Nothing takes them off when the memory
+/// is written or resized.
 class Metadata final : public c10::BackendMeta {
  public:
   explicit Metadata(std::set<std::string> labels)

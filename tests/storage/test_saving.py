@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from multiprocessing.reduction import ForkingPickler
 
 import pytest
 import torch
@@ -133,13 +134,63 @@ def test_a_file_with_a_device_in_it_needs_the_name_first(tmp_path):
     assert elsewhere(rename + load, tmp_path / "x").stdout == "openreg:1\n"
 
 
-def test_labels_are_kept_by_files_and_by_detach_and_by_nothing_else():
+def labelled(*labels):
     tensor = torch.ones(4, device="openreg")
-    torch.openreg.set_labels(tensor, {"tiled", "compressed"})
-    for again in (saved_and_loaded(tensor, weights_only=True), tensor.detach()):
-        assert torch.openreg.labels(again) == {"tiled", "compressed"}
-    for other in (copy.deepcopy(tensor), tensor[:2], tensor.clone(), tensor + 1):
-        assert torch.openreg.labels(other) == set()
+    torch.openreg.set_labels(tensor, labels)
+    return tensor
+
+
+def with_data_of(tensor):
+    other = torch.zeros(4, device="openreg")
+    other.data = tensor
+    return other
+
+
+def loaded_into_a_module(tensor, assign):
+    module = torch.nn.Module()
+    module.weight = torch.nn.Parameter(torch.zeros(4, device="openreg"))
+    module.load_state_dict({"weight": tensor}, assign=assign)
+    return module.state_dict()["weight"]
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        lambda x: saved_and_loaded(x, weights_only=True),
+        lambda x: pickle.loads(pickle.dumps(x)),
+        copy.copy,
+        torch.Tensor.detach,
+        lambda x: x.data,
+        torch.nn.Parameter,
+        lambda x: loaded_into_a_module(x, assign=True),
+        with_data_of,
+        lambda x: x.add_(1),
+        lambda x: x.resize_(100),
+    ],
+)
+def test_labels_stay_with_the_tensor_even_if_its_memory_changes(again):
+    assert torch.openreg.labels(again(labelled("tiled", "compressed"))) == {"tiled", "compressed"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda x: ForkingPickler.loads(ForkingPickler.dumps(x)),
+        copy.deepcopy,
+        lambda x: x[:2],
+        torch.clone,
+        lambda x: x + 1,
+        lambda x: loaded_into_a_module(x, assign=False),
+        lambda x: torch.zeros(4, device="openreg").set_(x),
+    ],
+)
+def test_labels_do_not_follow_the_memory_to_other_tensors(other):
+    assert torch.openreg.labels(other(labelled("tiled"))) == set()
+
+
+def test_one_string_is_no_set_of_labels():
+    with pytest.raises(TypeError, match="'tiled' is one string: use {'tiled'}."):
+        torch.openreg.set_labels(torch.ones(1, device="openreg"), "tiled")
 
 
 def test_labels_do_not_leave_the_device():
