@@ -12,7 +12,9 @@ namespace openreg {
 
 // [hooks.generator.counter] Random numbers that are a function of two: a seed and an offset.
 /// Where a kernel's random numbers begin. Number i of a kernel is a function of
-/// `seed`, `offset` and i alone, so kernels need no state and no order.
+/// `seed`, `offset` and i alone, so kernels need no state and no order. An
+/// offset is 128 random bits for each i: a kernel takes as many offsets as one
+/// of its elements needs, however many elements there are.
 struct RandomState {
   uint64_t seed;
   uint64_t offset;

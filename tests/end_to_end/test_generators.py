@@ -69,6 +69,21 @@ def test_devices_draw_apart():
     assert torch.equal(torch.rand(SHAPE, device="openreg:1").cpu(), first.cpu())
 
 
+def test_an_offset_is_not_a_number(draw):
+    generator = seeded(3)
+    draw(generator)
+    assert generator.get_offset() == 1, "of 1000 numbers"
+    twin = seeded(3)
+    twin.set_offset(1)
+    assert torch.equal(draw(twin), draw(generator)), "what follows is at the next offset"
+
+
+def test_a_kernel_that_may_reject_numbers_takes_many_offsets():
+    generator = seeded(3)
+    torch._standard_gamma(torch.ones(1, device="openreg"), generator=generator)
+    assert generator.get_offset() == 65536
+
+
 def test_fork_rng_gives_the_numbers_back():
     torch.manual_seed(3)
     with torch.random.fork_rng(devices=[0]):
@@ -86,5 +101,6 @@ def test_generators_that_share_a_counter_draw_in_turn():
 
 @pytest.mark.parametrize("device", ["cpu", "openreg:1"])
 def test_a_generator_of_another_device_is_refused_by_both_names(device, draw):
-    with pytest.raises((ValueError, RuntimeError), match=device):
+    with pytest.raises((ValueError, RuntimeError), match=device) as refusal:
         draw(torch.Generator(device))
+    assert "openreg:0" in str(refusal.value)

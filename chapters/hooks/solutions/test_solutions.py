@@ -39,7 +39,7 @@ def test_the_parts_follow_each_other():
     assert {part.device for part in parts} == {torch.device("openreg:1")}
 
 
-def test_splitting_again_gives_numbers_nobody_has():
+def test_splitting_again_gives_offsets_nobody_has():
     generator = torch.Generator("openreg").manual_seed(3)
     first, second = split(generator, 2, 50), split(generator, 2, 50)
     assert [part.get_offset() for part in first + second] == [0, 50, 100, 150]
@@ -51,7 +51,7 @@ def test_a_part_is_independent_of_the_others():
     assert parts[1].initial_seed() == 3
 
 
-@pytest.mark.parametrize(("parts", "numbers_each"), [(0, 1), (1, 0), (2, 2**63)])
-def test_what_does_not_fit_is_refused(parts, numbers_each):
-    with pytest.raises(ValueError, match=f"{parts} parts of {numbers_each} numbers"):
-        split(torch.Generator("openreg"), parts, numbers_each)
+@pytest.mark.parametrize(("parts", "offsets_each"), [(0, 1), (1, 0), (2, 2**63)])
+def test_what_does_not_fit_is_refused(parts, offsets_each):
+    with pytest.raises(ValueError, match=f"{parts} parts of {offsets_each} offsets"):
+        split(torch.Generator("openreg"), parts, offsets_each)
