@@ -90,7 +90,7 @@ typedef struct orDeviceProp {
 OPENREG_EXPORT orError_t orGetDeviceProperties(orDeviceProp* properties,
                                                int device);
 /// Whether the device has started, that is, whether anything but counting and
-/// choosing devices was ever asked of it. Never starts it.
+/// choosing devices was ever asked of one: all start together. Never starts it.
 OPENREG_EXPORT orError_t orDeviceIsStarted(int device, int* started);
 /// Whether this process was forked from one in which a device had started.
 OPENREG_EXPORT int orIsForked(void);

@@ -24,9 +24,11 @@ TEST(Hooks, asking_starts_nothing) {
   EXPECT_TRUE(hooks.isAvailable());
   EXPECT_EQ(hooks.deviceCount(), 2);
   hooks.getDefaultGenerator(1);
-  EXPECT_FALSE(hooks.hasPrimaryContext(0));
+  for (int index : {0, 1}) EXPECT_FALSE(hooks.hasPrimaryContext(index));
   openreg::allocator().allocate(1);
-  EXPECT_TRUE(hooks.hasPrimaryContext(0));
+  // They start together.
+  for (int index : {0, 1}) EXPECT_TRUE(hooks.hasPrimaryContext(index));
+  EXPECT_FALSE(hooks.hasPrimaryContext(2));
 }
 
 TEST(Hooks, a_pointer_knows_its_device) {
