@@ -14,7 +14,8 @@ __all__ = [
 def host_memory_stats():
     """Counts and bytes of pinned memory, by name.
 
-    `active_*` is what tensors hold or a stream still uses; `allocation*` adds what is cached.
+    `active_requests` and `active_bytes` are what tensors hold or a stream still uses; `allocations`
+    and `allocated_bytes` add what is cached.
     """
     return _C.host_memory_stats()
 
