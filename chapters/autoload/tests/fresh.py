@@ -9,12 +9,13 @@ import subprocess
 import sys
 
 PACKAGE = pathlib.Path(importlib.util.find_spec("torch_openreg").origin).parent
+OF_THIS_RUN = ("TORCH_DEVICE_BACKEND_AUTOLOAD", "LD_LIBRARY_PATH")  # Meson's path to our libraries
 USE = "torch.UntypedStorage(4, device='openreg'); print('fine')"
 
 
 def run(*arguments, path=None, cwd=None, **variables):
     """Runs Python with `path` before PYTHONPATH, and these variables of the environment."""
-    environment = {k: v for k, v in os.environ.items() if k != "TORCH_DEVICE_BACKEND_AUTOLOAD"}
+    environment = {k: v for k, v in os.environ.items() if k not in OF_THIS_RUN}
     if path is not None:
         known = environment.get("PYTHONPATH", "")
         environment["PYTHONPATH"] = os.pathsep.join([*map(str, path), known])
