@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Loaded before all others, stands between a backend and PyTorch's dispatcher:
-// leaves out the one registration that OPENREG_LEAVE_OUT names.
-#include <torch/library.h>
+// leaves out the one operator that OPENREG_LEAVE_OUT names, for one key.
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <dlfcn.h>
 
@@ -10,36 +10,33 @@
 
 namespace {
 
-using Key = std::optional<c10::DispatchKey>;
-
-// The dispatch key of a block of registrations is private, and the name of a
-// private member may be written in an explicit instantiation.
-Key keyOf(const torch::Library& block);
-template <auto member>
-struct Open {
-  friend Key keyOf(const torch::Library& block) { return block.*member; }
-};
-template struct Open<&torch::Library::dispatch_key_>;
-
-bool leftOut(const torch::Library& block, std::string name) {
+bool leftOut(const c10::OperatorName& name,
+             std::optional<c10::DispatchKey> key) {
   const char* left_out = std::getenv("OPENREG_LEAVE_OUT");
-  const Key key = keyOf(block);
-  // Whoever registers many names gives them in full.
-  if (name.starts_with("aten::")) name.erase(0, 6);
+  std::string operator_name = c10::toString(name);
+  if (operator_name.starts_with("aten::")) operator_name.erase(0, 6);
   return left_out && key &&
-         left_out == std::string(c10::toString(*key)) + "." + name;
+         left_out == std::string(c10::toString(*key)) + "." + operator_name;
 }
 
 }  // namespace
 
-// What every `m.impl(...)` calls.
-torch::Library& torch::Library::_impl(const char* name, CppFunction&& function,
-                                      _RegisterOrVerify verify) & {
-  if (leftOut(*this, name)) return *this;
-  using Real =
-      Library& (*)(Library*, const char*, CppFunction&&, _RegisterOrVerify);
+// What every `m.impl(...)` calls, and `implement()` of chapter operators.
+c10::RegistrationHandleRAII c10::Dispatcher::registerImpl(
+    OperatorName name, std::optional<DispatchKey> key, KernelFunction kernel,
+    std::optional<impl::CppSignature> signature,
+    std::unique_ptr<FunctionSchema> schema, std::string debug) {
+  if (leftOut(name, key)) return RegistrationHandleRAII([] {});
+  using Real = RegistrationHandleRAII (*)(
+      Dispatcher*, OperatorName, std::optional<DispatchKey>, KernelFunction,
+      std::optional<impl::CppSignature>, std::unique_ptr<FunctionSchema>,
+      std::string);
   static const auto real = reinterpret_cast<Real>(dlsym(
       RTLD_NEXT,
-      "_ZNR5torch7Library5_implEPKcONS_11CppFunctionENS_17_RegisterOrVerifyE"));
-  return real(this, name, std::move(function), verify);
+      "_ZN3c1010Dispatcher12registerImplENS_12OperatorNameESt8optionalINS_"
+      "11DispatchKeyEENS_14KernelFunctionES2_INS_"
+      "4impl12CppSignatureEESt10unique_ptrINS_14FunctionSchemaESt14default_"
+      "deleteISA_EENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"));
+  return real(this, std::move(name), key, std::move(kernel),
+              std::move(signature), std::move(schema), std::move(debug));
 }
