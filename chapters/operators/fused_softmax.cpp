@@ -9,8 +9,8 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
-#include <numeric>
 
 namespace openreg {
 namespace {
@@ -26,6 +26,9 @@ class Row {
     }
   }
   T& operator[](int64_t i) const { return data_[i * stride_]; }
+
+  bool isDense() const { return stride_ == 1; }
+  T* data() const { return data_; }
 
  private:
   T* data_;
@@ -47,39 +50,85 @@ void forEachBlock(const at::Tensor& tensor, Body body) {
   });
 }
 
-// [operators.fused.forward] Three operators in one pass: no scaled and no masked tensor is ever stored.
+// [operators.fused.scale] One row scaled and masked: several elements at a time, if they lie side by side.
+/// Returns the largest that takes part; minus infinity if none does.
+template <class Number, class From, class Mask>
+Number scaleAndMask(Number* to, From from, Mask takes_part, int64_t width,
+                    Number scale) {
+  constexpr auto kInfinity = std::numeric_limits<Number>::infinity();
+  Number largest = -kInfinity;
+#pragma omp simd reduction(max : largest)
+  for (int64_t i = 0; i < width; ++i) {
+    // A branch on the mask would guess wrong, often; a minimum does not.
+    const Number most = (2 * takes_part[i] - 1) * kInfinity;
+    const Number scaled = std::min(most, scale * static_cast<Number>(from[i]));
+    to[i] = scaled;
+    largest = std::max(largest, scaled);
+  }
+  return largest;
+}
+
+template <class Number, class T>
+Number scaleAndMask(Number* to, const Row<T>& from, const Row<bool>& takes_part,
+                    int64_t width, Number scale) {
+  if (!from.isDense() || !takes_part.isDense())
+    return scaleAndMask<Number, const Row<T>&, const Row<bool>&>(
+        to, from, takes_part, width, scale);
+  // The compiler has no vectors of bools.
+  const auto* bytes = reinterpret_cast<const uint8_t*>(takes_part.data());
+  return scaleAndMask(to, from.data(), bytes, width, scale);
+}
+
+// [operators.fused.weights] From exponents to weights, and from weights to shares of their sum.
+/// Exponents are kept above `kLeast`, and the weight of `kLeast` counts as
+/// none: where the result is zero or no normal number, `exp_` takes several
+/// times as long.
+template <class Number>
+const Number kNoWeight = 8 * std::numeric_limits<Number>::min();
+template <class Number>
+const Number kLeast = std::log(kNoWeight<Number> / 2);
+
+template <class Number>
+void shiftDown(Number* exponent, int64_t width, Number largest) {
+  const Number least = kLeast<Number>;
+  if (std::isinf(largest) && largest < 0) largest = 0;
+#pragma omp simd
+  for (int64_t i = 0; i < width; ++i)
+    exponent[i] = std::max(exponent[i] - largest, least);
+}
+
 /// A row of which the mask leaves nothing is all zeros.
+template <class T, class Number>
+void share(T* to, Number* weight, int64_t width) {
+  const Number none = kNoWeight<Number>;
+  Number sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < width; ++i)
+    sum += weight[i] = weight[i] < none ? 0 : weight[i];
+  const Number factor = sum == 0 ? 0 : 1 / sum;
+#pragma omp simd
+  for (int64_t i = 0; i < width; ++i) to[i] = weight[i] * factor;
+}
+
+// [operators.fused.forward] Three operators in one pass: no scaled and no masked tensor is ever stored.
 template <class T>
 void softmaxInto(at::Tensor& out, const at::Tensor& input,
-                 const at::Tensor& mask, double factor) {
+                 const at::Tensor& mask, double scale) {
   using Number = at::opmath_type<T>;
-  constexpr auto kNothing = -std::numeric_limits<Number>::infinity();
-  constexpr Number limit[] = {kNothing, -kNothing};
-  const auto scale = static_cast<Number>(factor);
   const int64_t width = input.size(-1);
   forEachBlock(input, [&](int64_t begin, int64_t end) {
-    at::Tensor exponents = at::empty({end - begin, width},
-                                     c10::CppTypeToScalarType<Number>::value);
-    auto* exponent = exponents.data_ptr<Number>();
+    at::Tensor block = at::empty({end - begin, width},
+                                 c10::CppTypeToScalarType<Number>::value);
+    auto* exponent = block.data_ptr<Number>();
     for (int64_t row = begin; row < end; ++row, exponent += width) {
-      const Row<T> from(input, row);
-      const Row<bool> takes_part(mask, row);
-      Number largest = kNothing;
-      for (int64_t i = 0; i < width; ++i) {
-        // Branching on a mask would guess wrong, often: a minimum does not.
-        exponent[i] = std::min(limit[takes_part[i]],
-                               scale * static_cast<Number>(from[i]));
-        largest = std::max(exponent[i], largest);
-      }
-      if (largest == kNothing) continue;
-      for (int64_t i = 0; i < width; ++i) exponent[i] -= largest;
+      shiftDown(exponent, width,
+                scaleAndMask(exponent, Row<T>(input, row), Row<bool>(mask, row),
+                             width, static_cast<Number>(scale)));
     }
-    const auto* weight = exponents.exp_().const_data_ptr<Number>();
-    for (int64_t row = begin; row < end; ++row, weight += width) {
-      const Row<T> to(out, row);
-      const Number sum = std::accumulate(weight, weight + width, Number(0));
-      for (int64_t i = 0; i < width; ++i) to[i] = sum ? weight[i] / sum : 0;
-    }
+    auto* weight = block.exp_().data_ptr<Number>();
+    T* to = out.data_ptr<T>() + begin * width;
+    for (int64_t row = begin; row < end; ++row, weight += width, to += width)
+      share(to, weight, width);
   });
 }
 

@@ -163,6 +163,15 @@ def test_what_is_not_a_number_is_not_hidden():
     assert out[0].isnan().all() and not out[1].isnan().any()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_weighs_nothing_is_zero_and_what_is_masked_does_not_count(dtype):
+    row = [2.0, -2000.0, float("-inf"), float("nan"), float("inf"), 2.0]
+    mask = torch.tensor([True, True, True, False, False, True], device="openreg")
+    x = torch.tensor([row] * 2, dtype=dtype, device="openreg")
+    for here in (x, x.t().contiguous().t()):  # Elements side by side, and not.
+        assert ops.scale_mask_softmax(here, mask, 1.0).tolist() == [[0.5, 0, 0, 0, 0, 0.5]] * 2
+
+
 def test_a_custom_operator_runs_on_the_stream_and_device_of_its_arguments():
     stream = torch.Stream("openreg:1")
     x = torch.randn(64, 64).to("openreg:1")
