@@ -53,6 +53,8 @@ def path_of(name):
     path = PATH_OF_KIND.get(rule, "fallback")
     if path == "native" and re.search(r"/(library|unstructured)\.cpp:", where):
         path = "library"
+    if "/cpu_by_choice.cpp:" in where:
+        return "fallback", "we chose the CPU's kernel for it, which runs between two copies", where
     if path == "fallback":
         if not torch._C._dispatch_has_computed_kernel_for_dispatch_key(name, "CPU"):
             path = "missing"

@@ -23,6 +23,9 @@ bool enter(const std::string& name, FallbackPolicy policy) {
   return policy == FallbackPolicy::warn && warned.insert(name).second;
 }
 
+// [-]
+}  // namespace
+
 // [operators.fallback.run] Copy to the CPU, run there, copy back; and write it down.
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::string name = c10::toString(op.operator_name());
@@ -42,9 +45,6 @@ void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   }
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }
-
-// [-]
-}  // namespace
 
 // [operators.fallback.report] The books are open.
 std::map<std::string, uint64_t> fallbackReport() {

@@ -16,6 +16,11 @@ std::map<std::string, uint64_t> fallbackReport();
 /// Begins to count anew, and to warn anew.
 void resetFallbackReport();
 
+/// Runs `op` on the CPU, between two copies, as a kernel at our key. Counts it;
+/// warns, if the policy is to warn.
+/// @throws c10::NotImplementedError if the policy forbids it, or it is refused.
+void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
 /// Why `op` must not run on the CPU, and what to do instead; empty if it may.
 /// Known from its schema and its tags.
 std::string fallbackRefusal(const c10::OperatorHandle& op);
