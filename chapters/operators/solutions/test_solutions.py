@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import philox
 import pytest
 import torch
+from fallback_except import fallback
+from first_seed import first_seed
 from no_fallback import no_fallback
 
 
@@ -33,3 +36,87 @@ def test_fake_quantisation_stays_on_the_device_with_its_gradient():
                 y.sum().backward()
             results.append((y.detach().cpu(), here.grad.cpu()))
         torch.testing.assert_close(results[1], results[0])
+
+
+@pytest.mark.parametrize(
+    "index, said",
+    [
+        (torch.tensor([1, 10]), "index 10 is out of bounds for dimension 0 with size 10"),
+        (
+            (slice(None), torch.tensor([-5])),
+            "index -5 is out of bounds for dimension 1 with size 4",
+        ),
+        ((torch.ones(10, 4, dtype=torch.bool), torch.tensor([3])), "dimension 2 with size 2"),
+    ],
+)
+def test_an_index_of_the_host_is_refused_at_once(index, said):
+    import checked_index  # noqa: F401
+
+    x = torch.zeros(10, 4, 2, device="openreg")
+    with pytest.raises(IndexError, match=said):
+        x[index]
+    assert x[torch.tensor([-10, 9])].tolist() == x[:2].tolist()  # The device goes on.
+
+
+NUMBERS = """
+import torch
+before, side = torch.zeros(1000, device="openreg"), torch.Stream("openreg")
+numbers = before + 1
+{wait}
+with side:
+    doubled = numbers * 2
+torch.openreg.synchronize()
+print(doubled.sum().item())
+"""
+
+
+def test_a_race_is_found_by_trying_orders(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(NUMBERS.format(wait=""))
+    assert first_seed(program) is not None
+    program.write_text(NUMBERS.format(wait="side.wait_stream(torch.openreg.current_stream())"))
+    assert first_seed(program, range(2)) is None
+
+
+def test_the_numbers_of_a_seed_are_known_in_advance():
+    for seed in (11, 2**40 + 3):
+        torch.manual_seed(seed)
+        assert torch.rand(50, device="openreg").tolist() == philox.rand(seed, 0, 50)
+        assert torch.rand(2, 3, device="openreg").flatten().tolist() == philox.rand(seed, 1, 6)
+
+
+def test_an_exception_from_the_rule_holds_in_backward_too():
+    x = torch.randn(3, 3, device="openreg")
+    leaf = x.clone().requires_grad_()
+    leaf.register_hook(lambda grad: torch.linalg.eig(grad)[1].real)
+    with fallback("error", except_=["aten::linalg_eig"]):
+        torch.linalg.eig(x)
+        with pytest.raises(NotImplementedError, match="per_channel_affine_cachemask has no"):
+            torch.fake_quantize_per_channel_affine(x, x[0], x[0].int(), 0, 0, 9)
+        (leaf * x).sum().backward(inputs=[leaf])
+    with fallback("error"), pytest.raises(NotImplementedError, match="linalg_eig has no"):
+        torch.linalg.eig(x)
+
+
+@pytest.mark.parametrize(
+    "x_dim, mask_dim, mask_size",
+    [
+        (0, None, (4, 5)),
+        (1, 0, (3, 5)),
+        (None, 1, (5, 3)),
+        (2, 0, (3, 4, 1)),
+    ],
+)
+def test_a_batch_of_softmaxes_is_one_launch(x_dim, mask_dim, mask_size):
+    import softmax_vmap  # noqa: F401
+    from torch_openreg import _C
+
+    softmax, scale = torch.ops.openreg.scale_mask_softmax, 0.5
+    x = torch.randn(4, 5) if x_dim is None else torch.randn(3, 4, 5).movedim(0, x_dim)
+    x, mask = x.to("openreg"), (torch.rand(mask_size) < 0.6).to("openreg")
+    one = lambda t, dim, i: t if dim is None else t.select(dim, i)  # noqa: E731
+    expected = [softmax(one(x, x_dim, i), one(mask, mask_dim, i), scale) for i in range(3)]
+    _C.start_trace()
+    batch = torch.vmap(softmax, (x_dim, mask_dim, None))(x, mask, scale)
+    assert _C.stop_trace()["aten::empty.memory_format"] == (0, 1)
+    assert torch.equal(batch, torch.stack(expected))
