@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/operators/launcher.h"
+#include "chapters/operators/rows.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/OpMathType.h>
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
@@ -14,41 +14,6 @@
 
 namespace openreg {
 namespace {
-
-// [operators.fused.rows] Tensors as rows, whatever their strides: a broadcast mask is never written out.
-template <class T>
-class Row {
- public:
-  Row(const at::Tensor& tensor, int64_t row)
-      : data_(tensor.data_ptr<T>()), stride_(tensor.stride(-1)) {
-    for (int64_t d = tensor.dim() - 2; d >= 0; row /= tensor.size(d--)) {
-      data_ += row % tensor.size(d) * tensor.stride(d);
-    }
-  }
-  T& operator[](int64_t i) const { return data_[i * stride_]; }
-
-  bool isDense() const { return stride_ == 1; }
-  T* data() const { return data_; }
-
- private:
-  T* data_;
-  int64_t stride_;
-};
-
-/// Calls `body(begin, end)` for a few rows of `tensor` at a time, as many as a
-/// cache holds, on all threads of the device.
-template <class Body>
-void forEachBlock(const at::Tensor& tensor, Body body) {
-  if (tensor.numel() == 0) return;
-  const int64_t rows = tensor.numel() / tensor.size(-1);
-  const int64_t block = std::max<int64_t>(1, 8192 / tensor.size(-1));
-  const int64_t blocks = (rows + block - 1) / block;
-  at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      body(i * block, std::min(rows, (i + 1) * block));
-    }
-  });
-}
 
 // [operators.fused.scale] One row scaled and masked: several elements at a time, if they lie side by side.
 /// Returns the largest that takes part; minus infinity if none does.
@@ -132,28 +97,6 @@ void softmaxInto(at::Tensor& out, const at::Tensor& input,
   });
 }
 
-// [operators.fused.backward] The output is all that the gradient needs: where it is zero, so is that.
-template <class T>
-void softmaxBackwardInto(at::Tensor& out, const at::Tensor& grad,
-                         const at::Tensor& output, double factor) {
-  using Number = at::opmath_type<T>;
-  const auto scale = static_cast<Number>(factor);
-  const int64_t width = output.size(-1);
-  forEachBlock(output, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const Row<T> to(out, row), g(grad, row), y(output, row);
-      Number along = 0;
-      for (int64_t i = 0; i < width; ++i) {
-        along += static_cast<Number>(g[i]) * static_cast<Number>(y[i]);
-      }
-      for (int64_t i = 0; i < width; ++i) {
-        to[i] = scale * static_cast<Number>(y[i]) *
-                (static_cast<Number>(g[i]) - along);
-      }
-    }
-  });
-}
-
 // [operators.fused] On the host: what does not fit is refused before anything is enqueued.
 at::Tensor scaleMaskSoftmax(const at::Tensor& input, const at::Tensor& mask,
                             double scale) {
@@ -181,31 +124,9 @@ at::Tensor scaleMaskSoftmax(const at::Tensor& input, const at::Tensor& mask,
   return out;
 }
 
-// [operators.fused.host-backward] Called by autograd, with a gradient that may have any strides.
-at::Tensor scaleMaskSoftmaxBackward(const at::Tensor& grad,
-                                    const at::Tensor& output, double scale) {
-  TORCH_CHECK_VALUE(grad.sizes() == output.sizes() &&
-                        grad.scalar_type() == output.scalar_type(),
-                    "A gradient of ", grad.sizes(), " and type ",
-                    grad.scalar_type(), " does not belong to an output of ",
-                    output.sizes(), " and type ", output.scalar_type(), ".");
-  at::Tensor out = at::empty(output.sizes(), output.options());
-  launchKernel(
-      "scale_mask_softmax_backward",
-      [scale](at::Tensor out, const at::Tensor& grad,
-              const at::Tensor& output) {
-        AT_DISPATCH_FLOATING_TYPES_AND2(
-            at::kHalf, at::kBFloat16, output.scalar_type(), "softmax_backward",
-            [&] { softmaxBackwardInto<scalar_t>(out, grad, output, scale); });
-      },
-      out, grad, output);
-  return out;
-}
-
-// [operators.fused.register] The kernels here; Meta and autograd are in Python.
+// [operators.fused.register] The kernel here; Meta and autograd are in Python.
 TORCH_LIBRARY_IMPL(openreg, PrivateUse1, m) {
   m.impl("scale_mask_softmax", &scaleMaskSoftmax);
-  m.impl("scale_mask_softmax_backward", &scaleMaskSoftmaxBackward);
 }
 
 // [-]

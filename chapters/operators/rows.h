@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+
+namespace openreg {
+
+// [operators.fused.rows] Tensors as rows, whatever their strides: a broadcast mask is never written out.
+template <class T>
+class Row {
+ public:
+  Row(const at::Tensor& tensor, int64_t row)
+      : data_(tensor.data_ptr<T>()), stride_(tensor.stride(-1)) {
+    for (int64_t d = tensor.dim() - 2; d >= 0; row /= tensor.size(d--)) {
+      data_ += row % tensor.size(d) * tensor.stride(d);
+    }
+  }
+  T& operator[](int64_t i) const { return data_[i * stride_]; }
+
+  bool isDense() const { return stride_ == 1; }
+  T* data() const { return data_; }
+
+ private:
+  T* data_;
+  int64_t stride_;
+};
+
+/// Calls `body(begin, end)` for a few rows of `tensor` at a time, as many as a
+/// cache holds, on all threads of the device.
+template <class Body>
+void forEachBlock(const at::Tensor& tensor, Body body) {
+  if (tensor.numel() == 0) return;
+  const int64_t rows = tensor.numel() / tensor.size(-1);
+  const int64_t block = std::max<int64_t>(1, 8192 / tensor.size(-1));
+  const int64_t blocks = (rows + block - 1) / block;
+  at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      body(i * block, std::min(rows, (i + 1) * block));
+    }
+  });
+}
+
+// [-]
+}  // namespace openreg
