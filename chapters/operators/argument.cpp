@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/operators/argument.h"
-#include "chapters/operators/launcher.h"
 
 namespace openreg {
 
@@ -61,7 +60,7 @@ c10::IValue Argument::value() const {
   return tensors;
 }
 
-// [operators.argument.host] Indices are small, and moved; what is written must be ours.
+// [operators.argument.host] Indices are small, and moved.
 void moveIndices(torch::jit::Stack& stack, size_t count) {
   const size_t first = stack.size() - count;
   for (size_t i = first; i < stack.size(); ++i) {
@@ -73,16 +72,6 @@ void moveIndices(torch::jit::Stack& stack, size_t count) {
       moved.push_back(std::move(index));
     }
     stack[i] = moved;
-  }
-}
-
-void checkWritten(const c10::OperatorHandle& op,
-                  c10::ArrayRef<c10::IValue> arguments) {
-  const auto& schema = op.schema();
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const c10::AliasInfo* alias = schema.arguments()[i].alias_info();
-    if (alias && alias->isWrite() && arguments[i].isTensor())
-      checkWritten(schema.name().c_str(), arguments[i].toTensor());
   }
 }
 

@@ -35,14 +35,10 @@ std::vector<at::Tensor> tensorsOf(c10::ArrayRef<c10::IValue> arguments);
 /// The tensors of a list, with or without gaps; a gap is undefined.
 std::vector<at::Tensor> listed(const c10::IValue& value);
 
-// [operators.argument.from-host] What the host may hand to a kernel, and what not.
+// [operators.argument.from-host] What the host may hand to a kernel.
 /// Indices among the last `count` values of `stack` may come from the host;
 /// they are moved to the device of the first.
 void moveIndices(torch::jit::Stack& stack, size_t count);
-
-/// @throws c10::Error if `op` writes to an argument that is on the host.
-void checkWritten(const c10::OperatorHandle& op,
-                  c10::ArrayRef<c10::IValue> arguments);
 
 // [-]
 }  // namespace openreg

@@ -9,7 +9,11 @@ namespace {
 
 // [operators.composed] An operator may be made of others that run on the device already.
 /// PyTorch derives nothing for `relu`: it is not a structured operator.
-at::Tensor relu(const at::Tensor& self) { return at::clamp_min(self, 0); }
+at::Tensor relu(const at::Tensor& self) {
+  TORCH_CHECK(self.scalar_type() != at::kBool,
+              "Boolean inputs not supported for relu");
+  return at::clamp_min(self, 0);
+}
 
 at::Tensor& reluInPlace(at::Tensor& self) { return at::clamp_min_(self, 0); }
 

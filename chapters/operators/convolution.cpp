@@ -42,6 +42,14 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
   TORCH_CHECK(input.scalar_type() == weight.scalar_type(), "Input type (",
               input.scalar_type(), ") and weight type (", weight.scalar_type(),
               ") should be the same");
+  const bool has_kernel = transposed
+                              ? at::isFloatingType(input.scalar_type()) ||
+                                    at::isComplexType(input.scalar_type()) ||
+                                    input.scalar_type() == at::kLong
+                              : input.scalar_type() != at::kBool;
+  TORCH_CHECK_NOT_IMPLEMENTED(has_kernel,
+                              "\"convolution\" not implemented for '",
+                              input.scalar_type(), "'");
   at::Tensor output = at::empty(
       geometry.outputSize(input.sizes(), weight.sizes()), input.options());
   if (output.numel() == 0) return output;

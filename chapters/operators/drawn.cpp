@@ -22,10 +22,14 @@ using MaybeGenerator = std::optional<at::Generator>;
 // [operators.drawn] Made of numbers that we can draw already, so they are ours too.
 /// A result in a tensor of the user's.
 at::Tensor& into(at::Tensor& out, const at::Tensor& result) {
+  TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()),
+              "result type ", result.scalar_type(),
+              " can't be cast to the desired output type ", out.scalar_type());
   at::native::resize_output(out, result.sizes());
   return out.copy_(result);
 }
 
+// [operators.drawn.check] A kernel that computes nothing.
 /// Fails the device, late, unless `holds` is true of every number.
 template <class Holds>
 void checkNumbers(const char* name, const at::Tensor& self, Holds holds,
@@ -34,7 +38,9 @@ void checkNumbers(const char* name, const at::Tensor& self, Holds holds,
     TORCH_CHECK(holds(self).all().template item<bool>(), sentence);
   };
   if (self.is_cpu()) return check(self);
-  launchKernel(name, check, self);
+  launchKernel(
+      name, [check](const at::Tensor&, const at::Tensor& self) { check(self); },
+      /*written=*/at::Tensor(), self);
 }
 
 at::Tensor& bernoulliTensor(at::Tensor& self, const at::Tensor& p,
@@ -53,12 +59,14 @@ at::Tensor& bernoulliTensor(at::Tensor& self, const at::Tensor& p,
 
 at::Tensor& bernoulliOut(const at::Tensor& p, MaybeGenerator generator,
                          at::Tensor& out) {
-  at::native::resize_output(out, p.sizes());
+  out.resize_(p.sizes());
   return bernoulliTensor(out, p, std::move(generator));
 }
 
 // [operators.drawn.normal] A mean or a deviation for each element.
 void checkDeviations(const at::Tensor& std) {
+  TORCH_CHECK(!std.is_complex(),
+              "normal expects standard deviation to be non-complex");
   checkNumbers(
       "normal", std, [](const at::Tensor& std) { return std.ge(0); },
       "normal needs std >= 0, for each element.");
@@ -137,7 +145,10 @@ void checkWeights(const at::Tensor& self, int64_t count, bool replacement) {
               "multinomial needs one or two dimensions with categories in the "
               "last; the sizes are ",
               self.sizes(), ".");
-  checkFloating("multinomial", self);
+  TORCH_CHECK(
+      at::isFloatingType(self.scalar_type()),
+      "multinomial only supports floating-point dtypes for input, got: ",
+      self.scalar_type());
   TORCH_CHECK(count > 0, "multinomial needs num_samples > 0; it is ", count,
               ".");
   TORCH_CHECK(replacement || count <= self.size(-1),
@@ -173,8 +184,11 @@ at::Tensor drawCategories(const at::Tensor& self, int64_t count,
 at::Tensor& drawCategoriesOut(const at::Tensor& self, int64_t count,
                               bool replacement, MaybeGenerator generator,
                               at::Tensor& out) {
-  return into(out,
-              drawCategories(self, count, replacement, std::move(generator)));
+  TORCH_CHECK(out.scalar_type() == at::kLong,
+              "multinomial expects Long tensor out, got: ", out.scalar_type());
+  const at::Tensor drawn =
+      drawCategories(self, count, replacement, std::move(generator));
+  return out.resize_(drawn.sizes()).copy_(drawn);
 }
 
 // [operators.drawn.rrelu] A slope for each negative element, kept for the gradient.

@@ -4,7 +4,6 @@
 #include <ATen/ops/empty.h>
 
 #include <c10/core/InferenceMode.h>
-#include <c10/util/Exception.h>
 
 #include <stdexcept>
 
@@ -47,10 +46,6 @@ void checkConvertible(const at::Scalar& value, at::ScalarType dtype) {
 }
 
 // [operators.launcher.thread] A new thread would record gradients, and warn out of context.
-struct Silence final : c10::WarningHandler {
-  void process(const c10::Warning&) override {}
-};
-
 void prepareThread() {
   thread_local c10::InferenceMode mode;
   thread_local Silence silence;

@@ -6,6 +6,8 @@
 #include "common/error.h"
 #include "common/openreg/launch.h"
 
+#include <c10/util/Exception.h>
+
 #include <concepts>
 #include <functional>
 #include <optional>
@@ -47,6 +49,11 @@ void checkConvertible(const at::Scalar& value, at::ScalarType dtype);
 /// A kernel gets a number of the host by value, and cannot write to it.
 /// @throws c10::Error if `written` is on the host.
 void checkWritten(const char* name, const at::Tensor& written);
+
+/// Takes warnings, and says nothing.
+struct Silence final : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
 
 /// Prepares a thread of the device for PyTorch's kernels, once: no autograd,
 /// and no warnings, which would come from nowhere.

@@ -2,9 +2,9 @@
 #include "chapters/operators/argument.h"
 #include "chapters/operators/launcher.h"
 #include "chapters/operators/library_table.h"
-
-#include <ATen/native/Resize.h>
-#include <c10/core/ScalarType.h>
+#include "chapters/operators/outputs.h"
+#include "chapters/operators/prediction.h"
+#include "chapters/operators/rehearsal.h"
 
 namespace openreg {
 namespace {
@@ -40,36 +40,13 @@ void returnOutputs(Stack* stack, size_t arguments, const Stack& outputs) {
   stack->insert(stack->end(), outputs.begin(), outputs.end());
 }
 
-// [operators.library.out] Into a user's tensor: the functional form first, then resize and copy.
-void launchIntoOutputs(const c10::OperatorHandle& op, Stack* stack) {
-  const size_t count = op.schema().arguments().size();
-  const auto arguments = torch::jit::last(*stack, count);
-  const Stack outputs = outputsOf(op, arguments);
-  Stack results(arguments.begin(),
-                arguments.end() - static_cast<ptrdiff_t>(outputs.size()));
-  commonDevice(op.schema().name().c_str(), tensorsOf(arguments));
-  checkWritten(op, arguments);
-  // A reduction takes its type from its output, and autocast leaves outputs be.
-  const auto& names = op.schema().arguments();
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (names[i].name() == "dtype" && results[i].isNone()) {
-      results[i] = outputs[0].toTensor().scalar_type();
-    }
-  }
-  c10::impl::ExcludeDispatchKeyGuard guard(
-      c10::DispatchKey::AutocastPrivateUse1);
-  library().functional_of.at(op).callBoxed(&results);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const at::Tensor& out = outputs[i].toTensor();
-    const at::Tensor& result = results[i].toTensor();
-    TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()),
-                "result type ", result.scalar_type(),
-                " can't be cast to the desired output type ",
-                out.scalar_type());
-    at::native::resize_output(out, result.sizes());
-    out.copy_(result);
-  }
-  returnOutputs(stack, count, outputs);
+// [operators.library.out] A user's tensor: PyTorch's Meta kernel says whether it fits, and which size it must have.
+void resizeOutputs(const c10::OperatorHandle& op,
+                   c10::ArrayRef<c10::IValue> arguments, const Stack& outputs) {
+  const Stack predicted = predict(op, arguments.vec());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    resizeLike(outputs[i].toTensor(), predicted[i].toTensor());
+  checkOverlap(op, arguments);
 }
 
 // [operators.library.run] On the device: PyTorch's CPU kernel, over device memory.
@@ -87,28 +64,29 @@ void run(const c10::OperatorHandle& op, const std::vector<Argument>& captured) {
 
 // [operators.library.launch] On the host: one function for every operator of the library.
 void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
-  if (!std::exchange(sizes_are_right, false))
-    return launchIntoOutputs(op, stack);
+  const bool users = !std::exchange(sizes_are_right, false);
   const size_t count = op.schema().arguments().size();
   const char* name = op.schema().name().c_str();
   moveIndices(*stack, count);
   const auto arguments = torch::jit::last(*stack, count);
   const c10::DeviceIndex index = commonDevice(name, tensorsOf(arguments));
+  const Stack outputs = outputsOf(op, arguments);
   checkWritten(op, arguments);
+  if (users) resizeOutputs(op, arguments, outputs);
+  checkTypes(op, arguments);
 
   std::vector<Argument> captured(arguments.begin(), arguments.end());
   check(launch(nativeStream(currentStream(index)), name,
                [op, captured = std::move(captured)] {
                  runKernel([&] { run(op, captured); });
                }));
-  returnOutputs(stack, count, outputsOf(op, arguments));
+  returnOutputs(stack, count, outputs);
 }
 
 // [operators.library.register] Two boxed functions, hundreds of operators.
 [[maybe_unused]] const bool registered = [] {
-  for (const auto& [with_out, functional] : library().functional_of) {
-    implement(with_out,
-              c10::KernelFunction::makeFromBoxedFunction<&launchLibrary>());
+  for (const c10::OperatorHandle& op : library().with_out) {
+    implement(op, c10::KernelFunction::makeFromBoxedFunction<&launchLibrary>());
   }
   for (const c10::OperatorHandle& op : library().derived) {
     implement(op, c10::KernelFunction::makeFromBoxedFunction<&launchDerived>());

@@ -68,7 +68,7 @@ Library build() {
       ++candidate;
     if (candidate == end) continue;
     library.derived.push_back(op);
-    if (!in_place) library.functional_of.emplace(candidate->second, op);
+    library.with_out.insert(candidate->second);
   }
   return library;
 }

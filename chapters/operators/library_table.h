@@ -4,7 +4,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <source_location>
-#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace openreg {
@@ -13,8 +13,7 @@ namespace openreg {
 /// The `.out` forms that have a CPU kernel and of which PyTorch derives the
 /// functional and the in-place form, for every backend; and those forms.
 struct Library {
-  /// The functional form of each `.out` form.
-  std::unordered_map<c10::OperatorHandle, c10::OperatorHandle> functional_of;
+  std::unordered_set<c10::OperatorHandle> with_out;
   std::vector<c10::OperatorHandle> derived;
 };
 

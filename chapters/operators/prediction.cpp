@@ -3,6 +3,7 @@
 #include "chapters/operators/argument.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/ops/ones.h>
 #include <c10/core/DefaultDtype.h>
 
 #include <mutex>
@@ -77,15 +78,26 @@ namespace {
 at::Tensor metaOf(const at::Tensor& tensor) {
   at::Tensor meta(at::detail::empty_strided_meta(
       tensor.sizes(), tensor.strides(), tensor.scalar_type()));
-  if (tensor.unsafeGetTensorImpl()->is_wrapped_number())
+  if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+    // A kernel in Python gets a number, which must be on the host to be one.
+    meta = at::ones({}, tensor.scalar_type());
     meta.unsafeGetTensorImpl()->set_wrapped_number(true);
+  }
   return meta;
+}
+
+/// For an output of the user's: a wrong size would make the Meta kernel warn of
+/// what happens to a tensor that nobody sees.
+at::Tensor emptyLike(const at::Tensor& out) {
+  return at::detail::empty_meta({0}, out.scalar_type());
 }
 
 Stack ask(const c10::OperatorHandle& op, const Stack& arguments) {
   Stack stack;
-  for (const c10::IValue& argument : arguments)
-    stack.push_back(mapTensors(argument, &metaOf));
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool out = op.schema().arguments()[i].is_out();
+    stack.push_back(mapTensors(arguments[i], out ? &emptyLike : &metaOf));
+  }
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
   if (isNorm(op)) stack = statisticsOfCpu(op, arguments, std::move(stack));
   return stack;

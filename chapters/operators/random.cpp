@@ -2,6 +2,7 @@
 #include "chapters/operators/random.h"
 
 #include <ATen/Dispatch.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/Dispatch_v2.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/empty_like.h>
@@ -20,6 +21,7 @@ RandomState reserve(const at::Tensor& self,
   TORCH_CHECK_VALUE(chosen.device() == self.device(), "The generator is of ",
                     chosen.device(), ", the tensor is on ", self.device(),
                     "; they must be of one device.");
+  at::assert_no_internal_overlap(self);
   return static_cast<Generator*>(chosen.unsafeGetGeneratorImpl())
       ->reserve(count);
 }

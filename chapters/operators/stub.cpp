@@ -12,6 +12,8 @@ namespace openreg {
 
 // [operators.stub] PyTorch prepares the tensors; a stub is asked for the inner loop only.
 void absKernel(at::TensorIteratorBase& iterator) {
+  TORCH_CHECK_NOT_IMPLEMENTED(iterator.dtype() != at::kBool,
+                              "\"abs_cpu\" not implemented for 'Bool'");
   launchKernel(
       "abs",
       [](at::Tensor out, const at::Tensor& self) { at::abs_out(out, self); },

@@ -2,7 +2,9 @@
 #include "chapters/operators/argument.h"
 #include "chapters/operators/launcher.h"
 #include "chapters/operators/library_table.h"
+#include "chapters/operators/outputs.h"
 #include "chapters/operators/prediction.h"
+#include "chapters/operators/rehearsal.h"
 #include "chapters/operators/unstructured_table.h"
 
 #include <ATen/ops/empty_strided.h>
@@ -32,10 +34,8 @@ Stack outputsLike(const c10::OperatorHandle& op, const Stack& predicted,
   for (size_t i = 0; i < predicted.size(); ++i) {
     const auto* given =
         written(op.schema(), arguments, op.schema().returns()[i].alias_info());
-    if (given && given->isTensor()) {
-      const auto sizes = predicted[i].toTensor().sizes();
-      if (given->toTensor().sizes() != sizes) given->toTensor().resize_(sizes);
-    }
+    if (given && given->isTensor())
+      resizeLike(given->toTensor(), predicted[i].toTensor());
     outputs.push_back(
         given ? *given : mapTensors(predicted[i], [&](const at::Tensor& like) {
           return at::empty_strided(like.sizes(), like.strides(),
@@ -132,6 +132,8 @@ void launchUnstructured(const c10::OperatorHandle& op, Stack* stack) {
   const c10::Stream stream =
       currentStream(commonDevice(name, tensorsOf(arguments)));
   checkWritten(op, arguments);
+  checkOverlap(op, arguments);
+  if (size != Size::last) checkTypes(op, arguments);
   Stack results;
   launchSized<size>(op, name, stream, arguments, &results);
   stack->insert(stack->end(), results.begin(), results.end());

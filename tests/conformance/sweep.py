@@ -9,6 +9,7 @@ one line of the report and not the report.
 import argparse
 import collections
 import concurrent.futures
+import functools
 import json
 import os
 import pathlib
@@ -155,7 +156,7 @@ def examine(op, dtype, samples):
     return {"samples": len(inputs), "served": sorted(served.paths)}
 
 
-def child(op, dtype, samples, pipe):
+def child(examine, op, dtype, samples, pipe):
     """Runs in the forked process; writes one JSON object and ends."""
     signal.alarm(SECONDS)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
@@ -171,12 +172,12 @@ def child(op, dtype, samples, pipe):
     os._exit(0)
 
 
-def judge(op, dtype, samples):
+def judge(examine, op, dtype, samples):
     """The result of one operator, from a child of its own."""
     reader, writer = os.pipe()
     process = os.fork()
     if process == 0:
-        child(op, dtype, samples, writer)
+        child(examine, op, dtype, samples, writer)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
         text = pipe.read()
@@ -186,20 +187,20 @@ def judge(op, dtype, samples):
     return json.loads(text)
 
 
-def sweep(names, dtype, samples):
+def sweep(examine, names, dtype, samples):
     """The results of the named operators, by name."""
     ops = operators(dtype)
-    return {name: judge(ops[name], dtype, samples) for name in names}
+    return {name: judge(examine, ops[name], dtype, samples) for name in names}
 
 
-def sweep_all(dtype, samples, workers=2, only=None):
+def sweep_all(dtype, samples, workers=2, only=None, examine=examine):
     """The results of all operators. Fresh processes do it: a child forked from
     one that uses the device could not use it."""
     names = [name for name in operators(dtype) if only is None or name in only]
     parts = [names[i :: workers * 4] for i in range(workers * 4)]
     spawn = torch.multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(workers, mp_context=spawn) as pool:
-        results = pool.map(sweep, parts, [dtype] * len(parts), [samples] * len(parts))
+        results = pool.map(functools.partial(sweep, examine, dtype=dtype, samples=samples), parts)
         return {name: result for part in results for name, result in part.items()}
 
 

@@ -124,7 +124,7 @@ def test_shapes_are_checked_at_once():
 @pytest.mark.parametrize(
     "call,sentence",
     [
-        (lambda x: torch.where(x, x, x), "expected predicate to be bool"),
+        (lambda x: torch.where(x, x, x), "expected condition to be a boolean tensor"),
         (lambda x: x.masked_fill_(x, 1), "masked_fill_ only supports boolean masks"),
         (
             lambda x: x.masked_fill_(x[:2] > 0, 1),

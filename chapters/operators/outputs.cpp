@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/outputs.h"
+#include "chapters/operators/argument.h"
+#include "chapters/operators/launcher.h"
+
+#include <ATen/MemoryOverlap.h>
+#include <ATen/native/Resize.h>
+
+namespace openreg {
+
+// [operators.outputs.written] The schema says what is written.
+namespace {
+
+std::vector<at::Tensor> writtenBy(const c10::OperatorHandle& op,
+                                  c10::ArrayRef<c10::IValue> arguments) {
+  std::vector<at::Tensor> written;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const c10::AliasInfo* alias = op.schema().arguments()[i].alias_info();
+    if (alias && alias->isWrite() && arguments[i].isTensor())
+      written.push_back(arguments[i].toTensor());
+  }
+  return written;
+}
+
+}  // namespace
+
+void checkWritten(const c10::OperatorHandle& op,
+                  c10::ArrayRef<c10::IValue> arguments) {
+  for (const at::Tensor& written : writtenBy(op, arguments))
+    checkWritten(op.schema().name().c_str(), written);
+}
+
+// [operators.outputs.overlap] On the device every view is a tensor of its own, so only the host can see this.
+/// What the CPU deprecates, and does: programs expand a mask and write to it.
+bool mayRepeat(const c10::OperatorHandle& op) {
+  const std::string& name = op.schema().name();
+  return name == "aten::_index_put_impl_" || name == "aten::index_put_" ||
+         name == "aten::index_fill_";
+}
+
+void checkOverlap(const c10::OperatorHandle& op,
+                  c10::ArrayRef<c10::IValue> arguments) {
+  const auto all = tensorsOf(arguments);
+  for (const at::Tensor& written : writtenBy(op, arguments)) {
+    if (!mayRepeat(op)) at::assert_no_internal_overlap(written);
+    for (const at::Tensor& other : all)
+      at::assert_no_partial_overlap(written, other);
+  }
+}
+
+// [operators.outputs.resize] PyTorch's own function warns; strides are the user's unless the sizes change.
+void resizeLike(const at::Tensor& out, const at::Tensor& like) {
+  if (at::native::resize_output(out, like.sizes()))
+    out.unsafeGetTensorImpl()->set_sizes_and_strides(like.sizes(),
+                                                     like.strides());
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the host checks before it enqueues, so that a mistake costs a sentence and not the device."""
+
+import warnings
+
+import pytest
+import torch
+
+
+def refusal(call, device):
+    with pytest.raises((RuntimeError, IndexError, TypeError)) as error:
+        call(lambda *sizes, **kwargs: torch.ones(*sizes, device=device, **kwargs))
+        torch.openreg.synchronize()
+    assert not isinstance(error.value, torch.AcceleratorError), "told late"
+    return type(error.value), str(error.value).splitlines()[0]
+
+
+# Types.
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda ones: ones(2, 2) @ ones(2, 2, dtype=torch.double),
+        lambda ones: ones(300, 300) @ ones(300, 300, dtype=torch.double),
+        lambda ones: ones(2, 2, dtype=torch.bool) @ ones(2, 2, dtype=torch.bool),
+        lambda ones: torch.dot(ones(3), ones(3, dtype=torch.double)),
+        lambda ones: torch.linalg.inv_ex(ones(2, 2, dtype=torch.half)),
+        lambda ones: torch.nn.functional.gelu(ones(3, dtype=torch.long)),
+        lambda ones: ones(3).gather(0, ones(1, dtype=torch.float)),
+        lambda ones: ones(3).index_put_([ones(1, dtype=torch.long)], ones(1, dtype=torch.double)),
+        lambda ones: ones(3) & ones(3),
+        lambda ones: ones(3, dtype=torch.bool).abs(),
+        lambda ones: torch.nn.functional.relu(ones(3, dtype=torch.bool)),
+        lambda ones: torch.normal(0.0, ones(3, dtype=torch.complex64)),
+        lambda ones: torch.multinomial(ones(3, dtype=torch.complex64), 1),
+        lambda ones: torch.multinomial(ones(3), 1, out=ones(1)),
+    ],
+)
+def test_a_type_that_the_cpu_refuses_is_refused_on_the_host_in_its_words(call):
+    assert refusal(call, "openreg") == refusal(call, "cpu")
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_convolution_is_refused_where_the_cpu_has_none(transposed):
+    function = torch.nn.functional.conv_transpose2d if transposed else torch.nn.functional.conv2d
+    x, w = torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2)
+    for dtype in (torch.bool, torch.uint8, torch.int32, torch.int64, torch.half, torch.cfloat):
+        try:
+            there = function(x.to(dtype), w.to(dtype))
+        except NotImplementedError:
+            with pytest.raises(NotImplementedError, match='"convolution" not implemented for'):
+                function(x.to("openreg", dtype), w.to("openreg", dtype))
+        else:
+            here = function(x.to("openreg", dtype), w.to("openreg", dtype))
+            torch.testing.assert_close(here.cpu(), there)
+
+
+def test_values_are_not_mistaken_for_types():
+    singular = torch.ones(2, 2, device="openreg")
+    assert torch.linalg.lu_factor_ex(singular).info.item() == 2
+    indices = torch.tensor([2], device="openreg")
+    assert torch.arange(3, device="openreg").gather(0, indices).item() == 2
+    twos = torch.full((3,), 2, device="openreg")
+    assert (7 // twos).tolist() == [3, 3, 3]
+
+
+def test_nobody_notices_the_rehearsal():
+    """Types that no other test combines, so that this is the first call."""
+    x, y = (torch.ones(3, dtype=d, device="openreg") for d in (torch.int16, torch.uint8))
+    state = torch.get_rng_state()
+    with warnings.catch_warnings(), torch.autograd.profiler.profile() as profile:
+        warnings.simplefilter("error")
+        with torch.autocast("cpu", torch.bfloat16):
+            assert torch.fmod(x, y).tolist() == [0, 0, 0]
+    assert torch.equal(state, torch.get_rng_state())
+    assert {event.name for event in profile.function_events} >= {"aten::fmod"}
+    assert "aten::full" not in {event.name for event in profile.function_events}
+
+
+# Outputs of the user's.
+
+
+def test_an_output_is_written_where_it_is():
+    x = torch.ones(2, 3, device="openreg")
+    whole = torch.zeros(3, 2, 2, device="openreg")
+    out = whole[..., 0].t()
+    assert torch.exp(x, out=out) is out
+    assert out.stride() == (2, 4)
+    assert (whole[..., 0] == torch.e).all() and (whole[..., 1] == 0).all()
+
+
+def test_an_output_of_another_size_gets_the_strides_that_the_cpu_gives_it():
+    strides = []
+    for device in ("cpu", "openreg"):
+        x = torch.ones(5, 3, device=device)
+        outs = torch.empty(0, device=device), torch.empty(0, device=device)
+        torch.geqrf(x, out=outs)
+        strides.append([out.stride() for out in outs])
+    assert strides == [[(1, 5), (1,)]] * 2
+
+
+def test_one_warning_says_that_an_output_was_resized():
+    x = torch.ones(2, 3, device="openreg")
+    for call in (torch.exp, torch.isneginf):  # of the library, and not
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            call(x, out=torch.empty(5, dtype=call(x).dtype, device="openreg"))
+        assert ["was resized" in str(warning.message) for warning in said] == [True]
+
+
+def test_the_type_of_an_output_counts():
+    x = torch.ones(70000, dtype=torch.half, device="openreg")
+    assert torch.sum(x, 0, out=torch.empty((), device="openreg")).item() == 70000
+    with torch.autocast("openreg"), pytest.raises(RuntimeError, match="to have dtype|same dtype"):
+        torch.mm(x[:1, None], x[None, :1], out=torch.empty(1, 1, device="openreg"))
+
+
+# Memory that is written.
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda ones: torch.exp(ones(3), out=ones(1).expand(3)),
+        lambda ones: ones(1).expand(3).exp_(),
+        lambda ones: ones(1).expand(3).uniform_(),
+        lambda ones: (lambda x: torch.exp(x[1:], out=x[:-1]))(ones(4)),
+        lambda ones: (lambda x: torch.isneginf(x[1:], out=x[:-1]))(ones(4, dtype=torch.bool)),
+        lambda ones: (lambda x: x[:-1].add_(x[1:]))(ones(4)),
+        lambda ones: (lambda x: x[:-1].index_put_([ones(3, dtype=torch.long)], x[1:]))(ones(4)),
+    ],
+)
+def test_memory_that_overlaps_is_refused_in_the_words_of_the_cpu(call):
+    assert refusal(call, "openreg") == refusal(call, "cpu")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, ones: x.zero_(),
+        lambda x, ones: x.fill_(7),
+        lambda x, ones: x.masked_fill_(ones(3) > 0, 7),
+        lambda x, ones: x.index_fill_(0, ones(2, dtype=torch.long), 7),
+        lambda x, ones: x.index_put_([ones(2, dtype=torch.long)], ones(2)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Use of")
+def test_one_value_in_one_place_may_be_written_several_times(write):
+    def written(device):
+        def ones(*sizes, **kwargs):
+            return torch.ones(*sizes, device=device, **kwargs)
+
+        x = torch.zeros(1, device=device).expand(3)
+        return write(x, ones).tolist()
+
+    assert written("openreg") == written("cpu")
