@@ -3,15 +3,21 @@ import pytest
 from fresh import PACKAGE, USE, copy_of_us, install, run
 
 NOVA = "import torch\ntorch.utils.rename_privateuse1_backend('nova')"
-IMPORT_BOTH = "import torch; print('torch works'); import torch_openreg"
+
+
+def import_both(between=""):
+    return f"import torch; print('torch works')\n{between}\nimport torch_openreg"
 
 
 def warns_and_raises(result, sentence):
-    """`import torch` went on with a warning that has the sentence; `import torch_openreg` did not."""
-    assert result.stdout == "torch works\n", result.stderr
+    """`import torch` went on with a warning that has the sentence; `import torch_openreg` did not.
+
+    Returns what was printed between the two.
+    """
+    assert result.stdout.startswith("torch works\n"), result.stderr
     assert f"UserWarning: This process has no device openreg: {sentence}" in result.stderr
     assert f"\nImportError: {sentence}" in result.stderr
-    return True
+    return result.stdout.removeprefix("torch works\n")
 
 
 # Another PyTorch.
@@ -30,13 +36,20 @@ def for_another_torch(tmp_path):
     return {"PYTHONPATH": str(tmp_path)}
 
 
-def test_built_for_another_torch_says_both_versions_and_opens_no_library(
+def test_built_for_another_torch_says_both_versions_and_leaves_pytorch_as_it_was(
     for_another_torch, tmp_path
 ):
-    (tmp_path / "program.py").write_text(IMPORT_BOTH)
+    program = (
+        "print(torch._C._get_privateuse1_backend_name(), hasattr(torch, 'openreg'))\n"
+        "print(torch.accelerator.current_accelerator())\n"
+        "try: torch.device('openreg')\n"
+        "except RuntimeError as error: print(error)"
+    )
+    (tmp_path / "program.py").write_text(import_both(program))
     result = run("program.py", cwd=tmp_path, **for_another_torch)
     sentence = "torch_openreg 0.1.0 was built for torch 2.12.0, but this is torch 2.13.0"
-    assert warns_and_raises(result, sentence)
+    said = warns_and_raises(result, sentence)
+    assert said.startswith("privateuseone False\nNone\nExpected one of cpu")
     # The warning is about the line of the program, not about one of ours.
     assert f"{tmp_path / 'program.py'}:1: UserWarning: This process" in result.stderr
 
@@ -47,33 +60,13 @@ def test_even_if_warnings_are_errors_pytorch_can_be_imported(for_another_torch):
     assert result.stderr.startswith("This process has no device openreg: torch_openreg 0.1.0 was")
 
 
-def test_built_for_another_torch_pytorch_is_as_without_us(for_another_torch):
-    program = (
-        "import torch\n"
-        "print(torch._C._get_privateuse1_backend_name(), hasattr(torch, 'openreg'))\n"
-        "print(torch.accelerator.current_accelerator())\n"
-        "torch.device('openreg')"
-    )
-    result = run("-c", program, **for_another_torch)
-    assert result.stdout == "privateuseone False\nNone\n"
-    assert "RuntimeError: Expected one of cpu" in result.stderr
-
-
 # No device.
 
 
-def test_without_a_device_asking_is_quiet():
+def test_without_a_device_asking_is_quiet_and_use_says_so():
     program = (
         "import torch; print(torch.device('openreg'), torch.openreg.is_available(),"
-        "torch.openreg.device_count(), torch.accelerator.is_available()); torch.manual_seed(1)"
-    )
-    result = run("-W", "error", "-c", program, OPENREG_DEVICE_COUNT="0")
-    assert (result.stdout, result.stderr) == ("openreg False 0 False\n", "")
-
-
-def test_without_a_device_use_says_so():
-    program = (
-        "import torch\n"
+        "torch.openreg.device_count(), torch.accelerator.is_available()); torch.manual_seed(1)\n"
         "def use_storage(): torch.UntypedStorage(4, device='openreg')\n"
         "def use_device(): torch.openreg.set_device(0)\n"
         "def use_generator(): torch.Generator('openreg')\n"
@@ -82,16 +75,19 @@ def test_without_a_device_use_says_so():
         "    try: use()\n"
         "    except RuntimeError as error: print(error)"
     )
-    result = run("-c", program, OPENREG_DEVICE_COUNT="0")
-    assert result.stdout == "This machine has no openreg device.\n" * 4, result.stderr
+    result = run("-W", "error", "-c", program, OPENREG_DEVICE_COUNT="0")
+    said = "openreg False 0 False\n" + "This machine has no openreg device.\n" * 4
+    assert (result.stdout, result.stderr) == (said, "")
 
 
 # Another backend.
 
 
-def test_after_another_backend_we_step_back_and_name_it(tmp_path):
-    result = run("-c", IMPORT_BOTH, path=[install(tmp_path, "nova", NOVA)])
-    assert warns_and_raises(result, "torch_openreg cannot be loaded beside the backend nova:")
+def test_after_another_backend_we_step_back_name_it_and_let_it_work(tmp_path):
+    program = import_both("print(torch.device('nova'), hasattr(torch, 'openreg'))")
+    result = run("-c", program, path=[install(tmp_path, "nova", NOVA)])
+    sentence = "torch_openreg cannot be loaded beside the backend nova:"
+    assert warns_and_raises(result, sentence) == "nova False\n"
 
 
 SETUP = (
@@ -100,9 +96,9 @@ SETUP = (
 
 
 def test_after_a_backend_that_kept_pytorchs_name_we_step_back(tmp_path):
-    result = run("-c", IMPORT_BOTH, path=[install(tmp_path, "nameless", f"{SETUP}\nsetup()")])
+    result = run("-c", import_both(), path=[install(tmp_path, "nameless", f"{SETUP}\nsetup()")])
     sentence = "torch_openreg cannot be loaded beside the backend privateuseone:"
-    assert warns_and_raises(result, sentence)
+    assert warns_and_raises(result, sentence) == ""
 
 
 def test_after_a_backend_that_has_only_hooks_we_step_back(tmp_path):
@@ -111,15 +107,9 @@ def test_after_a_backend_that_has_only_hooks_we_step_back(tmp_path):
         "import torch\nclass Hooks(torch._C._acc.PrivateUse1Hooks):\n    pass\nHOOKS = Hooks()\n"
     )
     install(tmp_path, "half", "from half import HOOKS\n" + hooks)
-    result = run("-c", IMPORT_BOTH, path=[tmp_path])
+    result = run("-c", import_both(), path=[tmp_path])
     sentence = "torch_openreg cannot be loaded beside a backend that registered its hooks before:"
-    assert warns_and_raises(result, sentence)
-
-
-def test_after_another_backend_that_backend_works(tmp_path):
-    program = "import torch; print(torch.device('nova'), hasattr(torch, 'openreg'))"
-    result = run("-W", "ignore", "-c", program, path=[install(tmp_path, "nova", NOVA)])
-    assert (result.stdout, result.stderr) == ("nova False\n", "")
+    assert warns_and_raises(result, sentence) == ""
 
 
 def test_before_another_backend_pytorch_names_both_and_the_switch(tmp_path):
@@ -137,9 +127,9 @@ def test_an_owner_of_our_name_is_named_with_its_file(tmp_path):
     twin = "import torch, twin\ntorch.utils.rename_privateuse1_backend('openreg')\n"
     install(tmp_path, "twin", f"{twin}torch._register_device_module('openreg', twin)")
     (tmp_path / "twin.py").touch()
-    result = run("-c", IMPORT_BOTH, path=[tmp_path])
+    result = run("-c", import_both(), path=[tmp_path])
     sentence = f"the device openreg was registered already, by <module 'twin' from '{tmp_path / 'twin.py'}'>;"
-    assert warns_and_raises(result, sentence)
+    assert warns_and_raises(result, sentence) == ""
 
 
 # Two copies of this one.
@@ -174,9 +164,10 @@ def test_if_warnings_are_errors_two_copies_are_no_device_and_no_harm(tmp_path):
     assert result.stdout.count(sentence) == 2
 
 
-def test_the_same_folder_twice_is_one_copy(tmp_path):
+def test_a_second_path_to_us_and_a_second_entry_point_are_no_second_copy(tmp_path):
+    install(tmp_path, "again", "import torch_openreg_entry\ntorch_openreg_entry.load()")
     (tmp_path / "link").symlink_to(PACKAGE.parent)
-    result = run("-c", f"import torch; {USE}", path=[tmp_path / "link"])
+    result = run("-c", f"import torch; {USE}", path=[tmp_path, tmp_path / "link"])
     assert (result.stdout, result.stderr) == ("fine\n", "")
 
 
@@ -195,22 +186,19 @@ def test_a_library_that_cannot_be_opened_takes_no_name(tmp_path):
     for library in (copy_of_us(tmp_path) / "torch_openreg").glob("lib*.so"):
         library.unlink()
         library.write_text("not a library")
-    result = run("-c", IMPORT_BOTH, PYTHONPATH=str(tmp_path))
-    assert warns_and_raises(result, f"{tmp_path}/torch_openreg/lib")
     program = (
-        "import torch\n"
         "print(torch.accelerator.is_available(), hasattr(torch, 'openreg'))\n"
         "list(torch.utils.data.DataLoader(torch.ones(2), pin_memory=True))\n"
-        "torch.utils.rename_privateuse1_backend('nova')\n"
-        "print(torch.device('nova'))\n"
+        "print(torch._C._get_privateuse1_backend_name(), 'is free')"
     )
-    result = run("-W", "ignore", "-c", program, PYTHONPATH=str(tmp_path))
-    assert (result.stdout, result.stderr) == ("False False\nnova\n", "")
+    result = run("-c", import_both(program), PYTHONPATH=str(tmp_path))
+    said = warns_and_raises(result, f"{tmp_path}/torch_openreg/lib")
+    assert said == "False False\nprivateuseone is free\n"
 
 
 def test_python_files_without_libraries_say_how_to_get_them(tmp_path):
     for library in (copy_of_us(tmp_path) / "torch_openreg").glob("*.so"):
         library.unlink()
-    result = run("-c", IMPORT_BOTH, PYTHONPATH=str(tmp_path))
+    result = run("-c", import_both(), PYTHONPATH=str(tmp_path))
     sentence = f"torch_openreg's libraries are not in {tmp_path / 'torch_openreg'}; build them with"
-    assert warns_and_raises(result, sentence)
+    assert warns_and_raises(result, sentence) == ""
