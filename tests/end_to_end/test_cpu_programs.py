@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program for the CPU does not notice that a backend is installed.
+"""What a program for the CPU notices of a backend that is installed, and what not.
 
-It is run twice, with autoload and without, and must print the same.
+It is run twice, with autoload and without. What it computes and writes is the same. What it leaves
+to PyTorch is not: the page has a table, which is read and run here.
 """
 
+import csv
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,12 +57,13 @@ for _ in range(3):
 }
 
 
-def run(program, autoload):
+def run(program, autoload, **options):
     return subprocess.run(
         [sys.executable, "-c", "import copy, hashlib, io, torch\n" + program],
         env={**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": autoload},
         capture_output=True,
         text=True,
+        **options,
     )
 
 
@@ -87,14 +92,51 @@ def test_nothing_is_warned_of_in_addition(said):
     assert said["1"][1] == said["0"][1]
 
 
-def test_pinning_is_the_one_thing_that_is_new():
-    program = (
-        "for batch in torch.utils.data.DataLoader(torch.arange(4.0), pin_memory=True):\n"
-        "    print(batch)\n"
-        "print(torch.ones(2).pin_memory().is_pinned())"
-    )
-    batches = "tensor([0.])\ntensor([1.])\ntensor([2.])\ntensor([3.])\n"
-    assert run(program, "1").stdout == batches + "True\n"
-    without = run(program, "0")
-    assert without.stdout == batches
-    assert "accelerator" in without.stderr
+with open(Path(__file__).with_name("cpu_programs.csv"), encoding="utf-8") as table:
+    ROWS = [[cell.replace("`", "") for cell in row] for row in csv.reader(table)][1:]
+# One process for all rows; each says what came of it.
+DRIVER = """
+import json, sys, warnings
+import torch.distributed as dist
+from torch.distributed import init_process_group
+from torch.nn import DataParallel
+from torch.nn.attention.flex_attention import create_block_mask
+from torch.random import fork_rng
+from torch.utils.data import DataLoader
+
+alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}
+linear, ones = torch.nn.Linear(1, 1), torch.ones(1, 1)
+causal = lambda batch, head, query, key: query >= key
+warnings.simplefilter("error")
+ends = []
+for code in json.load(sys.stdin):
+    try:
+        ends.append(str(eval(code)))
+    except Exception as error:
+        ends.append(f"{type(error).__name__}: {error}")
+    if dist.is_initialized():
+        dist.destroy_process_group()
+print(json.dumps(ends))
+"""
+
+
+@pytest.fixture(scope="module")
+def ends():
+    """How each row's two programs end, with the backend and without."""
+    codes = json.dumps([code for row in ROWS for code in (row[0], row[3])])
+    both = {}
+    for autoload in "10":
+        done = run(DRIVER, autoload, input=codes)
+        assert done.returncode == 0, done.stderr
+        both[autoload] = json.loads(done.stdout)
+    return both
+
+
+@pytest.mark.parametrize("number", range(len(ROWS)), ids=[row[0] for row in ROWS])
+def test_what_a_program_leaves_open_is_the_accelerators_and_what_it_names_is_not(ends, number):
+    _, *cells, _ = ROWS[number]
+    for autoload, cell in zip("01", cells, strict=True):
+        left_open, named = ends[autoload][2 * number : 2 * number + 2]
+        begin = cell.removesuffix("…").strip()
+        assert left_open == cell or (cell.endswith("…") and left_open.startswith(begin))
+        assert "Error" not in named and named == ends["0"][2 * number + 1]
