@@ -9,7 +9,7 @@
 
 namespace openreg {
 
-// [hooks.generator.take] Whoever needs numbers says how many, and gets them alone.
+// [hooks.generator.take] Whoever needs offsets says how many, and gets them alone.
 RandomState Counter::take(uint64_t count) {
   std::lock_guard lock(mutex_);
   return {state_.seed, std::exchange(state_.offset, state_.offset + count)};
