@@ -63,10 +63,9 @@ REGISTER_HOST_ALLOCATOR(kDeviceType, &instance());
 // [hooks.pinned.ask] The driver recognises its own memory; where it cannot run, there is none.
 bool isPinned(const void* pointer) {
   orPointerAttributes attributes;
-  const orError_t error = orPointerGetAttributes(&attributes, pointer);
-  if (error == orErrorNoDevice || error == orErrorForked) return false;
-  check(error);
-  return attributes.type == orMemoryTypeHost;
+  // Every error of this question says that the driver cannot run.
+  return orPointerGetAttributes(&attributes, pointer) == orSuccess &&
+         attributes.type == orMemoryTypeHost;
 }
 
 // [-]
