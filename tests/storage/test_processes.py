@@ -72,6 +72,20 @@ def test_what_another_process_writes_is_here(server):
     assert tensor.sum().item() == 2000
 
 
+def test_share_memory_has_nothing_to_do_and_is_no_lie(server):
+    model = torch.nn.Linear(2, 1, bias=False, device="openreg")
+    weight, address = model.weight.detach().cpu(), model.weight.data_ptr()
+    model.share_memory()
+    assert (model.weight.is_shared(), model.weight.data_ptr()) == (True, address)
+    server.ask(double, model.weight.detach())
+    assert torch.equal(model.weight.detach().cpu(), 2 * weight)
+
+
+def test_pytorchs_own_way_of_sharing_still_refuses_our_storages():
+    with pytest.raises(RuntimeError, match="_share_fd_: only available on CPU"):
+        torch.UntypedStorage(8, device="openreg")._share_fd_cpu_()
+
+
 def test_what_was_sent_is_written_whatever_the_stream():
     program = (
         "import torch\n"
