@@ -95,6 +95,14 @@ def test_a_model_and_its_optimizer_go_on_where_the_file_was_written():
     assert again.weight.tolist() == model.weight.tolist()
 
 
+def test_dlpack_hands_over_the_memory_itself():
+    tensor = torch.arange(3.0, device="openreg:1")
+    again = torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(tensor))
+    assert again.device == torch.device("openreg:1")
+    again.add_(1)
+    assert tensor.tolist() == [1, 2, 3]
+
+
 def elsewhere(program, *arguments):
     """Runs a program that has PyTorch and nothing of ours."""
     environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
