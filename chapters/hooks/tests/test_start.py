@@ -68,49 +68,27 @@ def test_a_child_forked_before_the_start_may_use_the_device():
     assert result.stdout == "fine\n", result.stderr
 
 
-def test_without_devices_import_is_quiet_and_use_says_what_is_missing():
-    result = run(
-        "import os; os.environ['OPENREG_DEVICE_COUNT'] = '0'\n"
-        "import torch, torch_openreg\n"
-        "assert not torch.openreg.is_available()\n"
-        "torch.UntypedStorage(1, device='openreg')\n"
-    )
-    assert "This machine has no openreg device." in result.stderr
-
-
-def test_without_devices_seeding_is_silent():
-    result = run(
-        "import os; os.environ['OPENREG_DEVICE_COUNT'] = '0'\n"
-        "import torch, torch_openreg\n"
-        "torch.openreg.manual_seed(1); torch.openreg.manual_seed_all(1)\n"
-        "print(torch.openreg.seed(), torch.openreg.seed_all())\n"
-    )
-    assert result.stdout == "None None\n", result.stderr
-
-
 @pytest.mark.parametrize(
     ("devices", "sentence"),
-    [("0", "This machine has no openreg device."), ("many", "OPENREG_DEVICE_COUNT=many is not")],
+    [
+        ("0", "This machine has no openreg device."),
+        (
+            "many",
+            "OPENREG_DEVICE_COUNT=many is not allowed; it must be a whole number from 0 to 16.",
+        ),
+    ],
 )
-def test_without_devices_nothing_is_pinned(devices, sentence):
+def test_without_devices_asking_and_seeding_are_quiet_and_use_says_what_is_wrong(devices, sentence):
     result = run(
         f"import os; os.environ['OPENREG_DEVICE_COUNT'] = '{devices}'\n"
         "import torch, torch_openreg\n"
-        "try: torch.ones(1).pin_memory()\n"
-        "except (RuntimeError, ValueError) as error: print(error)\n"
+        "torch.openreg.manual_seed(1); torch.openreg.manual_seed_all(1)\n"
+        "print(torch.openreg.seed(), torch.openreg.seed_all(), torch.openreg.is_available())\n"
+        "def pin(): torch.ones(1).pin_memory()\n"
+        "def use(): torch.UntypedStorage(1, device='openreg')\n"
+        "for call in pin, use:\n"
+        "    try: call()\n"
+        "    except (RuntimeError, ValueError) as error: print(error)\n"
         "print(torch.ones(1).is_pinned())\n"
     )
-    assert result.stdout.startswith(sentence)
-    assert result.stdout.endswith("\nFalse\n"), result.stderr
-
-
-def test_a_wrong_setting_is_named_with_what_is_allowed():
-    result = run(
-        "import os; os.environ['OPENREG_DEVICE_COUNT'] = 'many'\n"
-        "import torch, torch_openreg\n"
-        "torch.UntypedStorage(1, device='openreg')\n"
-    )
-    assert (
-        "OPENREG_DEVICE_COUNT=many is not allowed; it must be a whole number from 0 to 16."
-        in result.stderr
-    )
+    assert result.stdout == f"None None False\n{sentence}\n{sentence}\nFalse\n", result.stderr
