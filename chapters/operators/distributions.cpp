@@ -118,7 +118,9 @@ at::Tensor drawEach(const char* name, const at::Tensor& a, const at::Tensor& b,
   TORCH_CHECK_TYPE(a.scalar_type() == b.scalar_type(), name,
                    " needs parameters of one type; they are ", a.scalar_type(),
                    " and ", b.scalar_type(), ".");
-  at::Tensor out = at::empty(at::infer_size(a.sizes(), b.sizes()), a.options());
+  at::Tensor out =
+      at::empty(at::infer_size(a.sizes(), b.sizes()),
+                a.options().device(kDeviceType, commonDevice(name, a, b)));
   launchKernel(
       name,
       [draw, state = reserve(out, generator, kOffsets)](

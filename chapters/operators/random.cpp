@@ -27,10 +27,11 @@ RandomState reserve(const at::Tensor& self,
 }
 
 // [operators.random.types] A type that a sampler does not know is refused on the host.
-void checkFloating(const char* name, const at::Tensor& self) {
+void checkFloating(const char* name, const at::Tensor& self,
+                   bool with_complex) {
   const at::ScalarType dtype = self.scalar_type();
   TORCH_CHECK_NOT_IMPLEMENTED(
-      at::isComplexType(dtype) ||
+      (at::isComplexType(dtype) && with_complex) ||
           (at::isFloatingType(dtype) && !at::isFloat8Type(dtype)),
       name, " has no numbers of type ", dtype, "; use a floating type.");
 }
@@ -95,7 +96,7 @@ at::Tensor& uniform(at::Tensor& self, double from, double to,
                     std::optional<at::Generator> generator) {
   TORCH_CHECK_VALUE(from <= to, "uniform_ needs from <= to; from is ", from,
                     ", to is ", to, ".");
-  checkFloating("uniform_", self);
+  checkFloating("uniform_", self, /*with_complex=*/true);
   checkRange("uniform_", self, from, to);
   launchKernel(
       "uniform_",
@@ -120,7 +121,7 @@ at::Tensor& uniform(at::Tensor& self, double from, double to,
 // [operators.random.normal] Box and Muller: two even numbers make a normal one.
 at::Tensor& normal(at::Tensor& self, double mean, double std,
                    std::optional<at::Generator> generator) {
-  checkFloating("normal_", self);
+  checkFloating("normal_", self, /*with_complex=*/true);
   TORCH_CHECK_VALUE(std >= 0, "normal_ needs std >= 0; it is ", std, ".");
   launchKernel(
       "normal_",

@@ -54,9 +54,10 @@ RandomState reserve(const at::Tensor& self,
                     uint64_t count = 1);
 
 // [operators.random.check] What the host can see, the host refuses.
-/// @throws c10::NotImplementedError for a type that is neither floating nor
-/// complex, or has eight bits.
-void checkFloating(const char* name, const at::Tensor& self);
+/// @throws c10::NotImplementedError for a type that is not floating, or has
+/// eight bits; and for a complex one, unless `with_complex`.
+void checkFloating(const char* name, const at::Tensor& self,
+                   bool with_complex = false);
 
 /// @throws c10::NotImplementedError for a type that is neither floating nor of
 /// whole numbers.

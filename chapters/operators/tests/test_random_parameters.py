@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What random operators refuse, when, and how they take odd parameters."""
+
+import re
+from math import inf, nan
+
+import pytest
+import torch
+
+WHOLE = "use a floating type, or one of whole numbers."
+
+
+def zeros(dtype=torch.float32):
+    return torch.zeros(2, dtype=dtype, device="openreg")
+
+
+@pytest.mark.parametrize(
+    "call,sentence",
+    [
+        (lambda x: x.uniform_(2, 1), "uniform_ needs from <= to; from is 2, to is 1."),
+        (lambda x: x.uniform_(0, nan), "uniform_ needs from <= to; from is 0, to is nan."),
+        (lambda x: x.normal_(0, -1), "normal_ needs std >= 0; it is -1."),
+        (lambda x: x.normal_(0, nan), "normal_ needs std >= 0; it is nan."),
+        (lambda x: x.bernoulli_(2), "bernoulli_ needs 0 <= p <= 1; it is 2."),
+        (lambda x: x.bernoulli_(nan), "bernoulli_ needs 0 <= p <= 1; it is nan."),
+        (lambda x: x.random_(3, 3), "random_ needs from < to; from is 3, to is 3."),
+        (lambda x: x.exponential_(0), "exponential_ needs lambd > 0; it is 0."),
+        (lambda x: x.exponential_(nan), "exponential_ needs lambd > 0; it is nan."),
+        (lambda x: x.cauchy_(0, -1), "cauchy_ needs sigma > 0; it is -1."),
+        (lambda x: x.log_normal_(0, 0), "log_normal_ needs std > 0; it is 0."),
+        (lambda x: x.geometric_(0), "geometric_ needs 0 < p < 1; it is 0."),
+        (lambda x: x.geometric_(1), "geometric_ needs 0 < p < 1; it is 1."),
+        (lambda x: x.geometric_(nan), "geometric_ needs 0 < p < 1; it is nan."),
+        (lambda x: torch.normal(x, -1.0), "normal needs std >= 0; it is -1."),
+        (lambda x: torch.multinomial(x, 0), "multinomial needs num_samples > 0; it is 0."),
+        (
+            lambda x: torch.multinomial(x, 3),
+            "multinomial without replacement can draw 2 samples, and 3 were asked for.",
+        ),
+        (
+            lambda x: torch.multinomial(x.reshape(1, 1, 2), 1),
+            "multinomial needs one or two dimensions with categories in the last; "
+            "the sizes are [1, 1, 2].",
+        ),
+        (
+            lambda x: torch.multinomial(x.new_ones(2, 0), 1),
+            "with categories in the last; the sizes are [2, 0].",
+        ),
+        (
+            lambda x: x.bernoulli_(x.new_ones(3)),
+            "Probabilities of [3] do not fit a tensor of [2]; they must be expandable to it.",
+        ),
+        (
+            lambda x: torch.binomial(x, x.double()),
+            "binomial needs parameters of one type; they are Float and Double.",
+        ),
+        (
+            lambda x: torch.ops.aten.randperm.generator_out(-1, generator=None, out=x),
+            "randperm needs n >= 0; it is -1.",
+        ),
+        (
+            lambda x: torch.binomial(torch.ones(2), x),
+            "binomial needs all tensors on one openreg device, but found one on openreg:0 and one "
+            "on cpu; move them with .to().",
+        ),
+        # Parameters on the host can be looked at.
+        (
+            lambda x: x.bernoulli_(torch.tensor(2.0)),
+            "bernoulli_ needs probabilities from 0 to 1.",
+        ),
+        (
+            lambda x: torch.normal(x, torch.tensor(-1.0)),
+            "normal needs std >= 0, for each element.",
+        ),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused_at_once(call, sentence):
+    with pytest.raises((ValueError, TypeError, RuntimeError), match=re.escape(sentence)):
+        call(zeros())
+    torch.openreg.synchronize()  # The device has not been asked.
+
+
+@pytest.mark.parametrize(
+    "call,dtype,sentence",
+    [
+        ("uniform_", torch.int32, "uniform_ has no numbers of type Int; use a floating type."),
+        ("normal_", torch.int32, "normal_ has no numbers of type Int; use a floating type."),
+        ("normal_", torch.float8_e5m2, "normal_ has no numbers of type Float8_e5m2; use a"),
+        ("exponential_", torch.bool, "exponential_ has no numbers of type Bool; use a floating"),
+        ("cauchy_", torch.complex64, "cauchy_ has no numbers of type ComplexFloat; use a floating"),
+        ("random_", torch.complex64, f"random_ has no numbers of type ComplexFloat; {WHOLE}"),
+        (
+            "bernoulli_",
+            torch.float8_e5m2,
+            f"bernoulli_ has no numbers of type Float8_e5m2; {WHOLE}",
+        ),
+        ("geometric_", torch.bool, f"geometric_ has no numbers of type Bool; {WHOLE}"),
+        ("poisson", torch.complex64, "poisson has no numbers of type ComplexFloat; use a floating"),
+        ("_standard_gamma", torch.int64, "_standard_gamma has no numbers of type Long; use a"),
+        ("randperm", torch.bool, f"randperm has no numbers of type Bool; {WHOLE}"),
+    ],
+)
+def test_a_type_without_such_numbers_is_refused_at_once(call, dtype, sentence):
+    required = [0.5] if call == "geometric_" else []
+    with pytest.raises(NotImplementedError, match=sentence):
+        if call == "randperm":
+            torch.randperm(2, dtype=dtype, device="openreg")
+        elif call.endswith("_"):
+            getattr(zeros(dtype), call)(*required)
+        else:
+            getattr(torch, call)(zeros(dtype), *required)
+    torch.openreg.synchronize()
+
+
+@pytest.mark.parametrize(
+    "dtype,call,sentence",
+    [
+        (
+            torch.float16,
+            lambda x: x.uniform_(0, 1e6),
+            "uniform_ was to draw from 0 to 1e+06, but Half holds only -65504 to 65504; use a "
+            "wider type.",
+        ),
+        (torch.float32, lambda x: x.uniform_(-inf, 0), "uniform_ was to draw from -inf to 0, but"),
+        (torch.int8, lambda x: x.random_(0, 129), "random_ was to draw from 0 to 128, but Char"),
+        (torch.uint8, lambda x: x.random_(-1, 3), "random_ was to draw from -1 to 2, but Byte"),
+        (torch.bool, lambda x: x.random_(0, 3), "random_ was to draw from 0 to 2, but Bool"),
+        (
+            torch.int8,
+            lambda x: torch.randperm(129, out=x),
+            "randperm was to make 129 different whole numbers, but Char has only 128; use a wider",
+        ),
+        (torch.float16, lambda x: torch.randperm(2050, out=x), "but Half has only 2049; use a"),
+    ],
+)
+def test_numbers_that_a_type_cannot_hold_are_refused_at_once(dtype, call, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        call(zeros(dtype))
+    torch.openreg.synchronize()
+
+
+def test_numbers_that_a_type_can_just_hold_are_drawn():
+    bytes = torch.empty(10000, dtype=torch.int8, device="openreg").random_(-128, 128)
+    assert (bytes.min().item(), bytes.max().item()) == (-128, 127)
+    assert torch.empty(100, dtype=torch.bool, device="openreg").random_(0, 2).unique().numel() == 2
+    assert zeros(torch.float16).uniform_(-65504, 65504).isfinite().all()
+    for dtype, most in [(torch.int8, 128), (torch.float16, 2049)]:
+        x = torch.randperm(most, dtype=dtype, device="openreg")
+        assert x.unique().numel() == most
+
+
+@pytest.mark.parametrize(
+    "call,sentence",
+    [
+        (lambda x: torch.poisson(x - 1), "poisson needs rates >= 0; one is -1."),
+        (lambda x: torch.poisson(x * nan), "poisson needs rates >= 0; one is nan."),
+        (
+            lambda x: torch.binomial(x, x + 2),
+            "binomial needs counts >= 0 and probabilities from 0 to 1; one pair is 0 and 2.",
+        ),
+        (lambda x: torch.binomial(x - 1, x), "one pair is -1 and 0."),
+        (lambda x: torch.binomial(x * nan, x), "one pair is nan and 0."),
+        (lambda x: torch.bernoulli(x + 2), "bernoulli_ needs probabilities from 0 to 1."),
+        (lambda x: torch.bernoulli(x * nan), "bernoulli_ needs probabilities from 0 to 1."),
+        (lambda x: torch.normal(0.0, x - 1), "normal needs std >= 0, for each element."),
+        (lambda x: torch.normal(x, x * nan), "normal needs std >= 0, for each element."),
+        (lambda x: torch.multinomial(x, 1), "multinomial needs weights with a sum > 0."),
+        (lambda x: torch.multinomial(x - 1, 1), "multinomial needs finite weights >= 0."),
+        (lambda x: torch.multinomial(x + inf, 1), "multinomial needs finite weights >= 0."),
+    ],
+)
+def test_parameters_on_the_device_are_refused_late(call, sentence):
+    with pytest.raises(torch.AcceleratorError, match=re.escape(sentence)):
+        call(zeros())
+        torch.openreg.synchronize()
+    torch.openreg.reset_device()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_a_gamma_number_is_never_zero_whatever_its_parameter(dtype):
+    least = torch.finfo(dtype).tiny
+    odd = torch.tensor([0, -1, nan, inf], dtype=dtype, device="openreg")
+    assert torch._standard_gamma(odd).tolist() == [least] * 3 + [inf]
+    small = torch.full((1000,), 1e-6, dtype=dtype, device="openreg")
+    assert (torch._standard_gamma(small) > 0).all()
+
+
+def test_counts_that_no_whole_number_holds_are_drawn_as_well():
+    rates = torch.tensor([0, 1e20, inf], dtype=torch.float64, device="openreg")
+    none, many, most = torch.poisson(rates).tolist()
+    assert none == 0 and many == pytest.approx(1e20, rel=1e-9) and most == inf
+    counts = torch.tensor([0, 5, 5, 1e20, inf], dtype=torch.float64, device="openreg")
+    chances = torch.tensor([0.5, 0, 1, 0.5, 0.5], dtype=torch.float64, device="openreg")
+    *few, many, most = torch.binomial(counts, chances).tolist()
+    assert few == [0, 0, 5] and many == pytest.approx(5e19, rel=1e-9) and most == inf
+    rare = torch.zeros(100, device="openreg").geometric_(1e-30)
+    assert 1e29 < rare.mean() < 1e31 and rare.isfinite().all()
+
+
+def test_a_count_may_be_a_number_of_the_host():
+    drawn = torch.binomial(torch.tensor(5.0), zeros() + 1)
+    assert drawn.device.type == "openreg" and drawn.tolist() == [5, 5]
