@@ -80,17 +80,6 @@ def test_what_does_not_fit_is_refused_at_once(call, sentence):
     torch.openreg.synchronize()  # The device has not failed.
 
 
-def test_a_prediction_is_remembered_for_equal_shapes_only():
-    for x in [torch.ones(3), torch.ones(3, 2), torch.ones(3).double(), torch.ones(3, 2).t()]:
-        assert x.to("openreg").isnan().shape == x.shape
-        assert x.to("openreg").nansum(-1).dtype == x.dtype
-        assert x.to("openreg").nansum(0, keepdim=True).shape == x.nansum(0, keepdim=True).shape
-    # A memory of 8192 answers forgets and asks again.
-    for size in range(3):
-        for shift in range(40):
-            assert torch.ones(size + 1, 2, device="openreg").roll(shift).shape == (size + 1, 2)
-
-
 def test_the_host_does_not_wait_if_the_size_is_known():
     x = torch.ones(2000, 2000, device="openreg")
     x.isnan()

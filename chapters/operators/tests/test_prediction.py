@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What PyTorch's Meta kernels are asked, how often, and what follows from a wrong answer."""
+
+import contextlib
+
+import pytest
+import torch
+
+ops = torch.ops.aten
+REMEMBERED = 8192
+
+
+@contextlib.contextmanager
+def meta(name, answer):
+    """A block in which `answer` is the Meta kernel of `name`; gives the list of its calls."""
+    calls = []
+
+    def kernel(*arguments):
+        calls.append(arguments)
+        return answer(*arguments)
+
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        library.impl(name, kernel, "Meta")
+        yield calls
+
+
+def ones(*shape, **options):
+    return torch.ones(shape, device="openreg", **options)
+
+
+def test_a_question_is_asked_once_for_arguments_that_look_the_same():
+    with meta("dot", lambda x, y: x.new_empty(())) as calls:
+        assert ones(37).dot(ones(37)).item() == 37
+        assert ones(2, 37)[1].dot(ones(37) * 2).item() == 74
+    assert len(calls) == 1
+
+
+def test_what_a_meta_kernel_can_see_makes_another_question():
+    def roll(x, shifts, dims):
+        return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
+
+    x = ones(3, 5)
+    variants = [
+        *[(other, [1], [0]) for other in (x, ones(5, 3), ones(5, 3).t(), x.double(), x[0], x[:0])],
+        *[(x, *numbers) for numbers in ([[2], [0]], [[1], [1]], [[1, 1], [0, 1]])],
+    ]
+    with meta("roll", roll) as calls:
+        for _ in range(2):
+            for arguments in variants:
+                torch.roll(*arguments)
+        assert len(calls) == len(variants)
+        torch.set_default_dtype(torch.float64)
+        try:
+            torch.roll(*variants[0])
+        finally:
+            torch.set_default_dtype(torch.float32)
+        assert len(calls) == len(variants) + 1
+
+
+def test_a_list_of_truths_makes_a_question_of_its_own():
+    def backward(grad, x, shape, mean, rstd, weight, bias, mask):
+        return tuple(x.new_empty(x.shape) if wanted else None for wanted in mask)
+
+    x, row = ones(7, 3), ones(7, 1)
+    masks = [[True, False, False], [False, False, False], [True, False, False]]
+    with meta("native_layer_norm_backward", backward) as calls:
+        for mask in masks:
+            results = ops.native_layer_norm_backward(x, x, [3], row, row, None, None, mask)
+            assert [result is not None for result in results] == mask
+    assert len(calls) == 2
+
+
+def test_a_number_of_python_is_not_a_number_in_a_tensor():
+    x = torch.tensor(1, dtype=torch.int32, device="openreg")
+    assert torch.where(x > 0, x, 2).dtype == torch.int32
+    assert torch.where(x > 0, x, torch.tensor(2)).dtype == torch.int64
+
+
+def test_a_full_memory_forgets_and_asks_again():
+    x = ones(REMEMBERED + 50)
+    with meta("dot", lambda x, y: x.new_empty(())) as calls:
+        x[:41].dot(x[:41])
+        for n in range(50, len(x)):
+            x[:n].dot(x[:n])
+        asked = len(calls)
+        assert x[:41].dot(x[:41]).item() == 41
+    assert len(calls) == asked + 1
+
+
+@pytest.mark.parametrize(
+    "name,answer,call,sentence",
+    [
+        (
+            "dot",
+            lambda x, y: x.new_empty(2),
+            lambda: ones(43).dot(ones(43)),
+            r"stopped in aten::dot: Result 0 was announced as .*\[2\] and is .*\[\].",
+        ),
+        (
+            "dot",
+            lambda x, y: x.new_empty((), dtype=torch.float64),
+            lambda: ones(44).dot(ones(44)),
+            r"Result 0 was announced as .*Double.*\[\] and is .*Float.*\[\].",
+        ),
+        (
+            "native_layer_norm_backward",
+            lambda *arguments: (None, None, None),
+            lambda: ops.native_layer_norm_backward(
+                ones(5, 3),
+                ones(5, 3),
+                [3],
+                ones(5, 1),
+                ones(5, 1),
+                None,
+                None,
+                [True, False, False],
+            ),
+            "stopped in aten::native_layer_norm_backward: Result 0 is defined on one side only.",
+        ),
+    ],
+    ids=["sizes", "type", "nothing"],
+)
+def test_a_wrong_answer_stops_the_device_and_is_not_written(name, answer, call, sentence):
+    with meta(name, answer), pytest.raises(torch.AcceleratorError, match=sentence):
+        call()
+        torch.openreg.synchronize()
+    torch.openreg.reset_device()
