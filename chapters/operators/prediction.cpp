@@ -43,6 +43,7 @@ namespace {
 bool isNorm(const c10::OperatorHandle& op) {
   const std::string& name = op.schema().name();
   return name == "aten::native_layer_norm" ||
+         name == "aten::native_group_norm" ||
          name == "aten::native_batch_norm" ||
          name == "aten::_native_batch_norm_legit" ||
          name == "aten::_batch_norm_with_update";

@@ -31,6 +31,10 @@ FORMS = {
     "a number of the host": lambda x: torch.rsub(x, torch.tensor(2.0)),
     "a default that is slower": lambda x: F.layer_norm(x, (4,)),
     "one dimension is empty": lambda x: x[:0].nansum(0),
+    "a stub of two": lambda x: torch.complex(x, -x).t().conj_physical(),
+    "conjugated by its kernel": lambda x: torch.linalg.solve(
+        torch.complex(x[:, :3], x[:, 1:]), torch.complex(x[:, 1:], x[:, :3])[:2], left=False
+    ),
 }
 
 
@@ -91,15 +95,48 @@ def test_the_host_does_not_wait_if_the_size_is_known():
     assert not stream.query()
 
 
-def test_batch_norm_in_evaluation_keeps_no_statistics_as_on_the_cpu():
-    arguments = [torch.rand(2, 3, 4), *[torch.rand(3)] * 4]
-    for training in [True, False]:
-        results = [
-            torch.native_batch_norm(*[a.clone().to(device) for a in arguments], training, 0.1, 1e-5)
-            for device in ["openreg", "cpu"]
-        ]
+aten = torch.ops.aten
+NORMS = {
+    "layer": lambda x, p: torch.native_layer_norm(x, (4,), p, p, 1e-5),
+    "layer, plain": lambda x, p: torch.native_layer_norm(x, (4,), None, None, 1e-5),
+    "group": lambda x, p: torch.native_group_norm(x, p, p, 2, 4, 4, 2, 1e-5),
+    "batch": lambda x, p: torch.native_batch_norm(x, p, p, p.clone(), p.clone(), True, 0.1, 1e-5),
+    "batch, evaluating": lambda x, p: torch.native_batch_norm(x, p, p, p, p, False, 0.1, 1e-5),
+    "batch, legit": lambda x, p: aten._native_batch_norm_legit(
+        x, p, p, p.clone(), p.clone(), True, 0.1, 1e-5
+    ),
+    "batch, updating": lambda x, p: aten._batch_norm_with_update(
+        x, p, p, p.clone(), p.clone(), 0.1, 1e-5
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("wide", [False, True], ids=["parameters alike", "parameters of 32 bits"])
+def test_norms_keep_the_statistics_that_the_cpu_keeps(name, dtype, wide):
+    x = torch.linspace(-2, 2, 32).reshape(2, 4, 4).to(dtype)
+    parameter = torch.tensor([0.5, 1, 1.5, 2], dtype=torch.float32 if wide else dtype)
+    results = [NORMS[name](x.to(place), parameter.to(place)) for place in ("openreg", "cpu")]
+    for here, there in zip(*results, strict=True):
+        torch.testing.assert_close(here.cpu(), there)  # And of one type.
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_bags_of_embeddings_agree_with_and_without_a_gradient(mode, dtype):
+    table = torch.linspace(-1, 1, 12).reshape(3, 4).to(dtype)
+    rows, starts = torch.tensor([0, 2, 1, 1]), torch.tensor([0, 2])
+    for grad in (True, False):
+        results = []
+        for place in ("openreg", "cpu"):
+            weight = table.clone().to(place).requires_grad_(grad)
+            bags = F.embedding_bag(rows.to(place), weight, starts.to(place), mode=mode)
+            if grad:
+                bags.sum().backward()
+            results.append([bags.detach().cpu(), weight.grad.cpu() if grad else bags[0].cpu()])
         for here, there in zip(*results):
-            torch.testing.assert_close(here.cpu(), there)
+            torch.testing.assert_close(here, there)
 
 
 @pytest.mark.parametrize("bias", [True, False])
