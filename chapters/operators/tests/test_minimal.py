@@ -79,6 +79,11 @@ def test_a_tensor_takes_another_storage(x):
     assert other.set_().numel() == 0
 
 
+def test_two_tensors_know_whether_they_are_one_view_of_one_storage(x):
+    assert x.is_set_to(x.view(2, 3)) and torch.empty(0, device="openreg").set_(x).is_set_to(x)
+    assert not any(x.is_set_to(y) for y in (x.t(), x[:1], x.clone(), x.cpu()))
+
+
 def test_numbers_come_back(x):
     assert x[1, 2].item() == 5
     assert x.bool().any().item() is True
