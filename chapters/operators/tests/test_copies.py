@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
-import ctypes
 import itertools
 import os
 import subprocess
@@ -7,7 +6,7 @@ import sys
 
 import pytest
 import torch
-import torch_openreg
+from driver import commands
 
 PLACES = ["cpu", "pinned", "openreg:0", "openreg:1"]
 
@@ -136,42 +135,6 @@ def test_a_complex_number_loses_its_imaginary_part_with_a_warning():
             assert x.to(torch.float32).tolist() == [1]
     finally:
         torch.set_warn_always(False)
-
-
-# What the device is told to do, as the driver's observer sees it.
-class Record(ctypes.Structure):
-    _fields_ = [
-        ("phase", ctypes.c_int),
-        ("correlation", ctypes.c_uint64),
-        ("name", ctypes.c_char_p),
-        ("device", ctypes.c_int),
-    ]
-
-
-OBSERVER = ctypes.CFUNCTYPE(None, ctypes.POINTER(Record), ctypes.c_void_p)
-ENQUEUED = 0
-
-
-def commands(action):
-    """The names of the commands that `action` enqueues."""
-    driver = ctypes.CDLL(torch_openreg.__file__.replace("__init__.py", "libopenreg.so"))
-    names = []
-
-    @OBSERVER
-    def note(record, _):
-        if record.contents.phase == ENQUEUED:
-            names.append(record.contents.name.decode())
-
-    torch.openreg.synchronize(0)
-    torch.openreg.synchronize(1)
-    assert driver.orSetCommandObserver(note, None) == 0
-    try:
-        action()
-    finally:
-        driver.orSetCommandObserver(OBSERVER(), None)
-        torch.openreg.synchronize(0)
-        torch.openreg.synchronize(1)
-    return names
 
 
 def test_within_a_device_no_copy_leaves_the_device():

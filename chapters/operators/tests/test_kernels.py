@@ -146,10 +146,10 @@ def test_what_does_not_fit_is_refused_at_once(call, sentence):
 
 def test_a_failed_kernel_is_told_late_by_name_and_the_device_can_be_reset():
     x = torch.arange(3.0, device="openreg")
-    wrong = x[torch.tensor([7], device="openreg")]
+    far = torch.tensor([7], device="openreg")
     told = "openreg:0 stopped in aten::index: index 7 is out of bounds for dimension 0 with size 3$"
     with pytest.raises(torch.AcceleratorError, match=told):  # And no stack of the device's thread.
-        wrong.cpu()
+        x[far].cpu()
     torch.openreg.reset_device()
     assert x.tolist() == [0, 1, 2]
 
