@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -130,6 +133,30 @@ def test_a_custom_operator_does_not_fall_back(name):
 def test_an_absolute_value_agrees_with_the_cpu(dtype, shape):
     x = torch.randn(shape).to(dtype)
     assert torch.equal(ops.custom_abs(x.to("openreg")).cpu(), x.abs())
+
+
+# Without the flag for OpenMP, `at::parallel_for` is a loop of one thread.
+THREADS = """
+import os, torch
+
+def threads_after(elements):
+    torch.ops.openreg.custom_abs(torch.empty(elements, device="openreg"))
+    torch.openreg.synchronize()
+    return len(os.listdir("/proc/self/task"))
+
+print(threads_after(16), threads_after(1 << 17))
+"""
+
+
+def test_a_large_loop_of_ours_has_the_threads_of_pytorch():
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "2"},
+    )
+    small, large = map(int, done.stdout.split())
+    assert large == small + 1
 
 
 @pytest.mark.parametrize("dtype", FLOATING)
