@@ -5,8 +5,11 @@
 #include "chapters/device/runtime.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/TensorIterator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
+
+#include <concepts>
 
 namespace openreg {
 
@@ -39,7 +42,10 @@ class Structured final : public Meta {
     }
     TORCH_CHECK(output_.sizes() == sizes, "An output of ", output_.sizes(),
                 " cannot hold a result of ", sizes, " in place.");
-    Meta::set_output_raw_strided(index, sizes, strides, options);
+    // Elementwise operators are iterators too, and learn of it here.
+    if constexpr (std::derived_from<Meta, at::TensorIteratorBase>) {
+      Meta::set_output_raw_strided(index, sizes, strides, options);
+    }
   }
 
   // [operators.structured.make] Memory from our allocator, on the device of the inputs.
