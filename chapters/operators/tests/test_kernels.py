@@ -117,10 +117,11 @@ def test_shapes_are_checked_at_once():
         (lambda x: x.masked_fill_(x, 1), "masked_fill_ only supports boolean masks"),
         (
             lambda x: x.masked_fill_(x[:2] > 0, 1),
-            r"The mask of \[2\] does not fit a tensor of \[3\]",
+            r"The mask of \[2\] does not fit a tensor of \[3\]; it must be expandable to it.",
         ),
         (lambda x: x.masked_fill_(x > 0, x), "only supports a 0-dimensional value tensor"),
         (lambda x: x.index_select(0, x.long()[None]), "Index is supposed to be a vector"),
+        (lambda x: x[0].index_select(0, x.long()), "Index to scalar can have only 1 value, got 3"),
         (lambda x: x.index_select(0, x), "Expected dtype int32 or int64 for index"),
         (lambda x: x.flip(3), "Dimension out of range"),
         (lambda x: x.flip(0, 0), "duplicate value in the list of dims"),
@@ -129,7 +130,10 @@ def test_shapes_are_checked_at_once():
             lambda x: x.half().masked_fill_(x > 0, 1e9),
             "cannot be converted to type .* without overflow",
         ),
-        (lambda x: torch.conv1d(x[None, None], x[None, None].double()), "should be the same"),
+        (
+            lambda x: torch.conv1d(x[None, None], x[None, None].double()),
+            r"Input type \(Float\) and weight type \(Double\) should be the same",
+        ),
         (
             lambda x: x.copy_(torch.ones(4)),
             r"copy_ cannot broadcast a tensor of \[4\] to one of \[3\]",

@@ -29,8 +29,18 @@ def test_memory_comes_from_the_caching_allocator():
 
 
 def test_device_memory_cannot_be_pinned():
-    with pytest.raises(RuntimeError, match="cannot be pinned; pin the CPU tensor instead."):
+    told = "Memory of an openreg device cannot be pinned; pin the CPU tensor instead."
+    with pytest.raises(RuntimeError, match=told):
         torch.empty(2, device="openreg", pin_memory=True)
+    with pytest.raises(RuntimeError, match=told):
+        torch.empty_strided((2,), (1,), device="openreg", pin_memory=True)
+
+
+def test_memory_of_another_kind_of_device_is_refused():
+    key = torch._C.DispatchKey.PrivateUse1
+    told = "openreg cannot allocate on meta; it allocates on openreg devices only."
+    with pytest.raises(ValueError, match=told):
+        torch.ops.aten.empty.memory_format._op_dk(key, [2], device=torch.device("meta"))
 
 
 @pytest.mark.parametrize(
@@ -125,13 +135,17 @@ def test_resizing_to_the_same_sizes_changes_nothing():
 
 def test_a_storage_of_another_device_is_refused_and_stays_there():
     host = torch.empty(0)
-    with pytest.raises((ValueError, RuntimeError), match="device"):
-        torch.empty(0, device="openreg").set_(host.untyped_storage(), 0, (4,), (1,))
+    for other, where in [(host, "cpu"), (torch.empty(0, device="openreg:1"), "openreg:1")]:
+        told = f"The storage is on {where}, the tensor on openreg:0; they must be of one device."
+        with pytest.raises(ValueError, match=told):
+            torch.empty(0, device="openreg").set_(other.untyped_storage(), 0, (4,), (1,))
     assert host.resize_(4).fill_(1).tolist() == [1, 1, 1, 1]
 
 
 def test_a_preserved_memory_format_is_refused_when_resizing(x):
-    with pytest.raises(ValueError, match="resize_ cannot preserve a memory format; leave it out"):
+    with pytest.raises(
+        ValueError, match="resize_ cannot preserve a memory format; leave it out, or"
+    ):
         x.resize_(3, memory_format=torch.preserve_format)
 
 

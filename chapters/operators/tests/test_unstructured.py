@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import re
 import subprocess
 import sys
 
@@ -160,6 +161,12 @@ def test_recurrent_cells_have_the_gradients_of_the_cpu(layer, bias):
 
 
 def test_a_cell_refuses_gates_that_do_not_fit():
-    gates, state = torch.ones(2, 12, device="openreg"), torch.ones(2, 4, device="openreg")
-    with pytest.raises(RuntimeError, match="4 times as wide as the state; they are .2, 12"):
-        torch.ops.aten._thnn_fused_lstm_cell(gates, gates, state)
+    state = torch.ones(2, 4, device="openreg")
+    for cell, count, wrong in [("lstm", 4, 12), ("gru", 3, 16)]:
+        gates = torch.ones(2, wrong, device="openreg")
+        told = (
+            f"_thnn_fused_{cell}_cell needs gates of one shape, {count} times as wide as the state; "
+            f"they are [2, {wrong}] and [2, {wrong}], the state is [2, 4]."
+        )
+        with pytest.raises(RuntimeError, match=re.escape(told)):
+            getattr(torch.ops.aten, f"_thnn_fused_{cell}_cell")(gates, gates, state)
