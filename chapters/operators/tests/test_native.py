@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The kernels written by hand, against the CPU: every type, and every way to lie in memory."""
+
+import re
+
+import pytest
+import torch
+
+# Types that are numbers to the CPU too; of the others only bytes are copied.
+TYPES = [
+    *(torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64),
+    *(torch.int8, torch.int16, torch.int32, torch.int64),
+    *(torch.float8_e4m3fn, torch.float8_e5m2, torch.float16, torch.bfloat16),
+    *(torch.float32, torch.float64, torch.complex32, torch.complex64, torch.complex128),
+]
+
+
+def values(dtype, *shape):
+    count = torch.Size(shape).numel()
+    return (torch.arange(count) % 5 - (2 if dtype.is_signed else 0)).reshape(shape).to(dtype)
+
+
+def mask(x):
+    return torch.ones_like(x, dtype=torch.bool).triu() if x.dim() == 2 else x == x
+
+
+# What is done in place is done to what it is given.
+OPERATORS = {
+    "add": lambda x: x + x,
+    "abs": lambda x: x.abs(),
+    "abs_": lambda x: x.abs_(),
+    "conj_physical": lambda x: x.conj_physical(),
+    "fill_": lambda x: x.fill_(3),
+    "fill_ with a tensor": lambda x: x.fill_(torch.tensor(3, device=x.device)),
+    "zero_": lambda x: x.zero_(),
+    "masked_fill_": lambda x: x.masked_fill_(mask(x), 3),
+    "index_select": lambda x: x.index_select(-1, torch.tensor([0], device=x.device)),
+    "relu": lambda x: x.relu(),
+    "relu_": lambda x: x.relu_(),
+    "convolution": lambda x: torch.conv1d(x[None], x[None]),
+    "item": lambda x: torch.tensor([number.item() for number in x.flatten()[:2]]),
+    "tril_indices": lambda x: torch.tril_indices(3, 2, dtype=x.dtype, device=x.device),
+}
+
+
+def agree(operator, x, y):
+    """Whether the device does with `y` what the CPU does with `x`, and refuses in its words:
+    at once, or when the kernel runs."""
+    try:
+        expected = operator(x)
+    except (RuntimeError, NotImplementedError) as error:
+        words = str(error).splitlines()[0].split('" ')[-1]  # Without the name of its kernel.
+        with pytest.raises(Exception, match=re.escape(words)):
+            operator(y)
+            torch.openreg.synchronize()
+        torch.openreg.reset_device()
+        return
+    got = operator(y)
+    assert (got.dtype, got.stride()) == (expected.dtype, expected.stride())
+    torch.testing.assert_close(got.cpu(), expected)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_in_every_type_it_does_what_the_cpu_does(name, dtype):
+    if name == "relu_" and dtype == torch.bool:
+        pytest.skip("refused as well, in the words of the operator that it is made of")
+    x = values(dtype, 2, 3)
+    agree(OPERATORS[name], x, x.to("openreg"))
+
+
+LAYOUTS = {
+    "contiguous": lambda x: x,
+    "transposed": lambda x: x.t(),
+    "every second": lambda x: x[::2, 1::2],
+    "one row many times": lambda x: x[:1].expand(3, 6),
+    "backwards in memory": lambda x: x.t()[1:].t(),
+    "empty": lambda x: x[:0],
+    "zero dimensions": lambda x: x[1, 1],
+    "conjugate": lambda x: x.conj(),
+    "conjugate, transposed": lambda x: x.t().conj(),
+    "negative": lambda x: x.conj().imag,
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", list(OPERATORS)[:-3])  # Those that take any shape.
+def test_however_the_tensor_lies_it_does_what_the_cpu_does(name, layout):
+    has_bits = layout.startswith(("conjugate", "negative"))
+    base = values(torch.complex64, 4, 6) * (1 - 2j) if has_bits else values(torch.float32, 4, 6)
+    there = base.to("openreg")
+    agree(lambda x: OPERATORS[name](LAYOUTS[layout](x)), base, there)
+    assert torch.equal(there.cpu(), base)  # Nothing beside the view was written.
+
+
+def test_an_output_is_resized_refused_or_may_not_overlap():
+    x = torch.arange(-2.0, 2, device="openreg")
+    for out in (x.new_empty(4), x.new_empty(0), x.new_empty(8)[::2]):
+        assert torch.abs(x, out=out) is out and out.tolist() == [2, 1, 0, 1]
+    with pytest.warns(UserWarning, match="An output with one or more elements was resized"):
+        torch.abs(x, out=x.new_empty(2))
+    with pytest.raises(RuntimeError, match="Found dtype Int but expected Float"):
+        torch.abs(x, out=x.int())
+    with pytest.raises(RuntimeError, match="unsupported operation: some elements"):
+        torch.abs(x[1:], out=x[:-1])
+    assert torch.abs(x, out=x).tolist() == [2, 1, 0, 1]
+
+
+def test_kernels_of_two_streams_write_what_each_was_given():
+    streams = [torch.Stream("openreg") for _ in range(2)]
+    results = []
+    for number, stream in enumerate(streams):
+        with stream:
+            x = torch.full((1 << 12,), -1.0 - number, device="openreg")
+            for _ in range(20):
+                x = x.abs().masked_fill_(x > 9, 0).index_select(0, torch.tensor([1]).to(x.device))
+                x = x.expand(1 << 12).relu()
+            results.append(x)
+    for number, (stream, result) in enumerate(zip(streams, results)):
+        stream.synchronize()
+        assert result.unique().tolist() == [1 + number]
