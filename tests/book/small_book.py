@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A small book, by which the passages check is tested."""
+
+import passages
+
+GUARD = """\
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/device/runtime.h"
+
+namespace openreg {
+
+// [device.guard] How PyTorch switches devices.
+class Guard {
+ public:
+  int count() const { return 1; }
+
+  // [device.guard.streams] Each device has a queue.
+  int queue() const {
+    return 0;
+  }
+};
+
+// [device.guard.register] PyTorch finds it.
+REGISTER(Guard);
+
+// [-]
+}  // namespace openreg
+"""
+HOOKS = """\
+# SPDX-License-Identifier: BSD-3-Clause
+import torch
+
+from ._device import (
+    count,
+)
+
+
+# [hooks.python] One answer, asked from Python.
+class Hooks:
+    def count(self):
+        return count()
+
+    # [hooks.python.text] It says what it is.
+    def __str__(self):
+        return "hooks"
+
+
+# [-]
+"""
+ERROR = """\
+#pragma once
+
+// [common.error] Codes become exceptions.
+void check(int code);
+
+// [-]
+"""
+ALL = ["device", "hooks"]
+
+
+def listing(path, name, *more, up="../"):
+    end = '"# ["' if path.endswith(".py") else "// ["
+    language = "python" if path.endswith(".py") else "cpp"
+    lines = [f"```{{literalinclude}} {up}{path}", f":language: {language}", f":start-at: [{name}]"]
+    lines += [f":end-before: {end}", ":lineno-match:", f":caption: {path}", *more, "```", ""]
+    return "\n".join(lines) + "\n"
+
+
+class Repository:
+    """A small book in which everything is as it should be, and what the check says of it."""
+
+    def __init__(self, root, capsys):
+        self.root, self.capsys = root, capsys
+        self.write("meson.build", "project('x')\ncontents = ['device', 'hooks']\n")
+        self.write(
+            "meson.options",
+            "option('book', type: 'boolean')\n"
+            "option('chapter', type: 'combo', value: 'hooks',\n    choices: ['device', 'hooks'])\n",
+        )
+        self.write(
+            "docs/index.md", "# Book\n\n```{toctree}\n:maxdepth: 1\n\nstart\ndevice\nhooks\n```\n"
+        )
+        self.write("chapters/device/guard.cpp", GUARD)
+        self.write("chapters/hooks/_hooks.py", HOOKS)
+        self.write("common/error.h", ERROR)
+        self.write("python/torch_openreg/__init__.py", "")
+        self.device = [
+            listing("chapters/device/guard.cpp", "device.guard"),
+            listing("chapters/device/guard.cpp", "device.guard.streams", ":dedent:"),
+            listing("chapters/device/guard.cpp", "device.guard.register"),
+            listing("common/error.h", "common.error"),
+        ]
+        self.hooks = [
+            listing("chapters/hooks/_hooks.py", "hooks.python"),
+            listing("chapters/hooks/_hooks.py", "hooks.python.text", ":dedent:"),
+        ]
+        self.pages()
+
+    def pages(self):
+        self.write("docs/device.md", "# Device\n\n" + "".join(self.device))
+        self.write("docs/hooks.md", "# Hooks\n\n" + "".join(self.hooks))
+
+    def write(self, path, text):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    def change(self, path, old, new):
+        text = (self.root / path).read_text(encoding="utf-8")
+        assert text.count(old) == 1, f"{old!r} must occur once in {path}"
+        self.write(path, text.replace(old, new))
+
+    def check(self):
+        code = passages.main(["--root", str(self.root)])
+        lines = self.capsys.readouterr().out.splitlines()
+        assert code == (0 if lines[-1].endswith("hidden") else 1)
+        return lines
+
+    def only_problem(self):
+        (problem,) = self.check()
+        return problem
+
+    def refuses(self, beginning):
+        problems = self.check()
+        assert any(problem.startswith(beginning) for problem in problems), problems
+        return True
+
+
+CPP, PY = "chapters/device/guard.cpp", "chapters/hooks/_hooks.py"
