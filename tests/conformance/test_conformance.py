@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """PyTorch itself is the judge: its operator database, forward and backward."""
 
+import json
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -12,6 +14,52 @@ sys.path.insert(0, str(HERE))
 
 import refusals  # noqa: E402
 import sweep  # noqa: E402
+
+# Operators that are wrong on the device on purpose, judged in a process of its own.
+WRONG = """
+import json, os, sys
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+import sweep
+
+class Op:
+    name, supports_autograd = "wrong", True
+
+    def __init__(self, on_device):
+        self.on_device = on_device
+
+    def supported_backward_dtypes(self, device):
+        return {torch.float32}
+
+    def sample_inputs(self, device, dtype, requires_grad):
+        yield SampleInput(torch.ones(2, requires_grad=requires_grad))
+
+    def __call__(self, x):
+        return x * 2 if x.is_cpu else self.on_device(x)
+
+ways = {
+    "right": lambda x: x * 2,
+    "number": lambda x: x * 3,
+    "type": lambda x: x.double() * 2,
+    "shape": lambda x: (x * 2)[None],
+    "gradient": lambda x: x.detach() + x,
+    "without gradient": lambda x: x * 2 if torch.is_grad_enabled() else x,
+    "late error": lambda x: (x * 2)[torch.tensor([0, 7], device=x.device)],
+    "crash": lambda x: os.abort(),
+}
+judge = lambda way: sweep.judge(sweep.examine, Op(way), torch.float32, 1)
+print(json.dumps({name: judge(way) for name, way in ways.items()}))
+"""
+
+
+def test_the_judge_sees_what_is_wrong():
+    done = subprocess.run(
+        [sys.executable, "-c", WRONG], cwd=HERE, stdout=subprocess.PIPE, text=True, check=True
+    )
+    judged = {name: result["status"] for name, result in json.loads(done.stdout).items()}
+    assert judged.pop("right") == "pass"
+    assert judged.pop("crash") == "crash"
+    assert set(judged.values()) == {"fail"}, judged
 
 
 @pytest.fixture(scope="module")
