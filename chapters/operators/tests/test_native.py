@@ -29,7 +29,7 @@ OPERATORS = {
     "add": lambda x: x + x,
     "abs": lambda x: x.abs(),
     "abs_": lambda x: x.abs_(),
-    "conj_physical": lambda x: x.conj_physical(),
+    "conj_physical_": lambda x: x.conj_physical_(),
     "fill_": lambda x: x.fill_(3),
     "fill_ with a tensor": lambda x: x.fill_(torch.tensor(3, device=x.device)),
     "zero_": lambda x: x.zero_(),
