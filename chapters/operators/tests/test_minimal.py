@@ -36,6 +36,13 @@ def test_device_memory_cannot_be_pinned():
         torch.empty_strided((2,), (1,), device="openreg", pin_memory=True)
 
 
+@pytest.mark.parametrize("layout,kind", [("sparse_coo", "Sparse"), ("sparse_csr", "SparseCsr")])
+def test_a_tensor_that_is_more_than_memory_is_refused_by_its_kind(layout, kind):
+    told = f"Could not run 'aten::empty.memory_format' with arguments from the '{kind}openreg'"
+    with pytest.raises(NotImplementedError, match=told):
+        torch.empty((2, 2), layout=getattr(torch, layout), device="openreg")
+
+
 def test_memory_of_another_kind_of_device_is_refused():
     key = torch._C.DispatchKey.PrivateUse1
     told = "openreg cannot allocate on meta; it allocates on openreg devices only."
