@@ -9,13 +9,20 @@ namespace {
 
 // [operators.composed] An operator may be made of others that run on the device already.
 /// PyTorch derives nothing for `relu`: it is not a structured operator.
-at::Tensor relu(const at::Tensor& self) {
+void checkNotBool(const at::Tensor& self) {
   TORCH_CHECK(self.scalar_type() != at::kBool,
               "Boolean inputs not supported for relu");
+}
+
+at::Tensor relu(const at::Tensor& self) {
+  checkNotBool(self);
   return at::clamp_min(self, 0);
 }
 
-at::Tensor& reluInPlace(at::Tensor& self) { return at::clamp_min_(self, 0); }
+at::Tensor& reluInPlace(at::Tensor& self) {
+  checkNotBool(self);
+  return at::clamp_min_(self, 0);
+}
 
 // [operators.composed.attention] We have no fused attention: PyTorch shall compose it.
 /// Unasked, PyTorch would take the CPU's choice, and call a kernel that we have

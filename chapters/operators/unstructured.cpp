@@ -65,8 +65,8 @@ void deliver(const Stack& results, const std::vector<Argument>& outputs) {
     for (size_t j = 0; j < to.size(); ++j) {
       TORCH_CHECK(to[j].sizes() == from[j].sizes() &&
                       to[j].scalar_type() == from[j].scalar_type(),
-                  "Result ", i, " was announced as ", to[j].toString(),
-                  to[j].sizes(), " and is ", from[j].toString(),
+                  "Result ", i, " was announced as ", to[j].scalar_type(),
+                  to[j].sizes(), " and is ", from[j].scalar_type(),
                   from[j].sizes(), ".");
       bringHome(to[j], from[j]);
     }

@@ -86,13 +86,13 @@ def test_a_number_of_python_is_not_a_number_in_a_tensor():
             "dot",
             lambda x, y: x.new_empty(2),
             lambda: ones(43).dot(ones(43)),
-            r"stopped in aten::dot: Result 0 was announced as .*\[2\] and is .*\[\].",
+            r"stopped in aten::dot: Result 0 was announced as Float\[2\] and is Float\[\].",
         ),
         (
             "dot",
             lambda x, y: x.new_empty((), dtype=torch.float64),
             lambda: ones(44).dot(ones(44)),
-            r"Result 0 was announced as .*Double.*\[\] and is .*Float.*\[\].",
+            r"Result 0 was announced as Double\[\] and is Float\[\].",
         ),
         (
             "native_layer_norm_backward",
