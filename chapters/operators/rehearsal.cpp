@@ -22,7 +22,7 @@ namespace {
 using Stack = torch::jit::Stack;
 using Types = std::function<at::ScalarType(at::ScalarType)>;
 
-// [operators.rehearsal.scale] The whole scale if it is small; one element per dimension where that is safe.
+// [operators.rehearsal.scale] Small tensors keep their sizes, others shrink.
 constexpr int64_t kSmall = 1 << 14;
 
 /// The library's operators check all sizes first. The kernels of others trust
