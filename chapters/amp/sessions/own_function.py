@@ -31,5 +31,4 @@ try:
     train(Product)
 except RuntimeError as error:
     print(error)
-    torch.openreg.reset_device()
 train(AmpProduct)
