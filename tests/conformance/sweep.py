@@ -20,7 +20,7 @@ import warnings
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-SECONDS = 120
+SECONDS = 300
 CHECKS = {"equal_nan": True, "check_stride": False}
 
 
