@@ -8,12 +8,12 @@ namespace openreg {
 namespace {
 
 // [operators.composed] An operator may be made of others that run on the device already.
-/// PyTorch derives nothing for `relu`: it is not a structured operator.
 void checkNotBool(const at::Tensor& self) {
   TORCH_CHECK(self.scalar_type() != at::kBool,
               "Boolean inputs not supported for relu");
 }
 
+/// PyTorch derives nothing for `relu`: it is not a structured operator.
 at::Tensor relu(const at::Tensor& self) {
   checkNotBool(self);
   return at::clamp_min(self, 0);

@@ -11,26 +11,28 @@ namespace openreg {
 // [operators.outputs.written] The schema says what is written.
 namespace {
 
-std::vector<at::Tensor> writtenBy(const c10::OperatorHandle& op,
-                                  c10::ArrayRef<c10::IValue> arguments) {
-  std::vector<at::Tensor> written;
+template <typename Visit>
+void forEachWritten(const c10::OperatorHandle& op,
+                    c10::ArrayRef<c10::IValue> arguments, const Visit& visit) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const c10::AliasInfo* alias = op.schema().arguments()[i].alias_info();
     if (alias && alias->isWrite() && arguments[i].isTensor())
-      written.push_back(arguments[i].toTensor());
+      visit(arguments[i].toTensor());
   }
-  return written;
 }
 
 }  // namespace
 
 void checkWritten(const c10::OperatorHandle& op,
                   c10::ArrayRef<c10::IValue> arguments) {
-  for (const at::Tensor& written : writtenBy(op, arguments))
+  forEachWritten(op, arguments, [&](const at::Tensor& written) {
     checkWritten(op.schema().name().c_str(), written);
+  });
 }
 
 // [operators.outputs.overlap] On the device every view is a tensor of its own, so only the host can see this.
+namespace {
+
 /// What the CPU deprecates, and does: programs expand a mask and write to it.
 bool mayRepeat(const c10::OperatorHandle& op) {
   const std::string& name = op.schema().name();
@@ -38,14 +40,15 @@ bool mayRepeat(const c10::OperatorHandle& op) {
          name == "aten::index_fill_";
 }
 
+}  // namespace
+
 void checkOverlap(const c10::OperatorHandle& op,
                   c10::ArrayRef<c10::IValue> arguments) {
-  const auto all = tensorsOf(arguments);
-  for (const at::Tensor& written : writtenBy(op, arguments)) {
+  forEachWritten(op, arguments, [&](const at::Tensor& written) {
     if (!mayRepeat(op)) at::assert_no_internal_overlap(written);
-    for (const at::Tensor& other : all)
+    for (const at::Tensor& other : tensorsOf(arguments))
       at::assert_no_partial_overlap(written, other);
-  }
+  });
 }
 
 // [operators.outputs.resize] PyTorch's own function warns; strides are the user's unless the sizes change.

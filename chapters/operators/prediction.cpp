@@ -77,14 +77,14 @@ Stack statisticsOfCpu(const c10::OperatorHandle& op, const Stack& arguments,
 namespace {
 
 at::Tensor metaOf(const at::Tensor& tensor) {
-  at::Tensor meta(at::detail::empty_strided_meta(
-      tensor.sizes(), tensor.strides(), tensor.scalar_type()));
-  if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
-    // A kernel in Python gets a number, which must be on the host to be one.
-    meta = at::ones({}, tensor.scalar_type());
-    meta.unsafeGetTensorImpl()->set_wrapped_number(true);
+  if (!tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+    return at::Tensor(at::detail::empty_strided_meta(
+        tensor.sizes(), tensor.strides(), tensor.scalar_type()));
   }
-  return meta;
+  // A kernel in Python gets a number, which must be on the host to be one.
+  at::Tensor number = at::ones({}, tensor.scalar_type());
+  number.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return number;
 }
 
 /// For an output of the user's: a wrong size would make the Meta kernel warn of

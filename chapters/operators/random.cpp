@@ -2,10 +2,10 @@
 #include "chapters/operators/random.h"
 
 #include <ATen/Dispatch.h>
-#include <ATen/MemoryOverlap.h>
 #include <ATen/Dispatch_v2.h>
-#include <ATen/ops/view_as_real.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/view_as_real.h>
 #include <torch/library.h>
 
 #include <numbers>

@@ -144,9 +144,8 @@ struct Aside {
   at::DisableRecordFunctionGuard no_records;
 };
 
-}  // namespace
-
 // [operators.rehearsal.check] A thread remembers what it has seen, so that nothing is locked.
+}  // namespace
 
 void checkTypes(const c10::OperatorHandle& op,
                 c10::ArrayRef<c10::IValue> arguments) {
