@@ -108,10 +108,18 @@ void Device::happen(Recording& recording) {
 }
 
 // [common.device.done] Who waits says so first and looks then: no wake-up is lost.
+template <class Done>
+bool Device::spinAwaiting(Done done) {
+  ++waiting_;
+  const bool found = spin(done);
+  --waiting_;
+  return found;
+}
+
 void Device::drain(Stream& stream, uint64_t number) {
   const auto done = [&] { return stream.completed() >= number; };
   if (config().seeded) return lottery().runUntil(done);
-  if (spin(done)) return;
+  if (spinAwaiting(done)) return;
   std::unique_lock lock(done_mutex_);
   for (;;) {
     stream.want(number);
@@ -123,7 +131,7 @@ void Device::drain(Stream& stream, uint64_t number) {
 void Device::await(Recording& recording) {
   const auto done = [&] { return recording.happened.load(); };
   if (config().seeded) return lottery().runUntil(done);
-  if (spin(done)) return;
+  if (spinAwaiting(done)) return;
   std::unique_lock lock(done_mutex_);
   recording.awaited = true;
   done_.wait(lock, done);

@@ -53,6 +53,8 @@ class Device {
   void drainAll();
   /// Waits until the recording has happened.
   void await(Recording& recording);
+  /// Whether a host thread waits for the device: then it must be quick.
+  bool isAwaited() const { return waiting_.load(std::memory_order_relaxed); }
 
   // [common.device.streams] Which streams a device has, for those who wait for all.
   orStream_t defaultStream();
@@ -78,6 +80,8 @@ class Device {
     bool woken = false;
   };
 
+  template <class Done>
+  bool spinAwaiting(Done done);
   void start();
   void run(Worker& worker);
   Stream* next(Worker& worker);
@@ -93,6 +97,7 @@ class Device {
   std::atomic<int> spinning_{0};
   bool started_ = false;
 
+  std::atomic<int> waiting_{0};
   std::mutex done_mutex_;
   std::condition_variable done_;
 

@@ -10,48 +10,71 @@
 
 namespace openreg::hardware {
 
-// [common.stream.open] Streams are recycled, so their counters go on.
+// [common.stream.open] Streams are recycled, so their commands and counters go on.
 void Stream::open(Device* device, int priority, orStream_t handle) {
   std::lock_guard lock(mutex_);
   device_ = device;
   priority_ = priority;
   handle_ = handle;
-  closed_ = false;
+  if (!newest_) newest_ = oldest_ = latest_ = new Command;
+  state_ = State::idle;
 }
 
 // [common.stream.blank] In the steady state a launch allocates nothing.
 Command* Stream::blank() {
-  if (!spare_) spare_ = spent_.exchange(nullptr, std::memory_order_acquire);
-  if (!spare_) return new Command;
-  return std::exchange(spare_, spare_->next);
+  if (reused_ == reusable_) reusable_ = completed_;
+  if (reused_ == reusable_) return new Command;
+  ++reused_;
+  return std::exchange(oldest_, oldest_->next.load());
 }
 
 // [common.stream.append] The first command of an idle stream wakes the device.
 uint64_t Stream::append(Command* command) {
-  command->next = nullptr;
+  command->next.store(nullptr, std::memory_order_relaxed);
   command->correlation = observer().correlate();
   report(orCommandEnqueued, *command);
-  (incoming_first_ ? incoming_last_->next : incoming_first_) = command;
-  incoming_last_ = command;
-  if (!std::exchange(scheduled_, true)) device_->makeReady(this);
-  return ++submitted_;
+  const uint64_t number = submitted_.load(std::memory_order_relaxed) + 1;
+  submitted_.store(number, std::memory_order_relaxed);
+  newest_->next = command;
+  newest_ = command;
+  // The device had them last; they come back until the next launch.
+  __builtin_prefetch(oldest_, 1);
+  __builtin_prefetch(oldest_->arguments, 1);
+  schedule();
+  return number;
 }
 
-// [common.stream.refill] All that came in at once; the lock is taken once a batch.
-bool Stream::refill() {
-  if (running_) return true;
+void Stream::schedule() {
+  State found = State::idle;
+  if (state_ == found &&
+      state_.compare_exchange_strong(found, State::scheduled)) {
+    device_->makeReady(this);
+  }
+}
+
+// [common.stream.upcoming] Who leaves says so, and then looks once more.
+Command* Stream::upcoming() {
+  Command* const latest = latest_;
+  Command* next = latest->next;
   // A host in full swing appends again at once: to stay is cheaper for both.
-  if (device_->mayLinger()) {
-    spin([this] {
-      return submitted_ != completed_ || device_->someoneIsDue(priority_, true);
+  if (!next && device_->mayLinger()) {
+    int looks = 0;
+    spin([&] {
+      const bool look = device_->isAwaited() || ++looks % kSeldom == 0;
+      if (look) next = latest->next;
+      return next || device_->someoneIsDue(priority_, true);
     });
   }
-  std::lock_guard lock(mutex_);
-  running_ = std::exchange(incoming_first_, nullptr);
-  if (running_) return true;
-  scheduled_ = false;
-  if (closed_) device_->forget(this, handle_);
-  return false;
+  if (next) return next;
+  State found = State::scheduled;
+  if (state_.compare_exchange_strong(found, State::idle)) {
+    if (latest->next) schedule();
+    return nullptr;
+  }
+  // It is closing: what is there now is all that there will be.
+  next = latest->next;
+  if (!next) device_->forget(this, handle_);
+  return next;
 }
 
 // [common.stream.park] A stream that waits for an event holds no thread.
@@ -66,22 +89,17 @@ bool Stream::park(Command& command) {
 
 // [common.stream.work] The loop that every kernel of the device runs in.
 void Stream::work(int turn) {
-  while (refill()) {
+  while (Command* command = upcoming()) {
     if (device_->someoneIsDue(priority_, turn-- <= 0)) {
       device_->makeReady(this);
       return;
     }
-    Command* command = running_;
     if (command->kind == Command::Kind::wait && park(*command)) return;
-    running_ = command->next;
+    latest_ = command;
     execute(*command);
-    command->recording.reset();
+    if (command->kind != Command::Kind::kernel) command->recording.reset();
     if (completed_.fetch_add(1) + 1 >= wanted_) {
       device_->wakeHosts([this] { wanted_ = kNobody; });
-    }
-    command->next = spent_.load(std::memory_order_relaxed);
-    while (!spent_.compare_exchange_weak(command->next, command,
-                                         std::memory_order_release)) {
     }
   }
 }
@@ -122,9 +140,10 @@ void Stream::report(orCommandPhase phase, const Command& command) {
 
 // [common.stream.close] Pending work runs; then the place is free for another stream.
 void Stream::close() {
-  std::lock_guard lock(mutex_);
-  closed_ = true;
-  if (!scheduled_) device_->forget(this, handle_);
+  if (state_.exchange(State::closing) != State::idle) return;
+  // Who said that he leaves may not have looked yet.
+  if (completed_ < submitted_) return device_->makeReady(this);
+  device_->forget(this, handle_);
 }
 
 // [-]

@@ -29,10 +29,14 @@ struct Recording {
 };
 
 // [common.stream.command] One entry of a queue, with room for a kernel's arguments.
-struct Command {
+/// What host and device write is on different lines of the cache: a line that
+/// both write travels to and fro, and each way takes as long as a small kernel.
+inline constexpr size_t kCacheLine = 64;
+
+struct alignas(kCacheLine) Command {
   enum class Kind { kernel, record, wait };
 
-  Command* next = nullptr;
+  std::atomic<Command*> next{nullptr};
   Kind kind = Kind::kernel;
   const orKernel* kernel = nullptr;
   const char* name = nullptr;
@@ -60,7 +64,7 @@ class Stream {
   }
   uint64_t submitted() const { return submitted_; }
   /// How many commands have run, dropped ones included.
-  const std::atomic<uint64_t>& completed() const { return completed_; }
+  uint64_t completed() const { return completed_; }
 
   /// Asks to be told when command `number` is done; the smallest number counts.
   void want(uint64_t number);
@@ -72,34 +76,38 @@ class Stream {
   /// Gives the handle back once the pending commands have run.
   void close();
 
-  // [common.stream.state] Commands come in under a lock and are run without one.
  private:
   Command* blank();
   uint64_t append(Command* command);
-  bool refill();
+  void schedule();
+  Command* upcoming();
   bool park(Command& command);
   void execute(Command& command);
   void runKernel(Command& command);
   void report(orCommandPhase phase, const Command& command);
 
-  static constexpr uint64_t kNobody = ~uint64_t{0};
-
+  // [common.stream.state] Three lines: seldom written, written by the host under the lock, written by who serves the stream.
   Device* device_ = nullptr;
   orStream_t handle_ = nullptr;
   int priority_ = 0;
+  enum class State { idle, scheduled, closing };
+  std::atomic<State> state_{State::idle};
 
-  mutable std::mutex mutex_;
-  Command* incoming_first_ = nullptr;
-  Command* incoming_last_ = nullptr;
-  Command* spare_ = nullptr;
+  alignas(kCacheLine) std::mutex mutex_;
+  Command* newest_ = nullptr;
+  Command* oldest_ = nullptr;
+  /// How many commands were used again, and how many had run when we looked.
+  uint64_t reused_ = 0, reusable_ = 0;
   std::atomic<uint64_t> submitted_{0};
-  bool scheduled_ = false;
-  bool closed_ = false;
 
-  Command* running_ = nullptr;
-  std::atomic<Command*> spent_{nullptr};
+  /// The command that runs or ran last; its `next` is the one to run.
+  alignas(kCacheLine) Command* latest_ = nullptr;
   std::atomic<uint64_t> completed_{0};
+  static constexpr uint64_t kNobody = ~uint64_t{0};
   std::atomic<uint64_t> wanted_{kNobody};
+
+  /// A look takes the line from the host; if nobody waits, one in so many does.
+  static constexpr int kSeldom = 64;
 };
 
 // [-]

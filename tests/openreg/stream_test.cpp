@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -211,6 +212,64 @@ TEST(Stream, waiting_for_all_streams_is_not_confused_by_a_destroyed_one) {
     orStreamSynchronize(other.handle);
   }
   orSetDevice(0);
+}
+
+/// Waits about as long as a thread of the device stays with an empty stream.
+void waitUntilItLeaves(int attempt) {
+  const auto end = std::chrono::steady_clock::now() +
+                   std::chrono::nanoseconds(45000 + 10 * (attempt % 1500));
+  while (std::chrono::steady_clock::now() < end) continue;
+}
+
+/// Whether the device runs dry within some seconds.
+bool runsDry() {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (orStreamQuery(nullptr) == orErrorNotReady) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    usleep(100);
+  }
+  return true;
+}
+
+TEST(Stream, no_command_is_overlooked_by_a_thread_that_leaves) {
+  int count = 0;
+  for (int i = 0; i < 8000; ++i) {
+    openreg::launch(nullptr, "count", [&] { ++count; });
+    waitUntilItLeaves(i);
+  }
+  ASSERT_TRUE(runsDry());
+  EXPECT_EQ(count, 8000);
+}
+
+TEST(Stream, nor_is_the_last_one_of_a_stream_that_is_destroyed) {
+  std::atomic<int> count{0};
+  for (int i = 0; i < 4000; ++i) {
+    Stream stream;
+    openreg::launch(stream.handle, "count", [&] { ++count; });
+    waitUntilItLeaves(i);
+    openreg::launch(stream.handle, "count", [&] { ++count; });
+  }
+  for (int wait = 0; count < 8000 && wait < 1000; ++wait) usleep(1000);
+  EXPECT_EQ(count, 8000);
+}
+
+TEST(Stream, streams_come_and_go_while_their_commands_run) {
+  std::atomic<int> count{0};
+  std::vector<std::thread> hosts;
+  for (int host = 0; host < 4; ++host) {
+    hosts.emplace_back([&count, host] {
+      orSetDevice(host % 2);
+      for (int i = 0; i < 1000; ++i) {
+        Stream stream;
+        for (int command = 0; command < i % 4; ++command)
+          openreg::launch(stream.handle, "count", [&] { ++count; });
+        if (i % 3 == 0) orStreamSynchronize(stream.handle);
+      }
+      orDeviceSynchronize();
+    });
+  }
+  for (auto& host : hosts) host.join();
+  EXPECT_EQ(count, 4 * 1500);
 }
 
 TEST(Stream, a_host_that_runs_ahead_waits_at_last) {
