@@ -95,8 +95,10 @@ TEST(Stream, the_more_urgent_stream_goes_first) {
   std::string order;
   auto note = [&](char who) {
     return [&, who] {
-      std::lock_guard lock(mutex);
-      order += who;
+      {
+        std::lock_guard lock(mutex);
+        order += who;
+      }
       usleep(20000);
     };
   };
