@@ -10,7 +10,7 @@ namespace openreg {
 size_t sizeClass(size_t bytes) {
   if (bytes > SIZE_MAX / 2) return bytes;  // No device has it: do not overflow.
   const size_t step = std::max<size_t>(512, std::bit_floor(bytes - 1) / 8);
-  return (bytes + step - 1) / step * step;
+  return (bytes + step - 1) & ~(step - 1);  // a step is a power of two
 }
 
 // [device.size-class.number] The highest bit and the three below it are the class's number.
