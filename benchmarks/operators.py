@@ -32,7 +32,7 @@ def compare(name, make, count, clock, rounds=25):
     calls = [make(device) for device in DEVICES]
     times = [[], []]
     for call in calls:
-        cost(call, count // 10 + 1, clock)
+        cost(call, count, clock)
     for _ in range(rounds):  # in turn, so that both meet the same noise
         for index, call in enumerate(calls):
             times[index].append(cost(call, count, clock))
@@ -63,7 +63,7 @@ def main():
         ("mm 4", torch.mm, [(4, 4)] * 2),
         ("view", lambda x: x.view(4, 4), [small]),
     ):
-        compare(name, with_tensors(operation, *sizes), 1000, time.thread_time)
+        compare(name, with_tensors(operation, *sizes), 5000, time.thread_time)
     print("large, until the result is there")
     for name, operation, sizes in (
         ("add, 16M elements", torch.add, [large] * 2),

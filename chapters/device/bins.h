@@ -9,12 +9,16 @@
 namespace openreg {
 
 // [device.block] A piece of device memory: what it is part of, and who uses it.
+class Bins;
+
 struct Block {
   std::byte* data;
   size_t size;
   c10::Stream stream;
   /// Of the pool for small requests.
   bool small;
+  /// Where it is kept while it is free: those of its stream and pool.
+  Bins* bins;
 
   size_t requested = 0;
   bool free = false;

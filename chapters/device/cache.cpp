@@ -61,7 +61,7 @@ Block* Cache::reuse(size_t size, c10::Stream stream) {
 void Cache::split(Block* block, size_t size) {
   if (block->size < size + leastRest(block)) return;
   auto* rest = new Block{block->data + size, block->size - size, block->stream,
-                         block->small};
+                         block->small, block->bins};
   rest->before = block;
   rest->after = std::exchange(block->after, rest);
   if (rest->after) rest->after->before = rest;
@@ -96,7 +96,7 @@ void Cache::absorbNext(Block* block) {
 // [device.cache.add-free] A part cannot go back to the device; how much of that there is, is counted.
 void Cache::addFree(Block* block) {
   block->free = true;
-  bins_[{block->stream.id(), block->small}].add(block);
+  block->bins->add(block);
   if (!block->isPart()) return;
   increase(stats_.inactive_split, block, 1);
   increase(stats_.inactive_split_bytes, block, block->size);
@@ -104,7 +104,7 @@ void Cache::addFree(Block* block) {
 
 void Cache::removeFree(Block* block) {
   block->free = false;
-  bins_[{block->stream.id(), block->small}].remove(block);
+  block->bins->remove(block);
   if (!block->isPart()) return;
   decrease(stats_.inactive_split, block, 1);
   decrease(stats_.inactive_split_bytes, block, block->size);
@@ -133,8 +133,9 @@ Block* Cache::fromDevice(size_t size, c10::Stream stream) {
     TORCH_CHECK_WITH(OutOfMemoryError, false, outOfMemory());
   }
   check(error);
-  auto* block =
-      new Block{static_cast<std::byte*>(data), wanted, stream, isSmall(size)};
+  const bool small = isSmall(size);
+  auto* block = new Block{static_cast<std::byte*>(data), wanted, stream, small,
+                          &bins_[{stream.id(), small}]};
   segments_.emplace(data, block);
   ++stats_.num_device_alloc;
   increase(stats_.segment, block, 1);

@@ -6,10 +6,12 @@ namespace openreg {
 
 // [device.runtime.count] Two questions that start nothing.
 c10::DeviceIndex deviceCount() noexcept {
-  int count = 0;
-  return orGetDeviceCount(&count) == orSuccess
-             ? static_cast<c10::DeviceIndex>(count)
-             : 0;
+  // Asked at every launch; the driver's answer never changes.
+  static const c10::DeviceIndex count = [] {
+    int count = 0;
+    return orGetDeviceCount(&count) == orSuccess ? count : 0;
+  }();
+  return count;
 }
 
 c10::DeviceIndex currentDevice() {

@@ -88,7 +88,7 @@ at::Tensor addFunctional(const at::Tensor& self, const at::Tensor& other,
                          const at::Scalar& alpha) {
   Add add;
   addTensors(add, self, other, alpha);
-  return add.output();
+  return add.release();
 }
 
 at::Tensor& addInPlace(at::Tensor& self, const at::Tensor& other,

@@ -10,6 +10,7 @@
 #include <ATen/native/Resize.h>
 
 #include <concepts>
+#include <utility>
 
 namespace openreg {
 
@@ -28,6 +29,8 @@ class Structured final : public Meta {
       : output_(output), may_resize_(may_resize) {}
 
   const at::Tensor& output() const { return output_; }
+  /// The output, which is not ours any more.
+  at::Tensor release() { return std::move(output_); }
 
  protected:
   const at::Tensor& maybe_get_output(int64_t) override { return output_; }
