@@ -28,7 +28,7 @@ def cost(call, count, clock):
     return (clock() - begin) / count * 1e6
 
 
-def compare(name, make, count, clock, rounds=25):
+def compare(name, make, count, clock, rounds):
     calls = [make(device) for device in DEVICES]
     times = [[], []]
     for call in calls:
@@ -63,7 +63,7 @@ def main():
         ("mm 4", torch.mm, [(4, 4)] * 2),
         ("view", lambda x: x.view(4, 4), [small]),
     ):
-        compare(name, with_tensors(operation, *sizes), 5000, time.thread_time)
+        compare(name, with_tensors(operation, *sizes), 5000, time.thread_time, rounds=75)
     print("large, until the result is there")
     for name, operation, sizes in (
         ("add, 16M elements", torch.add, [large] * 2),

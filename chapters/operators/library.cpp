@@ -50,7 +50,11 @@ void resizeOutputs(const c10::OperatorHandle& op,
 }
 
 // [operators.library.run] On the device: PyTorch's CPU kernel, over device memory.
-void run(const c10::OperatorHandle& op, const std::vector<Argument>& captured) {
+/// Six arguments fit into the command. More go to memory that the host takes
+/// and the device gives back, and for `malloc` one of the two waits then.
+using Captured = c10::SmallVector<Argument, 6>;
+
+void run(const c10::OperatorHandle& op, const Captured& captured) {
   Stack arguments;
   for (const Argument& argument : captured)
     arguments.push_back(argument.value());
@@ -75,7 +79,7 @@ void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
   if (users) resizeOutputs(op, arguments, outputs);
   checkTypes(op, arguments);
 
-  std::vector<Argument> captured(arguments.begin(), arguments.end());
+  Captured captured(arguments.begin(), arguments.end());
   check(launch(nativeStream(currentStream(index)), name,
                [op, captured = std::move(captured)] {
                  runKernel([&] { run(op, captured); });

@@ -221,7 +221,7 @@ typedef struct orKernel {
   void (*destroy)(void* arguments);
 } orKernel;
 
-enum { orMaxArgumentBytes = 192 };
+enum { orMaxArgumentBytes = 1280 };
 
 /// Enqueues a function of the host, which must not call openreg.
 OPENREG_EXPORT orError_t orLaunchHostFunc(orStream_t stream,
