@@ -57,16 +57,17 @@ struct Limits {
 
 Limits limitsOf(at::ScalarType dtype) {
   Limits limits;
-  AT_DISPATCH_V2(c10::toRealValueType(dtype), "random", AT_WRAP([&] {
-                   using Type = std::numeric_limits<scalar_t>;
-                   limits.lowest = static_cast<double>(Type::lowest());
-                   limits.highest = static_cast<double>(Type::max());
-                   if constexpr (Type::digits < 63) {
-                     limits.end =
-                         (int64_t{1} << Type::digits) + !Type::is_integer;
-                   }
-                 }),
-                 AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16, at::kBool);
+  AT_DISPATCH_V2(
+      c10::toRealValueType(dtype), "random", AT_WRAP([&] {
+        using Type = std::numeric_limits<scalar_t>;
+        limits.lowest = static_cast<double>(Type::lowest());
+        limits.highest = static_cast<double>(Type::max());
+        if constexpr (Type::digits < 63) {
+          limits.end = (int64_t{1} << Type::digits) + !Type::is_integer;
+        }
+      }),
+      AT_EXPAND(AT_ALL_TYPES), AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES),
+      at::kHalf, at::kBFloat16, at::kBool);
   return limits;
 }
 
@@ -149,7 +150,8 @@ at::Tensor& normal(at::Tensor& self, double mean, double std,
 at::Tensor& randomFromTo(at::Tensor& self, int64_t from,
                          std::optional<int64_t> to,
                          std::optional<at::Generator> generator) {
-  checkReal("random_", self, /*with_bool=*/true);
+  if (!at::isBarebonesUnsignedType(self.scalar_type()))
+    checkReal("random_", self, /*with_bool=*/true);
   const int64_t end = to.value_or(limitsOf(self.scalar_type()).end);
   TORCH_CHECK_VALUE(from < end, "random_ needs from < to; from is ", from,
                     ", to is ", end, ".");
@@ -165,8 +167,9 @@ at::Tensor& randomFromTo(at::Tensor& self, int64_t from,
                                static_cast<int64_t>(first + bits % range));
                          });
                        }),
-                       AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16,
-                       at::kBool);
+                       AT_EXPAND(AT_ALL_TYPES),
+                       AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES), at::kHalf,
+                       at::kBFloat16, at::kBool);
       },
       self);
   return self;
@@ -179,6 +182,7 @@ at::Tensor& randomTo(at::Tensor& self, int64_t to,
 }
 
 at::Tensor& random(at::Tensor& self, std::optional<at::Generator> generator) {
+  checkReal("random_", self, /*with_bool=*/true);
   return randomFromTo(self, 0, std::nullopt, generator);
 }
 

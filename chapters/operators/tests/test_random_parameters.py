@@ -88,6 +88,7 @@ def test_parameters_that_make_no_sense_are_refused_at_once(call, sentence):
         ("normal_", torch.float8_e5m2, "normal_ has no numbers of type Float8_e5m2; use a"),
         ("exponential_", torch.bool, "exponential_ has no numbers of type Bool; use a floating"),
         ("cauchy_", torch.complex64, "cauchy_ has no numbers of type ComplexFloat; use a floating"),
+        ("random_", torch.uint16, f"random_ has no numbers of type UInt16; {WHOLE}"),
         ("random_", torch.complex64, f"random_ has no numbers of type ComplexFloat; {WHOLE}"),
         (
             "bernoulli_",
@@ -137,6 +138,17 @@ def test_numbers_that_a_type_cannot_hold_are_refused_at_once(dtype, call, senten
     with pytest.raises(ValueError, match=re.escape(sentence)):
         call(zeros(dtype))
     torch.openreg.synchronize()
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_whole_numbers_without_a_sign_are_drawn_like_those_with_one(dtype):
+    numbers = []
+    for each in dtype, torch.int64:
+        torch.openreg.manual_seed(0)
+        numbers.append(torch.randint(3, 60000, (1000,), dtype=each, device="openreg").cpu())
+    assert numbers[0].dtype == dtype
+    assert torch.equal(numbers[0].to(torch.int64), numbers[1])
+    assert len(numbers[1].unique()) > 900
 
 
 def test_numbers_that_a_type_can_just_hold_are_drawn():
