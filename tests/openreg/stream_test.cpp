@@ -223,10 +223,11 @@ void waitUntilItLeaves(int attempt) {
   while (std::chrono::steady_clock::now() < end) continue;
 }
 
-/// Whether the device runs dry within some seconds.
-bool runsDry() {
+/// Whether it is done within some seconds.
+template <class Done>
+bool eventually(Done done) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  while (orStreamQuery(nullptr) == orErrorNotReady) {
+  while (!done()) {
     if (std::chrono::steady_clock::now() > end) return false;
     usleep(100);
   }
@@ -239,7 +240,7 @@ TEST(Stream, no_command_is_overlooked_by_a_thread_that_leaves) {
     openreg::launch(nullptr, "count", [&] { ++count; });
     waitUntilItLeaves(i);
   }
-  ASSERT_TRUE(runsDry());
+  ASSERT_TRUE(eventually([] { return orStreamQuery(nullptr) == orSuccess; }));
   EXPECT_EQ(count, 8000);
 }
 
@@ -251,7 +252,7 @@ TEST(Stream, nor_is_the_last_one_of_a_stream_that_is_destroyed) {
     waitUntilItLeaves(i);
     openreg::launch(stream.handle, "count", [&] { ++count; });
   }
-  for (int wait = 0; count < 8000 && wait < 1000; ++wait) usleep(1000);
+  EXPECT_TRUE(eventually([&] { return count >= 8000; }));
   EXPECT_EQ(count, 8000);
 }
 
