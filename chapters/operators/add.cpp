@@ -20,10 +20,11 @@ template <class T>
 void addLoop(T* out, const T* a, const T* b, int64_t count,
              at::opmath_type<T> alpha, at::opmath_type<T> number) {
   if (b) {
-    at::vec::map2([=](auto x, auto y) { return x + decltype(x)(alpha) * y; },
-                  out, a, b, count);
+    at::vec::map2(
+        [=]<class V>(const V& x, const V& y) { return x + V(alpha) * y; }, out,
+        a, b, count);
   } else {
-    at::vec::map([=](auto x) { return x + decltype(x)(number); }, out, a,
+    at::vec::map([=]<class V>(const V& x) { return x + V(number); }, out, a,
                  count);
   }
 }
