@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sharing within one process: what a message is, and how long it keeps memory."""
 
+import contextlib
 import os
 import time
 import weakref
@@ -30,10 +31,8 @@ def pipes():
     """How many ends of pipes this process has open; the thread's sockets come and go."""
     count = 0
     for descriptor in os.listdir("/proc/self/fd"):
-        try:
+        with contextlib.suppress(FileNotFoundError):  # The one that listed them is gone.
             count += os.readlink(f"/proc/self/fd/{descriptor}").startswith("pipe:")
-        except FileNotFoundError:  # Closed meanwhile: the one that listed them is among them.
-            pass
     return count
 
 
