@@ -79,14 +79,15 @@ def autograd_of(name):
 def resolve(text):
     """All operators that `text` can mean, with or without namespace and overload."""
     names = set(torch._C._dispatch_get_all_op_names())
-    wanted = text.removeprefix("torch.ops.").removesuffix(".default")
+    wanted = re.sub(r"^(torch\.)?((ops|Tensor|nn\.functional)\.)?|\.default$", "", text)
     if "::" not in wanted:
         first, _, rest = wanted.partition(".")
         spaces = {name.split("::")[0] for name in names}
         wanted = f"{first}::{rest}" if first in spaces and rest else f"aten::{wanted}"
     found = sorted(n for n in names if n == wanted or split(n)[0] == wanted)
     if not found:
-        near = difflib.get_close_matches(wanted, names, 4) or ["none"]
+        names |= {split(name)[0] for name in names}
+        near = difflib.get_close_matches(wanted.lower(), names, 4) or ["none"]
         sys.exit(f"There is no operator {text}; near it are {', '.join(near)}.")
     return found
 
@@ -128,6 +129,8 @@ def list_overridden(names):
 
 # [operators.dispatch.trace] A program is run as it is, and the dispatcher counts.
 def trace(script, arguments):
+    if not Path(script).is_file():
+        sys.exit(f"There is no program {script}; name one that can be read.")
     sys.argv = [script, *arguments]
     sys.path.insert(0, str(Path(script).resolve().parent))
     _C.start_trace()

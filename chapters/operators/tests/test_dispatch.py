@@ -75,13 +75,16 @@ def test_a_name_may_be_written_as_people_write_it(text):
 def test_a_name_without_an_overload_means_all_of_them():
     assert {"aten::add.Tensor", "aten::add.out"} < set(dispatch.resolve("add"))
     assert dispatch.resolve("torch.ops.openreg.custom_abs.default") == ["openreg::custom_abs"]
-    assert dispatch.resolve("relu.default")[0] == "aten::relu"
+    for text in ("relu.default", "torch.relu", "torch.Tensor.relu", "torch.nn.functional.relu"):
+        assert dispatch.resolve(text)[0] == "aten::relu"
 
 
 def test_an_unknown_name_gets_near_ones():
     code, out, err = ask("ad.Tensr")
     assert (code, out) == (1, "")
-    assert err.startswith("There is no operator ad.Tensr; near it are aten::add.Tensor, ")
+    assert err.startswith("There is no operator ad.Tensr; near it are aten::add")
+    with pytest.raises(SystemExit, match="There is no operator MUL; near it are aten::mul"):
+        dispatch.resolve("MUL")
     with pytest.raises(SystemExit, match="There is no operator qqqqqqqqqqqq; near it are none."):
         dispatch.resolve("qqqqqqqqqqqq")
 
@@ -139,6 +142,12 @@ def test_a_trace_counts_what_a_program_calls_forward_and_backward(tmp_path):
 def test_a_trace_without_a_program_asks_for_one():
     code, _, err = ask("--trace")
     assert code == 2 and "--trace needs a program: --trace script.py, and its arguments" in err
+
+
+def test_a_trace_of_a_program_that_is_not_there_says_so():
+    code, out, err = ask("--trace", "missing.py")
+    assert (code, out) == (1, "")
+    assert err.strip() == "There is no program missing.py; name one that can be read."
 
 
 def test_a_second_trace_begins_anew():
