@@ -97,6 +97,8 @@ at::Tensor& setStorageOffset(at::Tensor& self, at::Storage source,
   TORCH_CHECK_VALUE(source.device() == self.device(), "The storage is on ",
                     source.device(), ", the tensor on ", self.device(),
                     "; they must be of one device.");
+  TORCH_CHECK_VALUE(offset >= 0, "A tensor cannot begin ", -offset,
+                    " elements before its storage.");
   const size_t bytes = stride.empty()
                            ? at::detail::computeStorageNbytesContiguous(
                                  size, self.element_size(), offset)

@@ -149,6 +149,12 @@ def test_a_storage_of_another_device_is_refused_and_stays_there():
     assert host.resize_(4).fill_(1).tolist() == [1, 1, 1, 1]
 
 
+def test_a_tensor_cannot_begin_before_its_storage(x):
+    with pytest.raises(ValueError, match="A tensor cannot begin 1 elements before its storage."):
+        x.set_(x.untyped_storage(), -1, (2,), (1,))
+    assert x.numel() == 6
+
+
 def test_a_preserved_memory_format_is_refused_when_resizing(x):
     with pytest.raises(
         ValueError, match="resize_ cannot preserve a memory format; leave it out, or"
