@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/operators/fallback_policy.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <optional>
 
@@ -31,30 +32,43 @@ FallbackPolicy policyOfProcess() {
 constexpr std::string_view kSlotName = "openreg fallback";
 const c10::DebugInfoKind kSlot(&kSlotName);
 
-struct Chosen final : c10::DebugInfoBase {
-  explicit Chosen(FallbackPolicy policy) : policy(policy) {}
-  FallbackPolicy policy;
-};
-
-std::shared_ptr<Chosen> chosen(const std::string& text) {
-  const auto policy = policyOf(text);
-  TORCH_CHECK_VALUE(policy, "There is no fallback policy \"", text,
-                    "\"; it must be \"silent\", \"warn\" or \"error\".");
-  return std::make_shared<Chosen>(*policy);
-}
-
 // [-]
 }  // namespace
 
-// [operators.policy.scope] The innermost choice of the thread, or the process's.
+// [operators.policy.choice] The slot keeps a choice alive, and with it those around it.
+struct FallbackScope::Choice final : c10::DebugInfoBase {
+  FallbackPolicy policy;
+  const Choice* outer;
+  std::atomic<bool> over{false};
+
+  static const Choice* innermost() {
+    return static_cast<const Choice*>(c10::ThreadLocalDebugInfo::get(kSlot));
+  }
+};
+
+// [operators.policy.scope] The innermost choice of the thread that is not over, or the process's.
 FallbackPolicy fallbackPolicy() {
-  const auto* chosen = c10::ThreadLocalDebugInfo::get(kSlot);
-  return chosen ? static_cast<const Chosen*>(chosen)->policy
-                : policyOfProcess();
+  const auto* choice = FallbackScope::Choice::innermost();
+  while (choice && choice->over) choice = choice->outer;
+  return choice ? choice->policy : policyOfProcess();
 }
 
-FallbackScope::FallbackScope(const std::string& policy)
-    : guard_(kSlot, chosen(policy)) {}
+FallbackScope::FallbackScope(const std::string& text)
+    : choice_(std::make_shared<Choice>()) {
+  const auto policy = policyOf(text);
+  TORCH_CHECK_VALUE(policy, "There is no fallback policy \"", text,
+                    "\"; it must be \"silent\", \"warn\" or \"error\".");
+  choice_->policy = *policy;
+  choice_->outer = Choice::innermost();
+  guard_ = std::make_unique<c10::DebugInfoGuard>(kSlot, choice_);
+}
+
+/// The guard empties the slot. If another scope began in this one and is not
+/// over, the slot is that one's: what is over stays below it.
+FallbackScope::~FallbackScope() {
+  choice_->over = true;
+  if (Choice::innermost() != choice_.get()) guard_.release();
+}
 
 // [-]
 }  // namespace openreg

@@ -3,6 +3,7 @@
 
 #include <c10/util/ThreadLocalDebugInfo.h>
 
+#include <memory>
 #include <string>
 
 namespace openreg {
@@ -17,14 +18,19 @@ FallbackPolicy fallbackPolicy();
 
 /// Another policy for the thread that makes it, for as long as it lives. A
 /// backward pass that begins meanwhile has it too, on whichever threads it
-/// runs. Other threads keep theirs. Must end on the thread that it began on.
+/// runs. Other threads keep theirs. Scopes of one thread may end in any order.
 class FallbackScope {
  public:
   /// @throws c10::ValueError unless `policy` is silent, warn or error.
   explicit FallbackScope(const std::string& policy);
+  ~FallbackScope();
 
  private:
-  c10::DebugInfoGuard guard_;
+  struct Choice;
+  friend FallbackPolicy fallbackPolicy();
+
+  std::shared_ptr<Choice> choice_;
+  std::unique_ptr<c10::DebugInfoGuard> guard_;
 };
 
 // [-]

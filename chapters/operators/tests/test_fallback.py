@@ -130,6 +130,41 @@ def test_a_policy_also_decorates_a_function():
         strict()
 
 
+def test_a_policy_also_decorates_a_generator_and_holds_while_it_runs():
+    @torch.openreg.fallback("error")
+    def strict():
+        yield torch.openreg.fallback_report()
+        yield fall_back(X.to("openreg"))
+
+    steps = strict()
+    next(steps)
+    fall_back(X.to("openreg"))
+    with pytest.raises(NotImplementedError, match="forbids"):
+        next(steps)
+
+
+def test_blocks_may_end_in_any_order():
+    x = X.to("openreg")
+    outer, inner = torch.openreg.fallback("silent"), torch.openreg.fallback("error")
+    outer.__enter__()
+    inner.__enter__()
+    outer.__exit__(None, None, None)
+    with pytest.raises(NotImplementedError, match="forbids"):
+        fall_back(x)
+    inner.__exit__(None, None, None)
+    fall_back(x)
+
+
+def test_a_block_within_itself_is_two():
+    strict = torch.openreg.fallback("error")
+    with strict:
+        with strict, torch.openreg.fallback("silent"):
+            fall_back(X.to("openreg"))
+        with pytest.raises(NotImplementedError, match="forbids"):
+            fall_back(X.to("openreg"))
+    fall_back(X.to("openreg"))
+
+
 def test_a_policy_that_does_not_exist_is_refused():
     with pytest.raises(
         ValueError,
