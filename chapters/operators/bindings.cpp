@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/backward_threads.h"
 #include "chapters/operators/fallback.h"
 #include "chapters/operators/fallback_policy.h"
 #include "chapters/operators/trace.h"
@@ -20,6 +21,13 @@ static const ChapterBindings bindings(
         return fallbackRefusal(c10::Dispatcher::singleton().findSchemaOrThrow(
             name.c_str(), overload.c_str()));
       });
+    });
+
+// [operators.bindings.end] What the end of a program waits for needs Python's lock.
+static const ChapterBindings end_bindings(
+    "operators", [](pybind11::module_& module) {
+      module.def("settle_backward_threads", &settleBackwardThreads,
+                 pybind11::call_guard<pybind11::gil_scoped_release>());
     });
 
 // [operators.bindings.trace] The counts of a trace: called by the program, and by other operators.

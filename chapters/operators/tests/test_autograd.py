@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -193,3 +195,19 @@ def test_a_failure_of_a_backward_kernel_arrives_at_a_synchronisation():
         torch.openreg.synchronize()
     torch.openreg.reset_device()
     assert x.tolist() == [1, 2]
+
+
+def test_a_program_may_end_with_a_backward_pass():
+    # Whoever wants Python's lock does not get it before the program's end: without the wait at
+    # the end, three of five such programs abort.
+    program = (
+        "import sys, torch\n"
+        "class Double(torch.autograd.Function):\n"
+        "    forward = staticmethod(lambda ctx, x: x * 2)\n"
+        "    backward = staticmethod(lambda ctx, gradient: gradient * 2)\n"
+        "sys.setswitchinterval(100)\n"
+        "x = torch.ones(3, device='openreg', requires_grad=True)\n"
+        "Double.apply(x).sum().backward()\n"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(6)]
+    assert [process.wait() for process in running] == [0] * 6

@@ -319,3 +319,13 @@ def test_what_a_custom_operator_does_not_take_is_refused_at_once(call, error, se
     with pytest.raises(error, match=sentence):
         call(torch.ones(3, device="openreg"))
     torch.openreg.synchronize()
+
+
+def test_a_registered_formula_has_no_forward_mode_and_pytorch_does_not_say_so():
+    x = torch.tensor([0.0, 1.0], device="openreg")
+    double = torch.ops.custom_test.composed_formula
+    with torch._C._AutoDispatchBelowAutograd():
+        assert double(x).tolist() == [0, 2]
+    assert torch.func.jvp(double, (x,), (x,))[1].tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="must override the setup_context staticmethod"):
+        torch.func.grad(lambda x: double(x).sum())(x)
