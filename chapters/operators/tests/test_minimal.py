@@ -36,11 +36,56 @@ def test_device_memory_cannot_be_pinned():
         torch.empty_strided((2,), (1,), device="openreg", pin_memory=True)
 
 
-@pytest.mark.parametrize("layout,kind", [("sparse_coo", "Sparse"), ("sparse_csr", "SparseCsr")])
-def test_a_tensor_that_is_more_than_memory_is_refused_by_its_kind(layout, kind):
-    told = f"Could not run 'aten::empty.memory_format' with arguments from the '{kind}openreg'"
-    with pytest.raises(NotImplementedError, match=told):
-        torch.empty((2, 2), layout=getattr(torch, layout), device="openreg")
+SPARSE = "sparse tensors; keep the tensor dense, or compute on the CPU."
+
+
+def sparse(layout):
+    return torch.empty((2, 2), layout=layout, device="openreg")
+
+
+@pytest.mark.parametrize(
+    "make,sentence",
+    [
+        (
+            lambda x: sparse(torch.sparse_coo),
+            f"empty.memory_format has no openreg kernel for {SPARSE}",
+        ),
+        (
+            lambda x: sparse(torch.sparse_csr),
+            f"empty.memory_format has no openreg kernel for {SPARSE}",
+        ),
+        (lambda x: x.to_sparse(), f"_sparse_coo_tensor_with_dims_and_tensors.*{SPARSE}"),
+        (lambda x: torch.eye(3).to_sparse() @ x.T, f"mm has no openreg kernel for {SPARSE}"),
+        (lambda x: x.to_sparse_csr().to_dense(), f"_to_dense has no openreg kernel for {SPARSE}"),
+        (
+            lambda x: torch.quantize_per_tensor(x, 1.0, 0, torch.qint8),
+            "empty_quantized has no openreg kernel for quantized tensors; keep its numbers in a "
+            "floating type, or compute on the CPU.",
+        ),
+        (
+            lambda x: torch.nested.nested_tensor([x, x]) * 2,
+            "mul.Tensor has no openreg kernel for nested tensors; make it with "
+            "layout=torch.jagged, or compute on the CPU.",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_a_tensor_that_is_more_than_memory_is_refused_by_its_kind(x, make, sentence):
+    with pytest.raises(NotImplementedError, match=f"aten::{sentence}"):
+        make(x)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_pytorch_composes_for_such_tensors_works(x):
+    nested = torch.nested.nested_tensor([x, x[:1]], layout=torch.jagged)
+    assert (nested * 2).sum().item() == 36
+
+
+def test_a_sparse_gradient_is_refused_where_it_would_be_made():
+    embedding = torch.nn.Embedding(3, 2, sparse=True, device="openreg")
+    chosen = embedding(torch.tensor([1], device="openreg"))
+    with pytest.raises(NotImplementedError, match=SPARSE):
+        chosen.sum().backward()
 
 
 def test_memory_of_another_kind_of_device_is_refused():

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+namespace openreg {
+namespace {
+
+// [operators.layouts] A tensor that is more than bytes, sizes and strides has a key of its own, and here only a sentence.
+struct Layout {
+  const char* name;
+  const char* instead;
+};
+
+constexpr Layout kSparse{"sparse", "keep the tensor dense"};
+constexpr Layout kQuantized{"quantized", "keep its numbers in a floating type"};
+constexpr Layout kNested{"nested", "make it with layout=torch.jagged"};
+
+template <const Layout& layout>
+void refuse(const c10::OperatorHandle& op, torch::jit::Stack*) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false, c10::toString(op.operator_name()), " has no openreg kernel for ",
+      layout.name, " tensors; ", layout.instead, ", or compute on the CPU.");
+}
+
+template <const Layout& layout>
+auto refusal() {
+  return torch::CppFunction::makeFromBoxedFunction<&refuse<layout>>();
+}
+
+// [operators.layouts.register] What PyTorch composes for all layouts comes before a fallback, and works.
+TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, m) { m.fallback(refusal<kSparse>()); }
+TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1, m) {
+  m.fallback(refusal<kSparse>());
+}
+TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1, m) {
+  m.fallback(refusal<kQuantized>());
+}
+TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1, m) {
+  m.fallback(refusal<kNested>());
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg
