@@ -61,7 +61,10 @@ bool addFast(Add& add, const at::Scalar& alpha) {
     add.remove_operand(2);
   }
   for (int i = 0; i < add.ntensors(); ++i) {
-    if (add.dtype(i) != dtype || add.device(i).is_cpu()) return false;
+    if (add.dtype(i) != dtype || add.device(i).is_cpu() ||
+        !add.tensor(i).storage().data()) {
+      return false;
+    }
   }
   if (!add.is_contiguous()) return false;
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, dtype, "add", [&] {

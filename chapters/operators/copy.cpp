@@ -144,6 +144,8 @@ void checkCopy(const at::Tensor& to, const at::Tensor& from) {
   TORCH_CHECK_NOT_IMPLEMENTED(canCopy(to, from), "copy_ cannot make ",
                               to.scalar_type(), " of ", from.scalar_type(),
                               "; only numbers are converted.");
+  checkMemory(to);
+  checkMemory(from);
   at::assert_no_internal_overlap(to);
   at::assert_no_partial_overlap(to, from);
   if (from.is_complex() && !to.is_complex() && to.scalar_type() != at::kBool) {

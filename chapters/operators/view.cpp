@@ -26,8 +26,17 @@ View::View(const at::Tensor& tensor) : defined_(tensor.defined()) {
                 tensor.numel(), " elements.");
     std::memcpy(scalar_, tensor.const_data_ptr(), tensor.element_size());
   } else {
+    checkMemory(tensor);
     data_ = tensor.data_ptr();
   }
+}
+
+// [operators.view.memory] A program may take a storage's bytes away, and keep the tensors.
+void checkMemory(const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.unsafeGetTensorImpl()->storage_initialized(),
+              "The tensor of ", tensor.sizes(), " on ", tensor.device(),
+              " has no memory: its storage was resized to 0 bytes. Resize it "
+              "before you use the tensor.");
 }
 
 // [operators.view.use] On the device: a CPU tensor over the same bytes, which owns nothing.

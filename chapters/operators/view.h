@@ -14,7 +14,7 @@ class View {
  public:
   View() = default;
   /// @throws c10::Error if `tensor` is on the host and has more than one
-  /// element.
+  /// element, or is on a device and has no memory.
   explicit View(const at::Tensor& tensor);
 
   /// The tensor as a kernel sees it: its data are reached through the device's
@@ -33,6 +33,9 @@ class View {
   bool on_host_ = false;
   alignas(16) std::byte scalar_[16];
 };
+
+/// @throws c10::Error if `tensor` has elements and its storage has no bytes.
+void checkMemory(const at::Tensor& tensor);
 
 // [operators.view.result] Where the host expects a result.
 /// Copies `result` to `home` if it is not there already. Some of PyTorch's

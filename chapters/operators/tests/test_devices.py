@@ -90,3 +90,32 @@ def test_an_operator_runs_on_the_device_of_its_tensors_whichever_is_current(plac
     results = [x + 1, number + x, x.isnan(), x.nonzero(), x.cumsum(0), torch.rsub(x, number)]
     assert {str(result.device) for result in results} == {place}
     assert torch.openreg.current_device() == 0
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: x + 1,
+        lambda x: x.add_(1),
+        lambda x: x + x[:0].sum(),
+        lambda x: x.mul(2),
+        lambda x: x.sum(),
+        lambda x: x.fill_(1),
+        lambda x: x.random_(),
+        lambda x: x.nonzero(),
+        lambda x: x.view(2, 5) @ x.view(5, 2),
+        lambda x: x.clone(),
+        lambda x: x.cpu(),
+        lambda x: x.to("openreg:1"),
+        lambda x: x.copy_(torch.ones(10)),
+        lambda x: torch.nn.functional.layer_norm(x, (10,)),
+        repr,
+    ],
+)
+def test_a_tensor_whose_storage_was_given_back_is_refused_until_it_is_there_again(use):
+    x = torch.arange(10.0, device="openreg")
+    x.untyped_storage().resize_(0)
+    with pytest.raises(RuntimeError, match="has no memory: its storage was resized to 0 bytes."):
+        use(x)
+    x.untyped_storage().resize_(40)
+    assert x.fill_(1).sum().item() == 10
