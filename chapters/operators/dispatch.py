@@ -87,7 +87,8 @@ def resolve(text):
     found = sorted(n for n in names if n == wanted or split(n)[0] == wanted)
     if not found:
         names |= {split(name)[0] for name in names}
-        near = difflib.get_close_matches(wanted.lower(), names, 4) or ["none"]
+        alike = [name for name in names if ("." in name) == ("." in wanted)]
+        near = difflib.get_close_matches(wanted.lower(), alike, 4) or ["none"]
         sys.exit(f"There is no operator {text}; near it are {', '.join(near)}.")
     return found
 
