@@ -3,6 +3,7 @@
 #include "common/error.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace openreg {
@@ -110,6 +111,12 @@ void Cache::removeFree(Block* block) {
   decrease(stats_.inactive_split_bytes, block, block->size);
 }
 
+// [device.cache.full.ask] At first there is nobody else.
+// Others set it while libraries are loaded: no constructor may come later.
+static constinit std::atomic<void (*)()> othersGiveBack = +[] {};
+
+void onFullDevice(void (*give_back)()) { othersGiveBack = give_back; }
+
 // [device.cache.from-device] A full device is emptied of what nobody uses, and asked again.
 Block* Cache::fromDevice(size_t size, c10::Stream stream) {
   size_t wanted = segmentSize(size);
@@ -117,6 +124,7 @@ Block* Cache::fromDevice(size_t size, c10::Stream stream) {
   orError_t error = orMalloc(&data, wanted);
   const bool retry = error == orErrorMemoryAllocation;
   if (retry) {
+    othersGiveBack.load()();
     waitForMarks();
     Lock lock(mutex_);
     ++stats_.num_alloc_retries;

@@ -88,5 +88,12 @@ class Cache {
   }
 };
 
+// [device.cache.full] Who else holds memory is asked for it before a request fails.
+/// Has `give_back` called when a device has no memory left, before the cache
+/// waits for anything: what it frees is found. Called in whichever thread asked
+/// for memory, perhaps in several at once, and without a lock of the cache; it
+/// must not throw. There is one, and the last to be set.
+void onFullDevice(void (*give_back)());
+
 // [-]
 }  // namespace openreg

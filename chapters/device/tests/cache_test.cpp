@@ -242,6 +242,35 @@ TEST(Cache, a_full_device_is_emptied_and_then_says_how_it_stands) {
   cache.empty();
 }
 
+TEST(Cache, a_full_device_asks_others_to_give_back_before_it_waits) {
+  static Cache cache;
+  static Block* spare = nullptr;
+  openreg::onFullDevice([] {
+    if (Block* block = std::exchange(spare, nullptr)) cache.free(block);
+  });
+  size_t free, total;
+  openreg::check(orMemGetInfo(&free, &total));
+  const size_t most = sizeClass(free / 5 * 3);
+  Block* block = cache.allocate(most, stream(0));
+  openreg::launch(openreg::nativeStream(stream(1)), "long",
+                  [] { usleep(50'000); });
+  cache.recordStream(block, stream(1));
+  spare = block;
+  block = cache.allocate(most, stream(0));  // Used again, after its mark.
+  EXPECT_EQ(cache.stats().num_device_alloc, 1);
+  spare = block;
+  block = cache.allocate(most, stream(1));  // Given back to the device.
+  EXPECT_EQ(cache.stats().num_device_alloc, 2);
+  EXPECT_EQ(cache.stats().num_alloc_retries, 2);
+  EXPECT_EQ(cache.stats().num_ooms, 0);
+  EXPECT_THROW(cache.allocate(most, stream(0)), c10::OutOfMemoryError);
+  EXPECT_EQ(cache.stats().num_alloc_retries, 3);
+  EXPECT_EQ(cache.stats().num_ooms, 1);
+  cache.free(block);
+  cache.empty();
+  openreg::onFullDevice([] {});
+}
+
 TEST(Cache, a_snapshot_shows_each_segment_and_what_is_in_it) {
   Cache cache;
   Gate held(stream(1));
