@@ -2,8 +2,6 @@
 """Memory that several processes use: this chapter's share of `torch.openreg`."""
 
 import os
-import select
-import threading
 from multiprocessing.reduction import ForkingPickler
 
 import torch
@@ -11,28 +9,17 @@ from torch.multiprocessing.reductions import reduce_storage
 
 from . import _C
 
-# [hooks.python.sharing] A storage that was sent is kept until nobody else has it open.
+# [hooks.python.sharing] What was lent is looked through now and then, or by the name that `torch.cuda` has.
 __all__ = ["ipc_collect"]
-
-_lent = {}  # What was sent, by the end of a pipe that tells when it is back.
-_lock = threading.RLock()
 
 
 def ipc_collect():
     """Forgets the storages that were received, and that no other process has open any more.
 
-    This also happens whenever a storage is sent. A message that nobody has received yet keeps its
-    storage.
+    This also happens whenever a storage is sent, and when a device is full. A message that nobody
+    has received yet keeps its storage.
     """
-    back = []  # Dropped after the lock is released: what happens at its end may call this again.
-    poll = select.poll()
-    with _lock:
-        for end in list(_lent):
-            poll.register(end, 0)
-        for end, _ in poll.poll(0):
-            if end in _lent:
-                back.append(_lent.pop(end))
-                os.close(end)
+    _C.ipc_collect()
 
 
 # [hooks.python.sharing.send] A message holds no bytes of the storage, only where it is.
@@ -47,8 +34,7 @@ def _reduce(storage):
     handle, offset = _C.share_storage(storage)
     ipc_collect()
     returned, lease = os.pipe()
-    with _lock:
-        _lent[returned] = storage
+    _C.lend(storage, returned)
     try:
         return _rebuild, (handle, offset, storage.nbytes(), DupFd(lease))
     finally:

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/hooks/sharing.h"
+#include "chapters/device/cache.h"
 #include "chapters/device/runtime.h"
 #include "common/error.h"
 #include "common/openreg/openreg_tools.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 namespace openreg {
 
@@ -22,6 +28,42 @@ Whereabouts shareStorage(const c10::Storage& storage) {
   const auto* data = static_cast<const char*>(storage.data());
   return {{handle.reserved, sizeof(handle.reserved)},
           static_cast<size_t>(data - static_cast<char*>(block.pointer))};
+}
+
+// [hooks.sharing.leases] What this process lent.
+namespace {
+
+struct Leases {
+  /// Nobody who holds it waits for Python's lock or calls the driver.
+  std::mutex mutex;
+  /// What this process lent, by the end that tells when it is back.
+  std::map<int, c10::Storage> lent;
+};
+
+Leases& leases() {
+  static Leases& leases = *new Leases;
+  return leases;
+}
+
+}  // namespace
+
+// [hooks.sharing.collect] Of what came back, nothing is dropped under the lock: it may end in Python.
+void lend(c10::Storage storage, int returned) {
+  std::lock_guard lock(leases().mutex);
+  leases().lent.emplace(returned, std::move(storage));
+}
+
+void collectLent() {
+  std::vector<c10::Storage> back;
+  std::lock_guard lock(leases().mutex);
+  std::vector<pollfd> ends;
+  for (const auto& [end, storage] : leases().lent) ends.push_back({end, 0, 0});
+  poll(ends.data(), ends.size(), 0);
+  for (const pollfd& end : ends) {
+    if (end.revents == 0) continue;
+    back.push_back(std::move(leases().lent.extract(end.fd).mapped()));
+    close(end.fd);
+  }
 }
 
 // [hooks.sharing.opened] First the memory is closed, then its owner is told.
@@ -60,6 +102,12 @@ c10::Storage openStorage(const Whereabouts& where, size_t bytes, int lease) {
       [](void* opened) { delete static_cast<Opened*>(opened); }, device);
   return c10::Storage(c10::Storage::use_byte_size_t(), bytes, std::move(owner));
 }
+
+// [hooks.sharing.register] Full devices ask for what is back.
+static const bool registered = [] {
+  onFullDevice(collectLent);
+  return true;
+}();
 
 // [-]
 }  // namespace openreg

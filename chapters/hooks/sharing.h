@@ -21,8 +21,21 @@ struct Whereabouts {
 /// @throws c10::ValueError if the memory belongs to another process.
 Whereabouts shareStorage(const c10::Storage& storage);
 
+// [hooks.sharing.lend] Who sends a storage keeps it until nobody else has it open.
+/// Keeps `storage` until all write ends of a pipe are closed. Takes the read
+/// end, the file `returned`.
+void lend(c10::Storage storage, int returned);
+
+/// Drops what was lent and is back. Also called when a device is full, in
+/// whichever thread asked for memory. What happens at a storage's end may call
+/// this again.
+void collectLent();
+
+// [hooks.sharing.borrow] Who receives it has the write end, and closes it with the storage.
 /// The same memory here, as a storage that cannot be resized. Takes the file
-/// `lease` and closes it when the storage is freed, also if it throws.
+/// `lease` and closes it when the storage is freed, also if it throws. A
+/// program that this process starts does not inherit the file; a forked child
+/// closes it.
 /// @throws c10::ValueError if the process that shared it has ended.
 c10::Storage openStorage(const Whereabouts& where, size_t bytes, int lease);
 

@@ -16,6 +16,9 @@ static const ChapterBindings bindings("hooks", [](pybind11::module_& module) {
     }
     return std::pair(pybind11::bytes(where.handle), where.offset);
   });
+  module.def("lend", &lend);
+  module.def("ipc_collect", &collectLent,
+             pybind11::call_guard<pybind11::gil_scoped_release>());
   module.def("open_storage", [](const pybind11::bytes& handle, size_t offset,
                                 size_t bytes, int lease) {
     return openStorage({handle, offset}, bytes, lease);

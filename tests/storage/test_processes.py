@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+import weakref
 
 import pytest
 import torch
@@ -138,6 +139,21 @@ def test_memory_comes_back_when_the_other_process_has_dropped_it(server):
     server.ask(len, [])  # The server drops an argument when it takes the next.
     del tensor
     assert collected()
+
+
+def test_a_tensor_that_needs_it_brings_memory_back_and_python_runs_at_its_end(server):
+    # PyTorch makes a tensor without Python's lock; what ends then takes it.
+    torch.openreg.empty_cache()
+    most = torch.openreg.mem_get_info()[0] // 3 * 2
+    tensor = torch.empty(most, dtype=torch.uint8, device="openreg")
+    ends = []
+    weakref.finalize(tensor.untyped_storage(), lambda: ends.append(torch.openreg.ipc_collect()))
+    server.ask(type, tensor)
+    server.ask(len, [])
+    del tensor
+    assert ends == []
+    torch.empty(most, dtype=torch.uint8, device="openreg")
+    assert ends == [None]
 
 
 def test_memory_comes_back_when_the_other_process_is_killed():

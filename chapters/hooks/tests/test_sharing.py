@@ -36,6 +36,17 @@ def pipes():
     return count
 
 
+def handed_over(storage):
+    """The same, once the thread that hands out leases has closed its own: two ends are left."""
+    before = pipes()
+    there = received(storage)
+    for _ in range(200):
+        if pipes() == before + 2:
+            return there
+        time.sleep(0.01)
+    raise TimeoutError
+
+
 def test_a_message_holds_no_bytes_of_the_storage():
     storage = torch.UntypedStorage(1 << 20, device="openreg:1")
     message = ForkingPickler.dumps(storage)
@@ -74,6 +85,20 @@ def test_a_message_costs_two_descriptors_until_it_is_received():
         ForkingPickler.loads(message)
     assert comes_back()
     assert pipes() == before
+
+
+def test_what_is_back_is_found_when_the_device_is_full():
+    assert comes_back()
+    torch.openreg.empty_cache()
+    most = torch.openreg.mem_get_info()[0] // 3 * 2
+    storage = torch.UntypedStorage(most, device="openreg")
+    there = handed_over(storage)
+    del storage, there
+    before = torch.openreg.memory_stats()
+    torch.UntypedStorage(most, device="openreg")
+    after = torch.openreg.memory_stats()
+    assert after["num_alloc_retries"] == before["num_alloc_retries"] + 1
+    assert after["num_ooms"] == before["num_ooms"]
 
 
 def test_a_message_is_received_once():
