@@ -5,13 +5,16 @@
 #include "common/error.h"
 #include "common/openreg/openreg_tools.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -30,7 +33,7 @@ Whereabouts shareStorage(const c10::Storage& storage) {
           static_cast<size_t>(data - static_cast<char*>(block.pointer))};
 }
 
-// [hooks.sharing.leases] What this process lent.
+// [hooks.sharing.leases] The ends of pipes that this process has, in both roles.
 namespace {
 
 struct Leases {
@@ -38,6 +41,8 @@ struct Leases {
   std::mutex mutex;
   /// What this process lent, by the end that tells when it is back.
   std::map<int, c10::Storage> lent;
+  /// The ends that keep what others lent to this process.
+  std::set<int> open;
 };
 
 Leases& leases() {
@@ -70,10 +75,16 @@ void collectLent() {
 namespace {
 
 struct Opened {
-  explicit Opened(int lease) : lease(lease) {}
+  explicit Opened(int lease) : lease(lease) {
+    fcntl(lease, F_SETFD, FD_CLOEXEC);
+    std::lock_guard lock(leases().mutex);
+    leases().open.insert(lease);
+  }
   ~Opened() {
     if (block) orIpcCloseMemHandle(block);
-    close(lease);
+    std::lock_guard lock(leases().mutex);
+    // In a forked child it is closed, and its number may be another file's.
+    if (leases().open.erase(lease)) close(lease);
   }
 
   void* block = nullptr;
@@ -103,9 +114,15 @@ c10::Storage openStorage(const Whereabouts& where, size_t bytes, int lease) {
   return c10::Storage(c10::Storage::use_byte_size_t(), bytes, std::move(owner));
 }
 
-// [hooks.sharing.register] Full devices ask for what is back.
+// [hooks.sharing.register] Full devices ask for what is back; a forked child keeps nothing of others.
 static const bool registered = [] {
   onFullDevice(collectLent);
+  pthread_atfork([] { leases().mutex.lock(); }, [] { leases().mutex.unlock(); },
+                 [] {
+                   for (int lease : leases().open) close(lease);
+                   leases().open.clear();
+                   leases().mutex.unlock();
+                 });
   return true;
 }();
 

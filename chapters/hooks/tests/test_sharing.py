@@ -3,6 +3,8 @@
 
 import contextlib
 import os
+import signal
+import subprocess
 import time
 import weakref
 from multiprocessing import resource_sharer
@@ -150,6 +152,45 @@ def test_a_forked_child_cannot_receive():
     with open(reads, encoding="utf-8") as said:
         assert "start it with the 'spawn' method instead." in said.read()
     os.wait()
+
+
+def test_a_forked_child_keeps_nothing_that_others_lent():
+    assert comes_back()
+    there = handed_over(torch.UntypedStorage(8, device="openreg"))
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    del there
+    back = comes_back()
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert back
+
+
+def test_a_forked_child_closes_no_file_of_its_own_when_it_drops_what_it_inherited():
+    assert comes_back()
+    there = handed_over(torch.UntypedStorage(8, device="openreg"))
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(OSError):
+            files = [os.dup(0) for _ in range(100)]  # One has the number that the lease had.
+            del there
+            [os.fstat(file) for file in files]
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_program_that_is_started_keeps_nothing_that_others_lent():
+    assert comes_back()
+    there = handed_over(torch.UntypedStorage(8, device="openreg"))
+    program = subprocess.Popen(["sleep", "60"], close_fds=False)
+    del there
+    back = comes_back()
+    program.kill()
+    program.wait()
+    assert back
 
 
 def test_a_handle_that_is_cut_short_is_refused():
