@@ -35,12 +35,13 @@ def _register():
     _check_torch(pytorch.__version__)
     _check_alone(pytorch)
     _tell_of_copies(pytorch)
-    # Before the name is taken: a library that cannot be opened must leave PyTorch as it was.
+    # Before the name is taken: what cannot be imported must leave PyTorch as it was.
     importlib.import_module("._C", __name__)
-    pytorch.utils.rename_privateuse1_backend(NAME)
     _bind_chapters()
-    pytorch._register_device_module(NAME, sys.modules[__name__])
-    pytorch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    if not hasattr(pytorch, NAME):  # Else this file was run again, by `importlib.reload`.
+        pytorch.utils.rename_privateuse1_backend(NAME)
+        pytorch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+        pytorch._register_device_module(NAME, sys.modules[__name__])
     _registered = True
 
 
@@ -71,11 +72,17 @@ def _check_alone(pytorch):
             "TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import the one that you want"
         )
     owner = getattr(pytorch, NAME, sys.modules[__name__])
-    if owner is not sys.modules[__name__]:
+    if owner is sys.modules[__name__]:
+        return
+    if getattr(owner, "__file__", None) == __file__:
         raise ImportError(
-            f"the device {NAME} was registered already, by {owner!r}; "
-            f"torch_openreg in {__file__} cannot be loaded beside it"
+            f"torch_openreg was removed from sys.modules; PyTorch still has it, as torch.{NAME}, "
+            "and its libraries are loaded once in a process: start Python anew"
         )
+    raise ImportError(
+        f"the device {NAME} was registered already, by {owner!r}; "
+        f"torch_openreg in {__file__} cannot be loaded beside it"
+    )
 
 
 # [python.copies] Of two copies, one is not the one that you changed: say which.

@@ -84,3 +84,21 @@ def test_a_backend_that_is_loaded_after_us_finds_the_device(tmp_path, first):
     path = [PACKAGE.parent, install(tmp_path, "later", f"import torch\n{USE}")]
     result = run("-c", f"import {first}", path=path)
     assert (result.stdout, result.stderr) == ("fine\n", "")
+
+
+def test_the_package_can_be_loaded_again_but_not_from_nothing():
+    program = (
+        "import importlib, sys, torch, torch_openreg\n"
+        "assert importlib.reload(torch_openreg) is torch.openreg\n"
+        "for name in vars(torch_openreg).keys() - {'__name__', '__loader__'}:\n"
+        "    delattr(torch_openreg, name)\n"  # So does IPython's autoreload.
+        "assert importlib.reload(torch_openreg) is torch.openreg\n"
+        f"{USE}\n"
+        "del sys.modules['torch_openreg']\n"
+        "import torch_openreg"
+    )
+    result = run("-c", program)
+    assert result.stdout == "fine\n"
+    sentence = "torch_openreg was removed from sys.modules; PyTorch still has it, as torch.openreg,"
+    assert f"ImportError: {sentence} and" in result.stderr
+    assert result.stderr.endswith("start Python anew\n")

@@ -16,7 +16,7 @@ def warns_and_raises(result, sentence):
     """
     assert result.stdout.startswith("torch works\n"), result.stderr
     assert f"UserWarning: This process has no device openreg: {sentence}" in result.stderr
-    assert f"\nImportError: {sentence}" in result.stderr
+    assert f"Error: {sentence}" in result.stderr
     return result.stdout.removeprefix("torch works\n")
 
 
@@ -202,3 +202,15 @@ def test_python_files_without_libraries_say_how_to_get_them(tmp_path):
     result = run("-c", import_both(), PYTHONPATH=str(tmp_path))
     sentence = f"torch_openreg's libraries are not in {tmp_path / 'torch_openreg'}; build them with"
     assert warns_and_raises(result, sentence) == ""
+
+
+def test_an_installation_without_one_of_its_files_takes_no_name(tmp_path):
+    (copy_of_us(tmp_path) / "torch_openreg/_memory.py").unlink()
+    program = (
+        "print(torch._C._get_privateuse1_backend_name(), hasattr(torch, 'openreg'))\n"
+        "try: torch.device('openreg')\n"
+        "except RuntimeError as error: print(error)"
+    )
+    result = run("-c", import_both(program), PYTHONPATH=str(tmp_path))
+    said = warns_and_raises(result, "No module named 'torch_openreg._memory'")
+    assert said.startswith("privateuseone False\nExpected one of cpu")
