@@ -5,6 +5,7 @@
 #include "common/error.h"
 
 #include <array>
+#include <cstdint>
 
 namespace openreg {
 
@@ -47,6 +48,10 @@ class Allocator final : public c10::DeviceAllocator {
     const c10::DeviceIndex index = currentDevice();
     const c10::Device device(kDeviceType, index);
     if (bytes == 0) return {nullptr, device};
+    TORCH_CHECK_VALUE(bytes <= PTRDIFF_MAX, "No memory has ", bytes,
+                      " bytes; with a sign this is ",
+                      static_cast<ptrdiff_t>(bytes),
+                      ", but a size is 0 or more.");
     poisonsFreedMemory();  // Refuses a wrong setting while it still can.
     Block* block;
     try {

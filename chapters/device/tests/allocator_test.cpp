@@ -100,6 +100,13 @@ void expectError(const char* sentence, Action action) {
   }
 }
 
+TEST(Allocator, a_size_that_was_negative_is_no_lack_of_memory) {
+  expectError<c10::ValueError>(
+      "No memory has 18446744073709551615 bytes; with a sign this is -1, but a "
+      "size is 0 or more.",
+      [] { allocator().allocate(-1); });
+}
+
 TEST(Allocator, foreign_memory_and_foreign_streams_are_refused) {
   c10::DataPtr mine = allocator().allocate(100);
   int host = 0;

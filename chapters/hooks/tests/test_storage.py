@@ -36,6 +36,9 @@ def test_a_slice_is_not_resized():
 
 
 def test_a_negative_size_is_refused_by_number():
+    # Not out of memory: who catches that tries again with less.
+    with pytest.raises(ValueError, match="with a sign this is -1, but a size is 0 or more."):
+        torch.UntypedStorage(-1, device="openreg")
     storage = torch.UntypedStorage(16, device="openreg")
     with pytest.raises(ValueError, match="A storage has 0 bytes or more, not -1."):
         storage.resize_(-1)
