@@ -107,8 +107,10 @@ def set_rng_state_all(new_states):
         raise ValueError(
             f"There are {len(generators)} openreg devices, but {len(states)} states; give one for each."
         )
-    for generator, state in zip(generators, states, strict=True):
-        generator.set_state(state)
+    # First to copies: a state that is none is refused before anything changes.
+    for those in [generator.clone_state() for generator in generators], generators:
+        for generator, state in zip(those, states, strict=True):
+            generator.set_state(state)
 
 
 # [-]

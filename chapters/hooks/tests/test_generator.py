@@ -157,6 +157,16 @@ def test_too_few_states_change_nothing():
     assert torch.openreg.initial_seed() == 2
 
 
+@pytest.mark.parametrize("wrong", [torch.zeros(3, dtype=torch.uint8), None])
+def test_of_states_that_are_not_all_good_none_is_set(wrong):
+    torch.openreg.manual_seed_all(2)
+    states = torch.openreg.get_rng_state_all()
+    torch.openreg.manual_seed_all(1)
+    with pytest.raises((ValueError, TypeError)):
+        torch.openreg.set_rng_state_all([states[0], wrong])
+    assert torch.openreg.initial_seed() == 1
+
+
 def test_a_generator_of_an_unknown_device_is_refused_by_number():
     with pytest.raises(IndexError, match="openreg:9 does not exist"):
         torch.Generator("openreg:9")
