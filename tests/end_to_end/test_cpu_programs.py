@@ -97,19 +97,24 @@ with open(Path(__file__).with_name("cpu_programs.csv"), encoding="utf-8") as tab
 # One process for all rows; each says what came of it.
 DRIVER = """
 import json, sys, warnings
+from timeit import default_timer
 import torch.distributed as dist
-from torch.distributed import init_process_group
+from torch.distributed import init_device_mesh, init_process_group
+from torch.distributed.fsdp import fully_shard
 from torch.nn import DataParallel
-from torch.nn.attention.flex_attention import create_block_mask
+from torch.nn.attention.flex_attention import create_block_mask, create_mask
+from torch.profiler import ProfilerActivity, profile
 from torch.random import fork_rng
+from torch.utils.benchmark import Timer
 from torch.utils.data import DataLoader
 
 alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}
-linear, ones = torch.nn.Linear(1, 1), torch.ones(1, 1)
+ones = torch.ones(1, 1)
 causal = lambda batch, head, query, key: query >= key
 warnings.simplefilter("error")
 ends = []
 for code in json.load(sys.stdin):
+    linear = torch.nn.Linear(1, 1)
     try:
         ends.append(str(eval(code)))
     except Exception as error:
@@ -140,3 +145,13 @@ def test_what_a_program_leaves_open_is_the_accelerators_and_what_it_names_is_not
         begin = cell.removesuffix("…").strip()
         assert left_open == cell or (cell.endswith("…") and left_open.startswith(begin))
         assert "Error" not in named and named == ends["0"][2 * number + 1]
+
+
+def test_torchrun_counts_devices_and_not_processors(monkeypatch):
+    monkeypatch.setenv("OPENREG_DEVICE_COUNT", str(os.cpu_count() + 1))
+    program = (
+        "import os\n"
+        "from torch.distributed.run import determine_local_world_size as count\n"
+        "print(count('auto') - os.cpu_count(), count('cpu') - os.cpu_count())"
+    )
+    assert [run(program, autoload).stdout for autoload in "01"] == ["0 0\n", "1 0\n"]
