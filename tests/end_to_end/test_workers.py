@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Workers of a `DataLoader`, started in each way, while the device is in use."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -56,3 +59,19 @@ def test_a_forked_worker_is_told_to_spawn():
     loader = DataLoader(OnDevice(), num_workers=1, collate_fn=first, multiprocessing_context="fork")
     with pytest.raises(RuntimeError, match="start it with the 'spawn' method instead."):
         list(loader)
+
+
+def test_forked_workers_use_the_device_for_one_epoch_if_it_has_not_started():
+    program = (
+        "import torch\n"
+        "def there(rows): return torch.stack(rows).to('openreg:1')\n"
+        "def epoch():\n"
+        "    loader = torch.utils.data.DataLoader(torch.arange(4.0), batch_size=2, num_workers=1,\n"
+        "        collate_fn=there, multiprocessing_context='fork')\n"
+        "    return [batch.tolist() for batch in loader]\n"
+        "print(epoch(), torch.openreg.is_initialized(), flush=True)\n"
+        "epoch()\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.stdout == "[[0.0, 1.0], [2.0, 3.0]] True\n"
+    assert result.stderr.endswith("start it with the 'spawn' method instead.\n\n")

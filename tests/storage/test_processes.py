@@ -116,6 +116,16 @@ def test_what_was_received_or_is_a_slice_may_be_used_in_other_streams(server):
         assert x.grad.tolist() == gradient.mul(2).tolist()
 
 
+@pytest.mark.parametrize("device", ["cpu", "openreg"])
+def test_conjugate_and_negative_bits_are_lost_unless_they_are_resolved(server, device):
+    conjugate = torch.tensor([1 + 2j], device=device).conj()
+    negative = conjugate.imag
+    assert server.ask(torch.Tensor.tolist, conjugate) == [1 + 2j]
+    assert server.ask(torch.Tensor.tolist, negative) == [2]
+    assert server.ask(torch.Tensor.tolist, conjugate.resolve_conj()) == [1 - 2j]
+    assert server.ask(torch.Tensor.tolist, negative.resolve_neg()) == [-2]
+
+
 def test_a_parameter_arrives_as_one(server):
     weight = torch.nn.Parameter(torch.ones(3, 2, device="openreg"))
     assert server.ask(type, weight) is torch.nn.Parameter

@@ -63,6 +63,14 @@ def test_views_of_one_storage_stay_views_of_one_storage():
         assert part.tolist() == [7, 7]
 
 
+@pytest.mark.parametrize("device", ["cpu", "openreg"])
+def test_pickle_gives_each_view_a_storage_of_its_own(device):
+    tensor = torch.zeros(4, device=device)
+    whole, part = pickle.loads(pickle.dumps((tensor, tensor[2:])))
+    whole.fill_(7)
+    assert part.tolist() == [0, 0]
+
+
 def test_a_file_for_a_device_that_is_not_there_is_refused_by_number():
     file = io.BytesIO()
     torch.save(torch.ones(1, device="openreg:1"), file)
