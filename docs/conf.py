@@ -106,7 +106,15 @@ def run_doxygen(app, config):
     config.breathe_projects = {"torch_openreg": str(output / "xml")}
 
 
+def end_with_code(app, document):
+    """Leaves out the empty lines that stand between a passage and the next one."""
+    for block in document.findall(nodes.literal_block):
+        block.rawsource = block.astext().rstrip()
+        block[:] = [nodes.Text(block.rawsource)]
+
+
 def setup(app):
     app.add_directive("torchinclude", TorchInclude)
     app.add_directive("autocastrules", AutocastRules)
     app.connect("config-inited", run_doxygen)
+    app.connect("doctree-read", end_with_code)

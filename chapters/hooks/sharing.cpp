@@ -59,7 +59,7 @@ void lend(c10::Storage storage, int returned) {
 }
 
 void collectLent() {
-  std::vector<c10::Storage> back;
+  std::vector<c10::Storage> back;  // First, so dropped last: after the lock.
   std::lock_guard lock(leases().mutex);
   std::vector<pollfd> ends;
   for (const auto& [end, storage] : leases().lent) ends.push_back({end, 0, 0});
