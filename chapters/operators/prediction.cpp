@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/operators/prediction.h"
 #include "chapters/operators/argument.h"
+#include "chapters/operators/correction.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/ones.h>
@@ -37,42 +38,6 @@ c10::IValue mapTensors(
   return value;
 }
 
-// [operators.prediction.norms] The Meta kernels of norms describe what CUDA keeps for the backward pass.
-namespace {
-
-bool isNorm(const c10::OperatorHandle& op) {
-  const std::string& name = op.schema().name();
-  return name == "aten::native_layer_norm" ||
-         name == "aten::native_group_norm" ||
-         name == "aten::native_batch_norm" ||
-         name == "aten::_native_batch_norm_legit" ||
-         name == "aten::_batch_norm_with_update";
-}
-
-/// The statistics, second and third of `results`, as the CPU's kernel keeps
-/// them: in the type of the input, unless a parameter is wider. In evaluation
-/// the CPU's batch norm keeps none.
-Stack statisticsOfCpu(const c10::OperatorHandle& op, const Stack& arguments,
-                      Stack results) {
-  at::ScalarType dtype = arguments[0].toTensor().scalar_type();
-  for (const c10::IValue& argument : arguments) {
-    if (argument.isTensor() && argument.toTensor().defined() &&
-        argument.toTensor().scalar_type() == at::kFloat) {
-      dtype = at::promoteTypes(dtype, at::kFloat);
-    }
-  }
-  const bool evaluates = results.size() == 3 && arguments.size() > 5 &&
-                         op.schema().arguments()[5].name() == "training" &&
-                         !arguments[5].toBool();
-  for (size_t i : {1, 2}) {
-    const at::Tensor statistic = results[i].toTensor().to(dtype);
-    results[i] = evaluates ? statistic.new_empty({0}) : statistic;
-  }
-  return results;
-}
-
-}  // namespace
-
 // [operators.prediction.ask] A Meta kernel gets tensors that have everything but data.
 namespace {
 
@@ -100,7 +65,7 @@ Stack ask(const c10::OperatorHandle& op, const Stack& arguments) {
     stack.push_back(mapTensors(arguments[i], out ? &emptyLike : &metaOf));
   }
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
-  if (isNorm(op)) stack = statisticsOfCpu(op, arguments, std::move(stack));
+  correct(op, arguments, stack);
   return stack;
 }
 
