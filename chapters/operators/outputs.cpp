@@ -3,6 +3,7 @@
 #include "chapters/operators/argument.h"
 #include "chapters/operators/launcher.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
 
@@ -53,9 +54,13 @@ void checkOverlap(const c10::OperatorHandle& op,
 
 // [operators.outputs.resize] PyTorch's own function warns; strides are the user's unless the sizes change.
 void resizeLike(const at::Tensor& out, const at::Tensor& like) {
-  if (at::native::resize_output(out, like.sizes()))
-    out.unsafeGetTensorImpl()->set_sizes_and_strides(like.sizes(),
-                                                     like.strides());
+  if (!at::native::resize_output(out, like.sizes())) return;
+  // Strides with gaps need more memory than the elements do.
+  const size_t reach =
+      at::detail::computeStorageNbytes(like.sizes(), like.strides(), 1);
+  out.resize_({static_cast<int64_t>(reach)});
+  out.unsafeGetTensorImpl()->set_sizes_and_strides(like.sizes(),
+                                                   like.strides());
 }
 
 // [-]

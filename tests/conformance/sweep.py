@@ -81,9 +81,19 @@ def has_backward(op, dtype):
     return op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
 
 
+def inside(tensor):
+    """Whether the storage is as large as sizes and strides say."""
+    if tensor.layout != torch.strided or not tensor.numel():
+        return True
+    last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
+    reach = tensor.storage_offset() + last + 1
+    return reach * tensor.itemsize <= tensor.untyped_storage().nbytes()
+
+
 def compare(here, there, same_numbers):
     for ours, theirs in zip(tensors_in(here), tensors_in(there), strict=True):
         assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype), "shape or type differs"
+        assert inside(ours), "strides reach past the storage"
         if same_numbers:
             # Sixteen bits are rounded between operators where the CPU has one formula.
             small = theirs.is_floating_point() and theirs.itemsize == 2

@@ -66,6 +66,23 @@ def test_a_size_that_depends_on_data_is_waited_for(name):
         assert torch.equal(ours.cpu(), theirs) if isinstance(ours, torch.Tensor) else ours == theirs
 
 
+@pytest.mark.parametrize("given", [False, True], ids=["new", "out of another size"])
+def test_strides_with_gaps_have_the_memory_they_reach(given):
+    torch.manual_seed(0)
+    a, b = torch.randn(12, 5), torch.randn(12, 3)
+    results = []
+    for device in ("openreg", "cpu"):
+        out = [
+            torch.empty(0, dtype=t, device=device) for t in [a.dtype, a.dtype, torch.int64, a.dtype]
+        ]
+        options = {"out": out} if given else {}
+        results.append(torch.linalg.lstsq(a.to(device), b.to(device), **options).solution)
+    here, there = results
+    assert here.stride() == there.stride() == (1, 12)
+    assert here.untyped_storage().nbytes() >= (4 + 2 * 12 + 1) * 4
+    torch.testing.assert_close(here.cpu(), there)
+
+
 @pytest.mark.parametrize(
     "call,sentence",
     [
