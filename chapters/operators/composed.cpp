@@ -24,7 +24,7 @@ at::Tensor& reluInPlace(at::Tensor& self) {
   return at::clamp_min_(self, 0);
 }
 
-// [operators.composed.attention] We have no fused attention: PyTorch shall compose it.
+// [operators.composed.attention] We have no fused attention and no nested tensors: PyTorch shall do without.
 /// Unasked, PyTorch would take the CPU's choice, and call a kernel that we have
 /// not.
 int64_t fusedSdpChoice(const at::Tensor&, const at::Tensor&, const at::Tensor&,
@@ -33,11 +33,19 @@ int64_t fusedSdpChoice(const at::Tensor&, const at::Tensor&, const at::Tensor&,
   return static_cast<int64_t>(at::SDPBackend::math);
 }
 
+/// Whether padding stands at the end of each row, where an encoder may cut it
+/// off: what is left would be a nested tensor.
+bool nestedTensorFromMaskLeftAligned(const at::Tensor&, const at::Tensor&) {
+  return false;
+}
+
 // [operators.composed.register] Autograd sees `relu`, and has a formula for it.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("relu", &relu);
   m.impl("relu_", &reluInPlace);
   m.impl("_fused_sdp_choice", &fusedSdpChoice);
+  m.impl("_nested_tensor_from_mask_left_aligned",
+         &nestedTensorFromMaskLeftAligned);
 }
 
 // [-]

@@ -61,6 +61,26 @@ def test_a_kernel_agrees_with_the_cpu(function, shapes):
     torch.testing.assert_close(here.cpu(), there)
 
 
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
+def test_an_encoder_in_evaluation_ignores_padding(batch_first, norm_first, dtype):
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(
+        4, 2, 8, batch_first=batch_first, norm_first=norm_first
+    )
+    encoder = torch.nn.TransformerEncoder(layer, 2).eval().to(dtype)
+    x, padding = torch.randn(3, 2, 4).to(dtype), torch.tensor([[False, True]] * 3)
+    x = x if batch_first else x.transpose(0, 1)
+    with torch.no_grad():
+        there = encoder(x, src_key_padding_mask=padding)
+        here = encoder.to("openreg")(x.to("openreg"), src_key_padding_mask=padding.to("openreg"))
+    words = 1 if batch_first else 0
+    here, there = here.cpu().select(words, 0), there.select(words, 0)
+    torch.testing.assert_close(here, there, rtol=1e-2, atol=1e-2)
+
+
 def test_a_complex_absolute_value_is_real():
     there, here = both(torch.abs, (3,), dtype=torch.complex64)
     assert here.dtype == torch.float32
