@@ -65,16 +65,32 @@ def on(device, sample):
     return sample.transform(lambda value: mapped(move, value))
 
 
+def leaves_of(sample):
+    """The inputs whose gradients are asked for."""
+    inputs = tensors_in([sample.input, sample.args, sample.kwargs])
+    return [x for x in inputs if x.requires_grad]
+
+
 def run(op, sample, backward):
     """The outputs, and the gradients of the inputs if `backward`."""
     outputs = op(sample.input, *sample.args, **sample.kwargs)
     torch.openreg.synchronize()  # `to` may have left a copy to the host under way.
     if not backward:
         return outputs, []
-    leaves = [x for x in tensors_in([sample.input, *sample.args]) if x.requires_grad]
+    leaves = leaves_of(sample)
     processed = tensors_in([sample.output_process_fn_grad(outputs)])
     losses = [x.abs().sum() for x in processed if x.requires_grad]
     return outputs, torch.autograd.grad(sum(losses), leaves, allow_unused=True) if losses else []
+
+
+def part_of(sample):
+    """The sample without the gradient of its first input; none if it asks for no other."""
+    leaves = leaves_of(sample)
+
+    def drop(value):
+        return value.detach() if value is leaves[0] else value
+
+    return sample.transform(lambda x: mapped(drop, x)) if len(leaves) > 1 else None
 
 
 def has_backward(op, dtype):
@@ -124,7 +140,8 @@ def accepted(op, dtype, samples):
         if len(inputs) == samples:
             break
         try:
-            run(op, on("cpu", sample), backward)
+            for each in filter(None, [sample, part_of(sample)]):
+                run(op, on("cpu", each), backward)
             inputs.append(sample)
         except Exception:
             continue
@@ -155,6 +172,9 @@ def examine(op, dtype, samples):
         backward = has_backward(op, dtype)
         expected = run(op, on("cpu", sample), backward)
         compare(run(op, on("openreg", sample), backward), expected, same_numbers)
+        if part := part_of(sample):  # some leave out what nobody asked for
+            expected = run(op, on("cpu", part), backward)
+            compare(run(op, on("openreg", part), backward), expected, same_numbers)
         with torch.no_grad():  # some operators have another form for it
             expected = run(op, on("cpu", sample), False)
             compare(run(op, on("openreg", sample), False), expected, same_numbers)
