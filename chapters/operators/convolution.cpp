@@ -5,6 +5,7 @@
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <torch/library.h>
 
 #include <array>
@@ -31,6 +32,27 @@ struct Geometry {
   }
 };
 
+// [operators.convolution.layout] The order of the elements is that of the kernel which PyTorch would select on the CPU.
+at::MemoryFormat layoutOf(const Geometry& geometry, const at::Tensor& input,
+                          const at::Tensor& weight) {
+  constexpr auto kContiguous = at::MemoryFormat::Contiguous;
+  if (input.suggest_memory_format() == kContiguous &&
+      weight.suggest_memory_format() == kContiguous)
+    return kContiguous;
+  // The selection looks at sizes, strides and types, and at no element.
+  const auto on_host = [](const at::Tensor& tensor) {
+    return at::from_blob(nullptr, tensor.sizes(), tensor.strides(),
+                         tensor.options().device(at::kCPU));
+  };
+  const at::Tensor x = on_host(input), w = on_host(weight);
+  const auto symbolic = c10::fromIntArrayRefSlow;
+  const auto backend = at::native::select_conv_backend(
+      x, w, std::nullopt, symbolic(geometry.stride), symbolic(geometry.padding),
+      symbolic(geometry.dilation), geometry.transposed,
+      symbolic(geometry.output_padding), geometry.groups, std::nullopt);
+  return at::native::_determine_backend_memory_format(x, w, backend);
+}
+
 // [operators.convolution] PyTorch sends every convolution of a foreign device here.
 at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
                        const std::optional<at::Tensor>& bias, Sizes stride,
@@ -51,7 +73,8 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
                               "\"convolution\" not implemented for '",
                               input.scalar_type(), "'");
   at::Tensor output = at::empty(
-      geometry.outputSize(input.sizes(), weight.sizes()), input.options());
+      geometry.outputSize(input.sizes(), weight.sizes()),
+      input.options().memory_format(layoutOf(geometry, input, weight)));
   if (output.numel() == 0) return output;
   launchKernel(
       "convolution",
@@ -76,9 +99,13 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolutionBackward(
   const Geometry geometry{stride.vec(), padding.vec(),        dilation.vec(),
                           transposed,   output_padding.vec(), groups};
   const int64_t channels = grad_output.size(1);
+  const at::MemoryFormat layout = layoutOf(geometry, input, weight);
+  const auto like = [&](const at::Tensor& tensor) {
+    return at::empty(tensor.sizes(), tensor.options().memory_format(layout));
+  };
   at::Tensor grad_input, grad_weight, grad_bias;
-  if (wanted[0]) grad_input = at::empty(input.sizes(), input.options());
-  if (wanted[1]) grad_weight = at::empty(weight.sizes(), weight.options());
+  if (wanted[0]) grad_input = like(input);
+  if (wanted[1]) grad_weight = like(weight);
   if (wanted[2]) grad_bias = at::empty({channels}, weight.options());
   launchKernel(
       "convolution_backward",

@@ -61,6 +61,37 @@ def test_a_kernel_agrees_with_the_cpu(function, shapes):
     torch.testing.assert_close(here.cpu(), there)
 
 
+def order(tensor):
+    """The strides of the dimensions along which there is something to step."""
+    return [step for size, step in zip(tensor.shape, tensor.stride()) if size > 1]
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("channels_last", ["x", "weight", "neither"])
+def test_convolutions_order_their_elements_as_on_the_cpu(
+    dimensions, transposed, dtype, channels_last
+):
+    def put_last(tensor):
+        return tensor.movedim(1, -1).contiguous().movedim(-1, 1)
+
+    torch.manual_seed(0)
+    x = torch.randn(2, 4, *[6] * dimensions, dtype=dtype)
+    weight = torch.randn(4, 4, *[3] * dimensions, dtype=dtype)
+    x = put_last(x) if channels_last == "x" else x
+    weight = put_last(weight) if channels_last == "weight" else weight
+    name = f"conv{'_transpose' if transposed else ''}{dimensions}d"
+    results = []
+    for device in ("openreg", "cpu"):
+        inputs = [t.detach().to(device).requires_grad_() for t in (x, weight)]
+        y = getattr(torch.nn.functional, name)(*inputs)
+        results.append([y, *torch.autograd.grad(y.sum(), inputs)])
+    for here, there in zip(*results, strict=True):
+        assert order(here) == order(there)
+        torch.testing.assert_close(here.cpu(), there, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("batch_first", [True, False])
 @pytest.mark.parametrize("norm_first", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
