@@ -99,5 +99,11 @@ void correct(const c10::OperatorHandle& op, const Stack& arguments,
   if (found != known.end()) found->second(op, arguments, results);
 }
 
+bool alertsForCuda(const c10::OperatorHandle& op) {
+  const std::string& name = op.schema().name();
+  return name == "aten::median" || name == "aten::nanmedian" ||
+         name == "aten::mode" || name == "aten::histc";
+}
+
 // [-]
 }  // namespace openreg

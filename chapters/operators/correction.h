@@ -11,5 +11,10 @@ namespace openreg {
 void correct(const c10::OperatorHandle& op, const torch::jit::Stack& arguments,
              torch::jit::Stack& results);
 
+/// Whether the Meta kernel of `op` refuses, under
+/// `torch.use_deterministic_algorithms`, what CUDA's kernel cannot do and the
+/// CPU's can.
+bool alertsForCuda(const c10::OperatorHandle& op);
+
 // [-]
 }  // namespace openreg

@@ -3,11 +3,13 @@
 #include "chapters/operators/argument.h"
 #include "chapters/operators/correction.h"
 
+#include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/ones.h>
 #include <c10/core/DefaultDtype.h>
 
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -58,7 +60,20 @@ at::Tensor emptyLike(const at::Tensor& out) {
   return at::detail::empty_meta({0}, out.scalar_type());
 }
 
+// [operators.prediction.alerts] PyTorch's switch is one for all threads: we turn it off for four operators only.
+struct NoAlerts {
+  at::Context& context = at::globalContext();
+  const bool warns = context.deterministicAlgorithmsWarnOnly();
+  NoAlerts() { context.setDeterministicAlgorithms(false, warns); }
+  NoAlerts(const NoAlerts&) = delete;
+  ~NoAlerts() { context.setDeterministicAlgorithms(true, warns); }
+};
+
+// [operators.prediction.answer] Ask, and correct.
 Stack ask(const c10::OperatorHandle& op, const Stack& arguments) {
+  std::optional<NoAlerts> no_alerts;
+  if (at::globalContext().deterministicAlgorithms() && alertsForCuda(op))
+    no_alerts.emplace();
   Stack stack;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const bool out = op.schema().arguments()[i].is_out();
@@ -77,6 +92,7 @@ class Key {
     put(op.schema().overload_name().c_str(),
         op.schema().overload_name().size() + 1);
     value(c10::typeMetaToScalarType(c10::get_default_dtype()));
+    value(at::globalContext().deterministicAlgorithms());
   }
 
   /// False if it is of a kind that has no bytes.

@@ -79,6 +79,32 @@ def test_a_number_of_python_is_not_a_number_in_a_tensor():
     assert torch.where(x > 0, x, torch.tensor(2)).dtype == torch.int64
 
 
+@pytest.fixture
+def deterministic():
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian", "mode", "histc"])
+def test_what_only_cuda_does_by_chance_is_allowed(name, deterministic):
+    x = torch.tensor([3.0, 1, 2, 2])
+    arguments = (3,) if name == "histc" else (0,)
+    here, there = (getattr(x.to(place), name)(*arguments) for place in ("openreg", "cpu"))
+    for ours, theirs in zip(here, there, strict=True):
+        assert torch.equal(ours.cpu(), theirs)
+    assert torch.are_deterministic_algorithms_enabled()
+
+
+def test_what_the_cpu_does_by_chance_is_refused_at_once(request):
+    x = ones(1, 1, 2, 2)
+    places = torch.arange(4, device="openreg").reshape(1, 1, 2, 2)
+    torch.nn.functional.max_unpool2d(x, places, 2)  # The answer is remembered.
+    request.getfixturevalue("deterministic")
+    with pytest.raises(RuntimeError, match="max_unpooling2d_forward_out does not have a determ"):
+        torch.nn.functional.max_unpool2d(x, places, 2)
+
+
 @pytest.mark.parametrize(
     "name,answer,call,sentence",
     [
