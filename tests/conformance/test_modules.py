@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""PyTorch's database of modules: as programs use operators, no gradient for the data."""
+
+import copy
+import itertools
+import pathlib
+import sys
+
+import pytest
+import torch
+from torch.testing._internal.common_modules import module_db
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import sweep
+
+INPUTS = 8
+# These draw numbers where they run, and no two devices draw the same.
+DRAWING = ("Lazy", "Fractional", "RReLU")
+# In evaluation its padding is zero on the CPU, which has nested tensors, and its decoder reads it.
+PADDED = ("nn.Transformer",)
+COMPARED = {
+    info.name: info
+    for info in module_db
+    if info.name not in PADDED and not any(word in info.name for word in DRAWING)
+}
+
+
+@pytest.fixture(autouse=True)
+def a_failure_is_not_the_next_ones():
+    yield
+    try:
+        torch.openreg.synchronize()
+    except torch.AcceleratorError:
+        torch.openreg.reset_device()
+
+
+def moved(value, device):
+    def move(x):
+        return x.detach().clone().to(device) if isinstance(x, torch.Tensor) else device
+
+    return sweep.mapped(move, value)
+
+
+def run(module, given, device, grad):
+    """Outputs, gradients of the parameters, and buffers."""
+    module = copy.deepcopy(module).to(device)
+    with torch.set_grad_enabled(grad):
+        outputs = module(*moved(given.args, device), **moved(given.kwargs, device))
+        losses = [x.abs().sum() for x in sweep.tensors_in(outputs) if x.requires_grad]
+        if losses:
+            sum(losses).backward()
+    gradients = [x.grad for x in module.parameters() if x.grad is not None]
+    return [outputs, gradients, list(module.buffers())]
+
+
+@pytest.mark.parametrize("name", COMPARED)
+@pytest.mark.filterwarnings("ignore")
+def test_a_module_does_what_it_does_on_the_cpu(name):
+    info = COMPARED[name]
+    for training, grad in itertools.product([True, False], [True, False]):
+        samples = info.module_inputs_func(
+            info, device="cpu", dtype=torch.float32, requires_grad=False, training=training
+        )
+        for sample in samples[:INPUTS]:
+            if sample.forward_input is None:
+                continue
+            made = sample.constructor_input
+            module = info.module_cls(*made.args, **made.kwargs).train(training)
+            there = run(module, sample.forward_input, "cpu", grad)
+            here = run(module, sample.forward_input, "openreg", grad)
+            drawn = training and "Dropout" in name
+            sweep.compare(here, there, same_numbers=not drawn)
