@@ -11,12 +11,29 @@ namespace {
 
 using Stack = torch::jit::Stack;
 
+// [operators.library.device] Asked of every call, so without a list of tensors.
+c10::DeviceIndex deviceOf(const c10::OperatorHandle& op,
+                          c10::ArrayRef<c10::IValue> arguments) {
+  CommonDevice device(op.schema().name().c_str());
+  for (const c10::IValue& argument : arguments) {
+    if (argument.isTensor()) {
+      device.add(argument.toTensor());
+    } else if (argument.isTensorList() || argument.isOptionalTensorList()) {
+      for (const at::Tensor& tensor : tensorsOf({argument})) device.add(tensor);
+    }
+  }
+  return device.index();
+}
+
 // [operators.library.sizes] Who gave the outputs their sizes.
 /// PyTorch's functional and in-place forms do, before they call the `.out` form
 /// with what they made. A user who calls it with `out=` does not.
 thread_local bool sizes_are_right = false;
 
 void launchDerived(const c10::OperatorHandle& op, Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  moveIndices(*stack, count);
+  deviceOf(op, torch::jit::last(*stack, count));
   struct Restore {
     bool before = std::exchange(sizes_are_right, true);
     ~Restore() { sizes_are_right = before; }
@@ -73,7 +90,7 @@ void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
   const char* name = op.schema().name().c_str();
   moveIndices(*stack, count);
   const auto arguments = torch::jit::last(*stack, count);
-  const c10::DeviceIndex index = commonDevice(name, tensorsOf(arguments));
+  const c10::DeviceIndex index = deviceOf(op, arguments);
   const Stack outputs = outputsOf(op, arguments);
   checkWritten(op, arguments);
   if (users) resizeOutputs(op, arguments, outputs);
