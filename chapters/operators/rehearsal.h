@@ -1,17 +1,54 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "chapters/operators/launcher.h"
+
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/hash.h>
+
+#include <exception>
+#include <functional>
+#include <unordered_set>
+#include <utility>
 
 namespace openreg {
 
-// [operators.rehearsal] Types that no kernel takes, told before anything is enqueued.
-/// Once for each operator and each combination of types, the CPU's kernel runs
-/// on the host, over small tensors of ones.
-/// @throws what that kernel throws, if types are the reason: with the types
-/// made alike it does not.
+// [operators.rehearsal] The CPU's kernel runs on the host, over stand-ins for the tensors.
+using StandIn = std::function<at::Tensor(const at::Tensor&)>;
+
+/// What `op` throws; null if nothing.
+std::exception_ptr rehearse(const c10::OperatorHandle& op,
+                            c10::ArrayRef<c10::IValue> arguments,
+                            const StandIn& standIn);
+
+/// A stand-in of `type` for `tensor`, filled with `value`; with one element if
+/// it shall not be as large.
+at::Tensor standInFor(const at::Tensor& tensor, at::ScalarType type, int value,
+                      bool as_large);
+
+/// Fills a stand-in; with zeros if its type has no numbers.
+at::Tensor filled(at::Tensor standIn, int value);
+
+/// Whether tensors of so many elements in all have stand-ins as large.
+inline bool isSmall(int64_t elements) { return elements <= 1 << 14; }
+
+/// Whether types are the reason, or a mode of PyTorch's, and not numbers.
+bool namesReason(const std::exception_ptr& error);
+
+// [operators.rehearsal.check] Types that no kernel takes, told before anything is enqueued.
+/// Once for each operator and each combination of types.
+/// @throws what the CPU's kernel throws, if types are the reason: with the
+/// types made alike it does not; or if it does so whatever the numbers are.
 void checkTypes(const c10::OperatorHandle& op,
                 c10::ArrayRef<c10::IValue> arguments);
+
+/// What a rehearsal depends on and is remembered by.
+size_t keyOf(const c10::OperatorHandle& op,
+             c10::ArrayRef<c10::IValue> arguments);
+
+/// The share of a tensor in that: type, dimensions, and whether it has none,
+/// one, or several elements.
+size_t keyOf(const at::Tensor& tensor);
 
 // [-]
 }  // namespace openreg

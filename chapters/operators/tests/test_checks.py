@@ -35,10 +35,50 @@ def refusal(call, device):
         lambda ones: torch.normal(0.0, ones(3, dtype=torch.complex64)),
         lambda ones: torch.multinomial(ones(3, dtype=torch.complex64), 1),
         lambda ones: torch.multinomial(ones(3), 1, out=ones(1)),
+        # Whatever the numbers are.
+        lambda ones: torch.bucketize(ones(2), ones(2, 2)),
+        lambda ones: torch.searchsorted(ones(2), ones(2), side="x"),
+        lambda ones: [torch.nn.functional.gelu(ones(3), approximate=a) for a in ("none", "x")],
     ],
 )
 def test_a_type_that_the_cpu_refuses_is_refused_on_the_host_in_its_words(call):
     assert refusal(call, "openreg") == refusal(call, "cpu")
+
+
+def test_an_empty_tensor_and_one_element_speak_for_no_others():
+    for size in (0, 1):
+        flipped = torch.ones(size, device="openreg").to(torch.uint16).flip(0)
+        assert flipped.shape == (size,)
+    none = torch.ones(0, 0, dtype=torch.bool, device="openreg")
+    assert (none @ none).shape == (0, 0)
+    for call in (
+        lambda ones: ones(2).to(torch.uint16).flip(0),
+        lambda ones: ones(2, 2, dtype=torch.bool) @ ones(2, 2, dtype=torch.bool),
+    ):
+        assert refusal(call, "openreg") == refusal(call, "cpu")
+
+
+@pytest.mark.parametrize("size", [3, 70000])
+def test_several_elements_are_not_refused_because_one_would_be(size):
+    x = torch.full((size,), 2.0).to(torch.float8_e4m3fn)
+    assert torch.equal((x.to("openreg") * x.to("openreg")).cpu().float(), (x * x).float())
+
+
+def test_what_the_cpu_refuses_for_the_sake_of_determinism_is_refused_here():
+    def put(ones):
+        return ones(3).put_(ones(1, dtype=torch.long), ones(1))
+
+    put(lambda *s, **k: torch.ones(*s, device="openreg", **k))
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert refusal(put, "openreg") == refusal(put, "cpu")
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_a_type_of_bytes_without_numbers_passes_where_the_cpu_passes_it():
+    bits = torch.arange(2, dtype=torch.uint8, device="openreg").view(torch.bits8)
+    assert torch.cat([bits, bits]).view(torch.uint8).tolist() == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize("transposed", [False, True])

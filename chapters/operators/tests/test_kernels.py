@@ -175,7 +175,7 @@ def test_shapes_are_checked_at_once():
         (lambda x: x[0].index_select(0, x.long()), "Index to scalar can have only 1 value, got 3"),
         (lambda x: x.index_select(0, x), "Expected dtype int32 or int64 for index"),
         (lambda x: x.flip(3), "Dimension out of range"),
-        (lambda x: x.flip(0, 0), "duplicate value in the list of dims"),
+        (lambda x: x.flip(0, 0), "dim 0 appears multiple times"),
         (lambda x: x.byte().fill_(300), "cannot be converted to type uint8_t without overflow"),
         (
             lambda x: x.half().masked_fill_(x > 0, 1e9),
