@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/operators/launcher.h"
+#include "chapters/operators/rehearsal.h"
 #include "chapters/operators/structured.h"
 
 #include <ATen/Dispatch.h>
@@ -34,16 +35,17 @@ template <class T>
 void launchLoop(const at::TensorIteratorBase& iterator, const at::Scalar& alpha,
                 double number) {
   const bool two = iterator.ninputs() == 2;
-  check(
-      launch(nativeStream(currentStream(iterator.device(0).index())), "add",
-             [out = static_cast<T*>(iterator.data_ptr(0)),
-              a = static_cast<const T*>(iterator.data_ptr(1)),
-              b = two ? static_cast<const T*>(iterator.data_ptr(2)) : nullptr,
-              count = iterator.numel(), alpha = alpha.to<at::opmath_type<T>>(),
-              number = static_cast<at::opmath_type<T>>(number)] {
-               addLoop(onDevice(out), onDevice(const_cast<T*>(a)),
-                       onDevice(const_cast<T*>(b)), count, alpha, number);
-             }));
+  check(launch(nativeStream(currentStream(iterator.device(0).index())), "add",
+               [out = static_cast<T*>(iterator.data_ptr(0)),
+                a = static_cast<const T*>(iterator.data_ptr(1)),
+                b = two ? static_cast<const T*>(iterator.data_ptr(2)) : nullptr,
+                count = iterator.numel(),
+                // In the type itself, as on the CPU: a half holds no 1e9.
+                alpha = static_cast<at::opmath_type<T>>(alpha.to<T>()),
+                number = static_cast<at::opmath_type<T>>(number)] {
+                 addLoop(onDevice(out), onDevice(const_cast<T*>(a)),
+                         onDevice(const_cast<T*>(b)), count, alpha, number);
+               }));
 }
 
 // [operators.add.fast] The loop serves small tensors, like to like and without gaps; for large ones the library has threads.
@@ -79,7 +81,8 @@ void addTensors(Add& add, const at::Tensor& self, const at::Tensor& other,
   commonDevice("add", self, other);
   add.meta(self, other, alpha);
   if (add.numel() == 0 || addFast(add, alpha)) return;
-  launchKernel(
+  if (!alpha.equal(1)) checkConvertible(alpha, add.common_dtype());
+  launchRehearsed(
       "add",
       [alpha](at::Tensor out, const at::Tensor& self, const at::Tensor& other) {
         at::add_out(out, self, other, alpha);

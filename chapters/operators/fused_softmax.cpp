@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/launcher.h"
+#include "chapters/operators/rehearsal.h"
 #include "chapters/operators/rows.h"
 
 #include <ATen/Dispatch.h>
@@ -113,7 +113,7 @@ at::Tensor scaleMaskSoftmax(const at::Tensor& input, const at::Tensor& mask,
                     "A mask of ", mask.sizes(), " does not fit an input of ",
                     input.sizes(), "; it must be expandable to it.");
   at::Tensor out = at::empty(input.sizes(), input.options());
-  launchKernel(
+  launchRehearsed(
       "scale_mask_softmax",
       [scale](at::Tensor out, const at::Tensor& input, const at::Tensor& mask) {
         AT_DISPATCH_FLOATING_TYPES_AND2(

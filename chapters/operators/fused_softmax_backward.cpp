@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/launcher.h"
+#include "chapters/operators/rehearsal.h"
 #include "chapters/operators/rows.h"
 
 #include <ATen/Dispatch.h>
@@ -56,7 +56,7 @@ at::Tensor scaleMaskSoftmaxBackward(const at::Tensor& grad,
                     grad.scalar_type(), " does not belong to an output of ",
                     output.sizes(), " and type ", output.scalar_type(), ".");
   at::Tensor out = at::empty(output.sizes(), output.options());
-  launchKernel(
+  launchRehearsed(
       "scale_mask_softmax_backward",
       [scale](at::Tensor out, const at::Tensor& grad,
               const at::Tensor& output) {

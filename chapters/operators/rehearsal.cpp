@@ -51,6 +51,11 @@ std::exception_ptr rehearse(const c10::OperatorHandle& op,
   });
 }
 
+void checkKernel(const std::function<void()>& kernel) {
+  const auto error = caught(kernel);
+  if (error && namesReason(error)) std::rethrow_exception(error);
+}
+
 // [operators.rehearsal.stand-in] Some types have bytes, and no numbers to fill them with.
 at::Tensor filled(at::Tensor standIn, int value) {
   try {

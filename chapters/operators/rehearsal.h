@@ -50,5 +50,31 @@ size_t keyOf(const c10::OperatorHandle& op,
 /// one, or several elements.
 size_t keyOf(const at::Tensor& tensor);
 
+// [operators.rehearsal.kernel] A kernel of ours is rehearsed itself.
+/// @throws what `kernel` throws on the host, if it names types.
+void checkKernel(const std::function<void()>& kernel);
+
+/// `launchKernel` for a kernel that does not take all types. For each
+/// combination of them it runs on the host too, once, over zeros.
+template <class Kernel, class... Tensors>
+void launchRehearsed(const char* name, Kernel kernel,
+                     const Tensors&... tensors) {
+  thread_local std::unordered_set<size_t> passed;
+  size_t key = 0;
+  ((key = c10::hash_combine(key, keyOf(tensors))), ...);
+  if (!passed.contains(key)) {
+    const bool small =
+        isSmall(((tensors.defined() ? tensors.numel() : 0) + ...));
+    const auto standIn = [&](const at::Tensor& tensor) {
+      return tensor.defined()
+                 ? standInFor(tensor, tensor.scalar_type(), 0, small)
+                 : tensor;
+    };
+    checkKernel([&] { kernel(standIn(tensors)...); });
+    passed.insert(key);
+  }
+  launchKernel(name, std::move(kernel), tensors...);
+}
+
 // [-]
 }  // namespace openreg

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/launcher.h"
+#include "chapters/operators/rehearsal.h"
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/empty.h>
@@ -20,7 +20,7 @@ at::Tensor& maskedFill(at::Tensor& self, const at::Tensor& mask,
               mask.sizes(), " does not fit a tensor of ", self.sizes(),
               "; it must be expandable to it.");
   checkConvertible(value, self.scalar_type());
-  launchKernel(
+  launchRehearsed(
       "masked_fill_",
       [value](at::Tensor self, const at::Tensor& mask) {
         self.masked_fill_(mask, value);
@@ -51,7 +51,7 @@ at::Tensor indexSelect(const at::Tensor& self, int64_t dim,
     sizes[dim] = index.numel();
   }
   at::Tensor out = at::empty(sizes, self.options());
-  launchKernel(
+  launchRehearsed(
       "index_select",
       [dim](at::Tensor out, const at::Tensor& self, const at::Tensor& index) {
         at::index_select_out(out, self, dim, index);

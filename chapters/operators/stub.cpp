@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/launcher.h"
+#include "chapters/operators/rehearsal.h"
 
 #include <ATen/TensorIterator.h>
 #include <ATen/native/UnaryOps.h>
@@ -14,14 +14,14 @@ namespace openreg {
 void absKernel(at::TensorIteratorBase& iterator) {
   TORCH_CHECK_NOT_IMPLEMENTED(iterator.dtype() != at::kBool,
                               "\"abs_cpu\" not implemented for 'Bool'");
-  launchKernel(
+  launchRehearsed(
       "abs",
       [](at::Tensor out, const at::Tensor& self) { at::abs_out(out, self); },
       iterator.tensor(0), iterator.tensor(1));
 }
 
 void conjPhysicalKernel(at::TensorIteratorBase& iterator) {
-  launchKernel(
+  launchRehearsed(
       "conj_physical",
       [](at::Tensor out, const at::Tensor& self) {
         at::conj_physical_out(out, self);

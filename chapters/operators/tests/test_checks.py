@@ -35,7 +35,16 @@ def refusal(call, device):
         lambda ones: torch.normal(0.0, ones(3, dtype=torch.complex64)),
         lambda ones: torch.multinomial(ones(3, dtype=torch.complex64), 1),
         lambda ones: torch.multinomial(ones(3), 1, out=ones(1)),
+        # Kernels by hand.
+        lambda ones: ones(3).to(torch.float8_e5m2) + 1,
+        lambda ones: ones(70000).to(torch.float8_e5m2) + 1,
+        lambda ones: ones(3).to(torch.uint16) + 1,
+        lambda ones: ones(3).to(torch.uint32).abs(),
+        lambda ones: ones(3).to(torch.uint32).masked_fill_(ones(3) > 0, 1),
+        lambda ones: ones(3).to(torch.uint16).index_select(0, ones(1, dtype=torch.long)),
         # Whatever the numbers are.
+        lambda ones: torch.add(ones(2, dtype=torch.half), ones(2, dtype=torch.half), alpha=1e9),
+        lambda ones: torch.add(ones(2, dtype=torch.int), ones(2, dtype=torch.int), alpha=2**40),
         lambda ones: torch.bucketize(ones(2), ones(2, 2)),
         lambda ones: torch.searchsorted(ones(2), ones(2), side="x"),
         lambda ones: [torch.nn.functional.gelu(ones(3), approximate=a) for a in ("none", "x")],
@@ -43,6 +52,21 @@ def refusal(call, device):
 )
 def test_a_type_that_the_cpu_refuses_is_refused_on_the_host_in_its_words(call):
     assert refusal(call, "openreg") == refusal(call, "cpu")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, ops: ops.custom_abs(x.to(torch.float8_e5m2)),
+        lambda x, ops: ops.scale_mask_softmax(x.to(torch.float8_e5m2), x > 0, 1.0),
+        lambda x, ops: ops.scale_mask_softmax_backward(x.int(), x.int(), 1.0),
+        lambda x, ops: ops.scale_mask_softmax_backward(x + 0j, x + 0j, 1.0),
+    ],
+)
+@pytest.mark.parametrize("size", [3, 70000])
+def test_a_kernel_that_only_we_have_refuses_types_on_the_host_too(call, size):
+    with pytest.raises(NotImplementedError, match="not implemented for"):
+        call(torch.ones(size, device="openreg"), torch.ops.openreg)
 
 
 def test_an_empty_tensor_and_one_element_speak_for_no_others():
