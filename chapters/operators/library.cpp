@@ -63,7 +63,6 @@ void resizeOutputs(const c10::OperatorHandle& op,
   const Stack predicted = predict(op, arguments.vec());
   for (size_t i = 0; i < outputs.size(); ++i)
     resizeLike(outputs[i].toTensor(), predicted[i].toTensor());
-  checkOverlap(op, arguments);
 }
 
 // [operators.library.run] On the device: PyTorch's CPU kernel, over device memory.
@@ -94,6 +93,7 @@ void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
   const Stack outputs = outputsOf(op, arguments);
   checkWritten(op, arguments);
   if (users) resizeOutputs(op, arguments, outputs);
+  checkOverlap(op, arguments, /*in_place=*/!users);
   checkTypes(op, arguments);
 
   Captured captured(arguments.begin(), arguments.end());

@@ -2,6 +2,7 @@
 #include "chapters/operators/rehearsal.h"
 
 #include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
 #include <torch/library.h>
@@ -19,6 +20,7 @@ at::Tensor& maskedFill(at::Tensor& self, const at::Tensor& mask,
   TORCH_CHECK(at::is_expandable_to(mask.sizes(), self.sizes()), "The mask of ",
               mask.sizes(), " does not fit a tensor of ", self.sizes(),
               "; it must be expandable to it.");
+  at::assert_no_partial_overlap(self, mask);
   checkConvertible(value, self.scalar_type());
   launchRehearsed(
       "masked_fill_",

@@ -193,6 +193,20 @@ def test_the_type_of_an_output_counts():
         lambda ones: (lambda x: torch.isneginf(x[1:], out=x[:-1]))(ones(4, dtype=torch.bool)),
         lambda ones: (lambda x: x[:-1].add_(x[1:]))(ones(4)),
         lambda ones: (lambda x: x[:-1].index_put_([ones(3, dtype=torch.long)], x[1:]))(ones(4)),
+        # The same memory, read in another order than written.
+        lambda ones: (lambda x: x.index_put_([ones(2, dtype=torch.long)], x))(ones(2)),
+        lambda ones: (lambda x: x.put_(ones(2, dtype=torch.long), x))(ones(2)),
+        lambda ones: (lambda x: torch.gather(x, 0, ones(2, dtype=torch.long), out=x))(ones(2)),
+        lambda ones: (lambda x: torch.take(x, ones(2, dtype=torch.long), out=x))(ones(2)),
+        lambda ones: (lambda x: torch.index_select(x, 0, x.long(), out=x))(ones(2)),
+        lambda ones: (lambda x: torch.masked_select(x, x > 0, out=x))(ones(2)),
+        lambda ones: (lambda x: x.scatter_(0, ones(2, dtype=torch.long), x))(ones(2)),
+        lambda ones: (lambda m: m.masked_fill_(m.t(), False))(ones(2, 2, dtype=torch.bool)),
+        lambda ones: (lambda x: torch.cat([x, x], out=x[:1].expand(2, 4)))(ones(1, 4)),
+        # In place, where PyTorch has given the sizes.
+        lambda ones: ones(1).expand(3).cumsum_(0),
+        lambda ones: ones(1).expand(2, 2).addmm_(ones(2, 2), ones(2, 2)),
+        lambda ones: ones(1).expand(2, 2).renorm_(2, 0, 1.0),
     ],
 )
 def test_memory_that_overlaps_is_refused_in_the_words_of_the_cpu(call):
@@ -206,6 +220,7 @@ def test_memory_that_overlaps_is_refused_in_the_words_of_the_cpu(call):
         lambda x, ones: x.fill_(7),
         lambda x, ones: x.masked_fill_(ones(3) > 0, 7),
         lambda x, ones: x.index_fill_(0, ones(2, dtype=torch.long), 7),
+        lambda x, ones: x.masked_fill_(ones(3) > 0, ones(())),
         lambda x, ones: x.index_put_([ones(2, dtype=torch.long)], ones(2)),
     ],
 )
@@ -219,3 +234,23 @@ def test_one_value_in_one_place_may_be_written_several_times(write):
         return write(x, ones).tolist()
 
     assert written("openreg") == written("cpu")
+
+
+@pytest.mark.parametrize("size", [2, 200])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: torch.exp(x, out=x),
+        lambda x: torch.sum(x, 0, out=x[0]),
+        lambda x: torch.amax(x, 0, out=x[0]),
+        lambda x: torch.mean(x, 0, out=x[0]),
+        lambda x: torch.mul(x[0], x[1], out=x[0]),
+        lambda x: torch.cumsum(x, 0, out=x),
+        lambda x: x.mul_(x),
+    ],
+)
+def test_memory_may_be_written_where_it_is_read_if_the_cpu_does_so(write, size):
+    x = torch.arange(float(size * size)).view(size, size) / size**3
+    here = x.to("openreg")
+    torch.testing.assert_close(write(here).cpu(), write(x))
+    torch.testing.assert_close(here.cpu(), x)
