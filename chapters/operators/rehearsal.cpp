@@ -51,9 +51,10 @@ std::exception_ptr rehearse(const c10::OperatorHandle& op,
   });
 }
 
-void checkKernel(const std::function<void()>& kernel) {
+bool passes(const std::function<void()>& kernel) {
   const auto error = caught(kernel);
   if (error && namesReason(error)) std::rethrow_exception(error);
+  return !error;
 }
 
 // [operators.rehearsal.stand-in] Some types have bytes, and no numbers to fill them with.

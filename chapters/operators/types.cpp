@@ -69,9 +69,10 @@ bool allFloating(c10::ArrayRef<c10::IValue> arguments) {
 }
 
 // [operators.rehearsal.judge] Ones are numbers to divide by, zeros are indices of anything.
-/// Null if the types are right, or something else is wrong.
-std::exception_ptr judge(const c10::OperatorHandle& op,
-                         c10::ArrayRef<c10::IValue> arguments, bool small) {
+/// Whether the types are known to be right.
+/// @throws if they are known to be wrong.
+bool areRight(const c10::OperatorHandle& op,
+              c10::ArrayRef<c10::IValue> arguments, bool small) {
   const auto attempt = [&](int value, const Types& types) {
     return rehearse(op, arguments, [&](const at::Tensor& tensor) {
       return standInFor(tensor, types(tensor.scalar_type()), value, small);
@@ -79,20 +80,27 @@ std::exception_ptr judge(const c10::OperatorHandle& op,
   };
   const auto as_it_is = [](at::ScalarType type) { return type; };
   const auto with_ones = attempt(1, as_it_is);
-  if (!with_ones) return nullptr;
-  const auto error = attempt(0, as_it_is);
-  if (!error || namesReason(error)) return error;
+  const auto error = with_ones ? attempt(0, as_it_is) : nullptr;
+  if (!error) return true;
+  bool wrong = namesReason(error) || (small && allFloating(arguments) &&
+                                      sentence(with_ones) == sentence(error));
   for (const auto& types :
        {&floatIfNotWhole, &ofItsKind, &always<at::kFloat>, &always<at::kLong>,
         &withMasks, &always<at::kBool>, &always<at::kComplexFloat>}) {
-    if (!attempt(1, types) || !attempt(0, types)) return error;
+    wrong = wrong || !attempt(1, types) || !attempt(0, types);
   }
-  const bool of_the_host =
-      small && allFloating(arguments) && sentence(with_ones) == sentence(error);
-  return of_the_host ? error : nullptr;
+  if (wrong) std::rethrow_exception(error);
+  return false;
 }
 
 // [operators.rehearsal.remember] A thread remembers what it has seen, so that nothing is locked.
+/// What taught nothing says nothing of other sizes.
+size_t sizedKey(size_t key, c10::ArrayRef<c10::IValue> arguments) {
+  for (const at::Tensor& tensor : tensorsOf(arguments))
+    key = c10::hash_combine(key, c10::get_hash(tensor.sizes()));
+  return key;
+}
+
 }  // namespace
 
 void checkTypes(const c10::OperatorHandle& op,
@@ -100,10 +108,10 @@ void checkTypes(const c10::OperatorHandle& op,
   thread_local std::unordered_set<size_t> passed;
   const size_t key = keyOf(op, arguments);
   if (passed.contains(key)) return;
+  const size_t sized = sizedKey(key, arguments);
   const bool small = areSmall(arguments);
-  if (!rehearsable(op, small)) return;
-  if (auto error = judge(op, arguments, small)) std::rethrow_exception(error);
-  passed.insert(key);
+  if (passed.contains(sized) || !rehearsable(op, small)) return;
+  passed.insert(areRight(op, arguments, small) ? key : sized);
 }
 
 // [-]

@@ -49,8 +49,18 @@ def in_type(sample, given, wanted):
     )
 
 
+def emptied(sample):
+    """The sample without elements: in any type it passes where others do not."""
+    return sample.transform(
+        lambda value: sweep.mapped(
+            lambda x: x.new_empty([0] * x.dim()) if isinstance(x, torch.Tensor) else x, value
+        )
+    )
+
+
 def types(op, dtype, samples):
-    """Raises if a type that the CPU refuses is accepted, or refused late."""
+    """Raises if a type that the CPU refuses is accepted, or refused late, even after a call
+    with tensors that have no elements."""
     lines = []
     refused = [t for t in TYPES if t not in op.supported_dtypes("cpu")]
     inputs = itertools.islice(op.sample_inputs("cpu", dtype), samples)
@@ -58,6 +68,7 @@ def types(op, dtype, samples):
         errors = []
         for device in ("cpu", "openreg"):
             moved = in_type(sweep.on(device, sample), dtype, other)
+            attempt(functools.partial(sweep.run, op, emptied(moved), False))
             errors.append(attempt(functools.partial(sweep.run, op, moved, False))[1])
         if errors[0]:
             lines.append(disagreement(str(other), *errors))
