@@ -94,10 +94,12 @@ bool areRight(const c10::OperatorHandle& op,
 }
 
 // [operators.rehearsal.remember] A thread remembers what it has seen, so that nothing is locked.
-/// What taught nothing says nothing of other sizes.
-size_t sizedKey(size_t key, c10::ArrayRef<c10::IValue> arguments) {
-  for (const at::Tensor& tensor : tensorsOf(arguments))
-    key = c10::hash_combine(key, c10::get_hash(tensor.sizes()));
+/// What taught nothing says nothing of stand-ins of other sizes.
+size_t sizedKey(size_t key, c10::ArrayRef<c10::IValue> arguments, bool small) {
+  for (const at::Tensor& tensor : tensorsOf(arguments)) {
+    for (const int64_t size : tensor.sizes())
+      key = c10::hash_combine(key, small ? size : std::min<int64_t>(size, 2));
+  }
   return key;
 }
 
@@ -108,8 +110,8 @@ void checkTypes(const c10::OperatorHandle& op,
   thread_local std::unordered_set<size_t> passed;
   const size_t key = keyOf(op, arguments);
   if (passed.contains(key)) return;
-  const size_t sized = sizedKey(key, arguments);
   const bool small = areSmall(arguments);
+  const size_t sized = sizedKey(key, arguments, small);
   if (passed.contains(sized) || !rehearsable(op, small)) return;
   passed.insert(areRight(op, arguments, small) ? key : sized);
 }
