@@ -8,6 +8,7 @@
 #include <ATen/ops/from_blob.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -53,6 +54,35 @@ at::MemoryFormat layoutOf(const Geometry& geometry, const at::Tensor& input,
   return at::native::_determine_backend_memory_format(x, w, backend);
 }
 
+// [operators.convolution.check] The CPU's kernels refuse these, and would do so late.
+bool isPlain(const Geometry& geometry) {
+  return !geometry.transposed &&
+         std::all_of(geometry.dilation.begin(), geometry.dilation.end(),
+                     [](int64_t distance) { return distance == 1; });
+}
+
+bool hasKernel(const Geometry& geometry, at::ScalarType type) {
+  if (at::isFloat8Type(type) || c10::isBarebonesUnsignedType(type))
+    return false;
+  return type != at::kBool &&
+         (isPlain(geometry) || type == at::kLong ||
+          !at::isIntegralType(type, /*includeBool=*/false));
+}
+
+void checkGeometry(const Geometry& geometry) {
+  for (size_t i = 0; i < geometry.dilation.size(); ++i) {
+    const int64_t dilation = geometry.dilation[i];
+    TORCH_CHECK(dilation > 0, "dilation should be greater than zero, but got ",
+                Sizes(geometry.dilation));
+    const int64_t most = std::max(geometry.stride[i], dilation);
+    TORCH_CHECK(
+        !geometry.transposed || geometry.output_padding[i] < most,
+        "output padding must be smaller than either stride or dilation, but "
+        "got ",
+        Sizes(geometry.output_padding));
+  }
+}
+
 // [operators.convolution] PyTorch sends every convolution of a foreign device here.
 at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
                        const std::optional<at::Tensor>& bias, Sizes stride,
@@ -61,15 +91,11 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
   const Geometry geometry{stride.vec(), padding.vec(),        dilation.vec(),
                           transposed,   output_padding.vec(), groups};
   commonDevice("convolution", {input, weight, bias.value_or(at::Tensor())});
+  checkGeometry(geometry);
   TORCH_CHECK(input.scalar_type() == weight.scalar_type(), "Input type (",
               input.scalar_type(), ") and weight type (", weight.scalar_type(),
               ") should be the same");
-  const bool has_kernel = transposed
-                              ? at::isFloatingType(input.scalar_type()) ||
-                                    at::isComplexType(input.scalar_type()) ||
-                                    input.scalar_type() == at::kLong
-                              : input.scalar_type() != at::kBool;
-  TORCH_CHECK_NOT_IMPLEMENTED(has_kernel,
+  TORCH_CHECK_NOT_IMPLEMENTED(hasKernel(geometry, input.scalar_type()),
                               "\"convolution\" not implemented for '",
                               input.scalar_type(), "'");
   at::Tensor output = at::empty(

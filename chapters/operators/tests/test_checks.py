@@ -6,6 +6,13 @@ import warnings
 import pytest
 import torch
 
+NUMBERS = [
+    *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
+    *(torch.uint16, torch.uint32, torch.uint64, torch.float8_e5m2, torch.float8_e4m3fn),
+    *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+    *(torch.complex32, torch.complex64, torch.complex128),
+]
+
 
 def refusal(call, device):
     with pytest.raises((RuntimeError, IndexError, TypeError)) as error:
@@ -106,19 +113,46 @@ def test_a_type_of_bytes_without_numbers_passes_where_the_cpu_passes_it():
     assert torch.cat([bits, bits]).view(torch.uint8).tolist() == [0, 1, 0, 1]
 
 
-@pytest.mark.parametrize("transposed", [False, True])
-def test_a_convolution_is_refused_where_the_cpu_has_none(transposed):
-    function = torch.nn.functional.conv_transpose2d if transposed else torch.nn.functional.conv2d
-    x, w = torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2)
-    for dtype in (torch.bool, torch.uint8, torch.int32, torch.int64, torch.half, torch.cfloat):
+CONVOLUTIONS = [
+    *(("conv", kind) for kind in ({}, {"stride": 2}, {"padding": 1}, {"dilation": 2})),
+    *(("conv", kind) for kind in ({"dilation": 0}, {"stride": 0}, {"padding": -1})),
+    *(("conv_transpose", kind) for kind in ({}, {"dilation": 2}, {"output_padding": 1})),
+    ("conv_transpose", {"output_padding": 1, "stride": 2}),
+    ("conv_transpose", {"output_padding": 2, "dilation": 3}),
+]
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+@pytest.mark.parametrize("name,kind", CONVOLUTIONS, ids=str)
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+def test_a_convolution_is_refused_where_the_cpu_refuses_it(name, kind, dimensions):
+    function = getattr(torch.nn.functional, f"{name}{dimensions}d")
+    x, w = torch.ones(1, 1, *[6] * dimensions), torch.ones(1, 1, *[2] * dimensions)
+    for dtype in NUMBERS:
         try:
-            there = function(x.to(dtype), w.to(dtype))
-        except NotImplementedError:
-            with pytest.raises(NotImplementedError, match='"convolution" not implemented for'):
-                function(x.to("openreg", dtype), w.to("openreg", dtype))
+            there = function(x.to(dtype), w.to(dtype), **kind)
+        except RuntimeError as error:
+            with pytest.raises(type(error)):
+                function(x.to("openreg", dtype), w.to("openreg", dtype), **kind)
         else:
-            here = function(x.to("openreg", dtype), w.to("openreg", dtype))
+            here = function(x.to("openreg", dtype), w.to("openreg", dtype), **kind)
             torch.testing.assert_close(here.cpu(), there)
+
+
+@pytest.mark.parametrize(
+    "call,sentence",
+    [
+        (lambda x: torch.conv2d(x, x, dilation=0), "dilation should be greater than zero, but got"),
+        (
+            lambda x: torch.conv_transpose2d(x, x, output_padding=1),
+            "output padding must be smaller than either stride or dilation, but got",
+        ),
+    ],
+)
+def test_the_numbers_of_a_convolution_are_refused_in_the_cpus_words(call, sentence):
+    for device in ("cpu", "openreg"):
+        with pytest.raises(RuntimeError, match=sentence):
+            call(torch.ones(1, 1, 3, 3, device=device))
 
 
 def test_values_are_not_mistaken_for_types():
