@@ -62,11 +62,21 @@ bool isPlain(const Geometry& geometry) {
 }
 
 bool hasKernel(const Geometry& geometry, at::ScalarType type) {
-  if (at::isFloat8Type(type) || c10::isBarebonesUnsignedType(type))
-    return false;
-  return type != at::kBool &&
-         (isPlain(geometry) || type == at::kLong ||
-          !at::isIntegralType(type, /*includeBool=*/false));
+  switch (type) {
+    case at::kByte:
+    case at::kChar:
+    case at::kShort:
+    case at::kInt:
+      return isPlain(geometry);
+    case at::kLong:
+    case at::kHalf:
+    case at::kBFloat16:
+    case at::kFloat:
+    case at::kDouble:
+      return true;
+    default:
+      return at::isComplexType(type);
+  }
 }
 
 void checkGeometry(const Geometry& geometry) {
