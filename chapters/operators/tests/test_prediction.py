@@ -100,6 +100,7 @@ def test_what_the_cpu_does_by_chance_is_refused_at_once(request):
     x = ones(1, 1, 2, 2)
     places = torch.arange(4, device="openreg").reshape(1, 1, 2, 2)
     torch.nn.functional.max_unpool2d(x, places, 2)  # The answer is remembered.
+    torch.openreg.synchronize()  # The CPU's kernel asks for the mode when it runs.
     request.getfixturevalue("deterministic")
     with pytest.raises(RuntimeError, match="max_unpooling2d_forward_out does not have a determ"):
         torch.nn.functional.max_unpool2d(x, places, 2)
