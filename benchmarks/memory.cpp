@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the caching allocator costs, and what a program would cost without it.
-#include "chapters/device/allocator.h"
-#include "chapters/device/stream.h"
+#include "chapters/device/memory/allocator.h"
+#include "chapters/device/streams/stream.h"
 #include "common/openreg/launch.h"
 
 #include <algorithm>

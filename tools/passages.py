@@ -9,7 +9,6 @@ chapter's page, as it stands in the file: what Sphinx will show is extracted her
 from __future__ import annotations
 
 import argparse
-import ast
 import os.path
 import re
 import sys
@@ -18,10 +17,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import contents
+from contents import NOT_IN_THE_BOOK
 from listings import analyse, extract, fences, options_of, read
 
 FOLDERS = ("common", "chapters", "python")
-NOT_IN_THE_BOOK = {"tests", "sketches", "solutions", "sessions", "session.py", "wall.py"}
 LANGUAGES = {".h": ("cpp", "c"), ".cpp": ("cpp",), ".c": ("c",), ".py": ("python",)}
 LONGEST_PASSAGE = 40
 LARGEST_HIDDEN_SHARE = 0.05
@@ -30,7 +30,6 @@ NAME = r"[a-z0-9][a-z0-9-]*(?:\.[a-z0-9][a-z0-9-]*)+"
 MARKER = re.compile(rf"( *)(//|#) \[(-|{NAME})\](?: (\S|\S.*\S))?")
 RESEMBLES_A_MARKER = re.compile(r"// \[|# \[|^\s*(?:/{2,}|#+)\s*\[")
 CODE_BLOCK = re.compile(r"(\{[\w-]+\} *)?(c|cpp|c\+\+|py|python)(?!\w)")
-INCLUDE_OF_CHAPTER = re.compile(r'\s*#\s*include\s*["<]chapters/([^/"]+)/')
 
 
 @dataclass
@@ -52,22 +51,11 @@ class Source:
     decided: list[int]
 
 
-def quoted_list(path: Path, pattern: str) -> list[str]:
-    """The quoted words of a list in one of Meson's files; none if there is no such list."""
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    found = re.search(pattern, text, re.MULTILINE | re.DOTALL)
-    return re.findall(r"'([^']+)'", re.sub("#.*", "", found[1])) if found else []
-
-
-def order_of_chapters(root: Path) -> list[str]:
-    return quoted_list(root / "meson.build", r"^contents\s*=\s*\[(.*?)\]")
-
-
 class Book:
     def __init__(self, root: Path):
         self.root = root
         self.problems: list[tuple[str, int, str]] = []
-        self.chapters = order_of_chapters(root)
+        self.contents = contents.Contents(root)
         files = sorted(file for folder in FOLDERS for file in (root / folder).rglob("*.*"))
         self.code = {
             file.relative_to(root).as_posix(): read(file)
@@ -82,7 +70,7 @@ class Book:
         self.check_passages()
         self.check_share()
         self.check_pages()
-        self.check_order()
+        self.problems += contents.problems(root, self.contents, self.code)
 
     def refuse(self, path: str, line: int, text: str) -> None:
         self.problems.append((path, line, text))
@@ -260,11 +248,10 @@ class Book:
                 f"Sphinx shows something else than [{passage.name}]; look in"
                 f" {path} for a line with its name or with a marker's brackets."
             )
-        chapter = path.split("/")[1]
-        if path.startswith("chapters/") and not re.match(rf"docs/{chapter}(/|\.md$)", page):
+        if path.startswith("chapters/") and not self.contents.page_of(path).match(page):
             refuse(
-                f"[{passage.name}] belongs on the page of its chapter,"
-                f" docs/{chapter}.md or docs/{chapter}/."
+                f"[{passage.name}] belongs on the page of its chapter or section,"
+                f" {self.contents.page_name(path)}."
             )
         if passage.shown_on:
             refuse(f"[{passage.name}] is already at {passage.shown_on}; once is enough.")
@@ -276,86 +263,11 @@ class Book:
             )
         last[path] = passage
 
-    def check_order(self) -> None:
-        if not self.chapters:
-            self.refuse(
-                "meson.build", 1, "names no chapters; it needs `contents = ['device', ...]`."
-            )
-        choices = quoted_list(
-            self.root / "meson.options", r"option\(\s*'chapter'.*?choices\s*:\s*\[(.*?)\]"
-        )
-        if choices != self.chapters:
-            self.refuse(
-                "meson.options",
-                1,
-                f"option 'chapter' has the choices {choices}; the order in meson.build is"
-                f" {self.chapters}.",
-            )
-        index = self.root / "docs/index.md"
-        blocks = fences(index.read_text("utf-8").splitlines() if index.is_file() else [])
-        entries = [
-            re.sub(r".*<(.*)>", r"\1", line.strip())
-            for _, info, body in blocks
-            if info.startswith("{toctree}")
-            for line in body
-        ]
-        tops = [re.split(r"/|\.md$", entry.removeprefix("/"))[0] for entry in entries]
-        in_toctree = list(dict.fromkeys(top for top in tops if top in self.chapters))
-        if in_toctree != self.chapters:
-            self.refuse(
-                "docs/index.md",
-                1,
-                f"the toctree has the chapters {in_toctree}; the order"
-                f" in meson.build is {self.chapters}.",
-            )
-        for chapter in self.chapters:
-            if not (self.root / "chapters" / chapter).is_dir():
-                self.refuse(
-                    "meson.build",
-                    1,
-                    f"chapters/{chapter} does not exist; take"
-                    f" '{chapter}' from `contents`, or write it.",
-                )
-        for path, lines in self.code.items():
-            home = path.split("/")[1] if path.startswith("chapters/") else ""
-            if home and home not in self.chapters:
-                self.refuse(path, 1, f"'{home}' is not in `contents` of meson.build; add it there.")
-            elif not path.startswith("python/"):
-                known = self.chapters[: self.chapters.index(home) + 1] if home else []
-                for line, chapter in chapters_used(path, lines):
-                    if chapter in self.chapters and chapter not in known:
-                        self.refuse(
-                            path,
-                            line,
-                            f"{home or 'common'} comes before {chapter} and"
-                            f" must not know it; it may use {', '.join(known) or 'none'}.",
-                        )
-
 
 def runs_of_three(lines: list[str]):
     """All three lines that follow each other, blank lines and lone brackets left out."""
     worded = [line.strip() for line in lines if re.search(r"\w", line)]
     return zip(worded, worded[1:], worded[2:], strict=False)
-
-
-def chapters_used(path: str, lines: list[str]):
-    """(line, chapter) for each include and import that may name one."""
-    if not path.endswith(".py"):
-        found = [(n, INCLUDE_OF_CHAPTER.match(line)) for n, line in enumerate(lines, 1)]
-        return [(line, include[1]) for line, include in found if include]
-    try:
-        nodes = list(ast.walk(ast.parse("".join(lines))))
-    except SyntaxError:
-        return []
-    names = [
-        (n.lineno, alias.name) for n in nodes if isinstance(n, ast.Import) for alias in n.names
-    ]
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom):
-            module = f"torch_openreg.{node.module or ''}" if node.level else node.module
-            names += [(node.lineno, f"{module}.{alias.name}") for alias in node.names]
-    found = [(line, re.match(r"torch_openreg\.+_?(\w+)", name)) for line, name in names]
-    return [(line, module[1]) for line, module in found if module]
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -21,7 +21,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-import passages
+import contents
 
 SECONDS = 120
 LAST_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)(?::|$)", re.MULTILINE)
@@ -133,7 +133,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[1])
     parser.add_argument("--update", action="store_true", help="write what was printed")
     options = parser.parse_args(arguments)
-    order = passages.order_of_chapters(options.root)
+    order = contents.order_of_chapters(options.root)
     if options.chapter not in ["none", *order]:
         parser.error(f"{options.chapter} is no chapter; there are none, {', '.join(order)}.")
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/device/allocator.h"
-#include "chapters/device/stream.h"
+#include "chapters/device/memory/allocator.h"
+#include "chapters/device/streams/stream.h"
 #include "common/error.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>

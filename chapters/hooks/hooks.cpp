@@ -3,7 +3,7 @@
 #include "chapters/hooks/generator.h"
 #include "chapters/hooks/hooks.h"
 #include "chapters/hooks/host_memory.h"
-#include "chapters/hooks/storage.h"
+#include "chapters/hooks/storage/storage.h"
 #include "common/error.h"
 
 #include <ATen/detail/PrivateUse1HooksInterface.h>

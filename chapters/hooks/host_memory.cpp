@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/hooks/host_memory.h"
-#include "chapters/device/stream.h"
+#include "chapters/device/streams/stream.h"
 #include "common/error.h"
 
 namespace openreg {

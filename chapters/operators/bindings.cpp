@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/backward_threads.h"
-#include "chapters/operators/fallback.h"
-#include "chapters/operators/fallback_policy.h"
-#include "chapters/operators/trace.h"
+#include "chapters/operators/launch/backward_threads.h"
+#include "chapters/operators/fallback/fallback.h"
+#include "chapters/operators/fallback/fallback_policy.h"
+#include "chapters/operators/tools/trace.h"
 #include "common/bindings.h"
 
 #include <pybind11/stl.h>

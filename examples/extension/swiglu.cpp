@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/launcher.h"
+#include "chapters/operators/launch/launcher.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/device/stream.h"
+#include "chapters/device/streams/stream.h"
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/Event.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/device/allocator.h"
-#include "chapters/device/stream.h"
+#include "chapters/device/memory/allocator.h"
+#include "chapters/device/streams/stream.h"
 #include "chapters/hooks/generator.h"
 #include "chapters/hooks/host_memory.h"
-#include "chapters/hooks/storage.h"
+#include "chapters/hooks/storage/storage.h"
 #include "common/openreg/launch.h"
 
 #include <ATen/Context.h>

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/device/memory/cache.h"
+#include "common/error.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+namespace openreg {
+namespace {
+
+// [device.cache.segment] What the driver is asked for is large; requests are parts of it.
+constexpr size_t kMiB = size_t{1} << 20;
+
+bool isSmall(size_t size) { return size <= kMiB; }
+
+size_t segmentSize(size_t size) {
+  return isSmall(size) ? 2 * kMiB : std::max(size, 20 * kMiB);
+}
+
+/// A rest that is smaller than this stays with its block.
+size_t leastRest(const Block* block) { return block->small ? 512 : kMiB; }
+
+// [-]
+}  // namespace
+
+// [device.cache.allocate] From the cache if it can, from the device if it must.
+Block* Cache::allocate(size_t bytes, c10::Stream stream) {
+  const size_t size = sizeClass(bytes);
+  Lock lock(mutex_);
+  if (!marks_.empty()) {
+    lock.unlock();
+    collect();
+    lock.lock();
+  }
+  Block* block = reuse(size, stream);
+  if (!block) {
+    lock.unlock();
+    block = fromDevice(size, stream);
+    lock.lock();
+  }
+  split(block, size);
+  block->requested = bytes;
+  increase(stats_.allocation, block, 1);
+  increase(stats_.allocated_bytes, block, block->size);
+  increase(stats_.requested_bytes, block, bytes);
+  increase(stats_.active, block, 1);
+  increase(stats_.active_bytes, block, block->size);
+  return block;
+}
+
+// [device.cache.reuse] Only a free block of the same stream and pool will do.
+Block* Cache::reuse(size_t size, c10::Stream stream) {
+  auto bins = bins_.find({stream.id(), isSmall(size)});
+  if (bins == bins_.end()) return nullptr;
+  Block* block = bins->second.find(size);
+  if (block) removeFree(block);
+  return block;
+}
+
+// [device.cache.split] What a request leaves over is a block of its own, and free.
+void Cache::split(Block* block, size_t size) {
+  if (block->size < size + leastRest(block)) return;
+  auto* rest = new Block{block->data + size, block->size - size, block->stream,
+                         block->small, block->bins};
+  rest->before = block;
+  rest->after = std::exchange(block->after, rest);
+  if (rest->after) rest->after->before = rest;
+  block->size = size;
+  addFree(rest);
+}
+
+// [device.cache.keep] A free block and its free neighbours become one again.
+void Cache::freeBlock(Block* block) {
+  decrease(stats_.active, block, 1);
+  decrease(stats_.active_bytes, block, block->size);
+  if (block->after && block->after->free) {
+    removeFree(block->after);
+    absorbNext(block);
+  }
+  if (block->before && block->before->free) {
+    block = block->before;
+    removeFree(block);
+    absorbNext(block);
+  }
+  addFree(block);
+}
+
+void Cache::absorbNext(Block* block) {
+  Block* next = block->after;
+  block->size += next->size;
+  block->after = next->after;
+  if (block->after) block->after->before = block;
+  delete next;
+}
+
+// [device.cache.add-free] A part cannot go back to the device; how much of that there is, is counted.
+void Cache::addFree(Block* block) {
+  block->free = true;
+  block->bins->add(block);
+  if (!block->isPart()) return;
+  increase(stats_.inactive_split, block, 1);
+  increase(stats_.inactive_split_bytes, block, block->size);
+}
+
+void Cache::removeFree(Block* block) {
+  block->free = false;
+  block->bins->remove(block);
+  if (!block->isPart()) return;
+  decrease(stats_.inactive_split, block, 1);
+  decrease(stats_.inactive_split_bytes, block, block->size);
+}
+
+// [device.cache.full.ask] At first there is nobody else.
+// Others set it while libraries are loaded: no constructor may come later.
+static constinit std::atomic<void (*)()> othersGiveBack = +[] {};
+
+void onFullDevice(void (*give_back)()) { othersGiveBack = give_back; }
+
+// [device.cache.from-device] A full device is emptied of what nobody uses, and asked again.
+Block* Cache::fromDevice(size_t size, c10::Stream stream) {
+  size_t wanted = segmentSize(size);
+  void* data = nullptr;
+  orError_t error = orMalloc(&data, wanted);
+  const bool retry = error == orErrorMemoryAllocation;
+  if (retry) {
+    othersGiveBack.load()();
+    waitForMarks();
+    Lock lock(mutex_);
+    ++stats_.num_alloc_retries;
+    ++stats_.num_sync_all_streams;
+    if (Block* block = reuse(size, stream)) return block;
+    lock.unlock();
+    empty();
+    wanted = size;
+    error = orMalloc(&data, wanted);
+  }
+  Lock lock(mutex_);
+  if (error == orErrorMemoryAllocation) {
+    ++stats_.num_ooms;
+    TORCH_CHECK_WITH(OutOfMemoryError, false, outOfMemory());
+  }
+  check(error);
+  const bool small = isSmall(size);
+  auto* block = new Block{static_cast<std::byte*>(data), wanted, stream, small,
+                          &bins_[{stream.id(), small}]};
+  segments_.emplace(data, block);
+  ++stats_.num_device_alloc;
+  increase(stats_.segment, block, 1);
+  increase(stats_.reserved_bytes, block, wanted);
+  return block;
+}
+
+// [device.cache.empty] The driver waits for the device before it frees: not under our lock.
+void Cache::empty() {
+  std::vector<Block*> unused;
+  collect();
+  {
+    Lock lock(mutex_);
+    for (auto& [key, bins] : bins_) {
+      for (Block* block : bins.whole()) {
+        removeFree(block);
+        segments_.erase(block->data);
+        unused.push_back(block);
+      }
+    }
+  }
+  for (Block* block : unused) {
+    check(orFree(block->data));
+    Lock lock(mutex_);
+    ++stats_.num_device_free;
+    decrease(stats_.segment, block, 1);
+    decrease(stats_.reserved_bytes, block, block->size);
+    delete block;
+  }
+}
+
+// [-]
+}  // namespace openreg

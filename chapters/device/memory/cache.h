@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "chapters/device/memory/bins.h"
+#include "chapters/device/streams/stream.h"
+
+#include <c10/core/CachingDeviceAllocator.h>
+
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace openreg {
+
+// [device.cache] One device's memory: freed blocks are kept, by stream and size.
+/// What a stream frees, the same stream may use at once, without waiting: its
+/// work on the old tensor is in the queue before its work on the new one.
+/// Thread-safe. The device must be current when memory is allocated.
+class Cache {
+ public:
+  using Stats = c10::CachingDeviceAllocator::DeviceStats;
+  using Segment = c10::CachingDeviceAllocator::SegmentInfo;
+
+  /// @throws c10::OutOfMemoryError if there is none left, even after everything
+  /// that nobody uses was given back.
+  Block* allocate(size_t bytes, c10::Stream stream);
+  void free(Block* block);
+  /// Gives all segments that nobody uses back to the device.
+  void empty();
+  /// The block is not used again before `stream` has done what it has to do
+  /// when the block is freed.
+  void recordStream(Block* block, c10::Stream stream);
+  /// The block that `data` is in, at its beginning or further on; null if it is
+  /// not from here.
+  Block* find(const void* data);
+
+  // [device.cache.ask] What can be asked about it.
+  Stats stats();
+  void resetPeakStats();
+  void resetAccumulatedStats();
+  /// Every piece of memory that the device gave us, and the blocks in it.
+  std::vector<Segment> snapshot();
+
+  // [device.cache.state] What is free, what still waits, and the statistics.
+ private:
+  /// A point in a stream that a freed block waits for.
+  struct Mark {
+    orEvent_t event;
+    Block* block;
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  Block* reuse(size_t size, c10::Stream stream);
+  Block* fromDevice(size_t size, c10::Stream stream);
+  void split(Block* block, size_t size);
+  void freeBlock(Block* block);
+  void absorbNext(Block* block);
+  void addFree(Block* block);
+  void removeFree(Block* block);
+  void collect();
+  void waitForMarks();
+  std::string outOfMemory() const;
+
+  std::mutex mutex_;
+  /// Held while marks are looked at; taken before `mutex_`.
+  std::mutex collecting_;
+  /// Free blocks, by stream and by pool: true is the one for small requests.
+  std::map<std::pair<c10::StreamId, bool>, Bins> bins_;
+  /// By stream and nearly in its order: an older mark behind a newer one waits
+  /// a little longer.
+  std::map<orStream_t, std::deque<Mark>> marks_;
+  /// The first block of each segment, by its address.
+  std::map<const void*, Block*> segments_;
+  Stats stats_;
+
+  // [device.cache.count] Each statistic counts all blocks, the small and the large ones.
+  using StatArray = c10::CachingAllocator::StatArray;
+
+  static void increase(StatArray& stats, const Block* block, size_t amount) {
+    stats[0].increase(amount);
+    stats[block->small ? 1 : 2].increase(amount);
+  }
+  static void decrease(StatArray& stats, const Block* block, size_t amount) {
+    stats[0].decrease(amount);
+    stats[block->small ? 1 : 2].decrease(amount);
+  }
+};
+
+// [device.cache.full] Who else holds memory is asked for it before a request fails.
+/// Has `give_back` called when a device has no memory left, before the cache
+/// waits for anything: what it frees is found. Called in whichever thread asked
+/// for memory, perhaps in several at once, and without a lock of the cache; it
+/// must not throw. There is one, and the last to be set.
+void onFullDevice(void (*give_back)());
+
+// [-]
+}  // namespace openreg

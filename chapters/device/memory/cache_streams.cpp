@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/device/memory/cache.h"
+#include "chapters/device/memory/poison.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace openreg {
+
+// [device.cache.record-stream] The stream that allocated a block needs no record.
+void Cache::recordStream(Block* block, c10::Stream stream) {
+  Lock lock(mutex_);
+  auto& others = block->other_streams;
+  if (stream != block->stream &&
+      std::find(others.begin(), others.end(), stream) == others.end()) {
+    others.push_back(stream);
+  }
+}
+
+// [device.cache.find] A slice of a storage knows its address, and nothing of the block.
+Block* Cache::find(const void* data) {
+  Lock lock(mutex_);
+  auto after = segments_.upper_bound(data);
+  if (after == segments_.begin()) return nullptr;
+  Block* block = std::prev(after)->second;
+  while (block && data >= block->data + block->size) block = block->after;
+  return block;
+}
+
+// [device.cache.mark] Freeing a block does not wait: it leaves marks, and somebody looks later.
+using StreamAndEvent = std::pair<orStream_t, orEvent_t>;
+
+static std::vector<StreamAndEvent> markStreams(const Block* block) {
+  std::vector<StreamAndEvent> marks;
+  for (const c10::Stream& stream : block->other_streams) {
+    marks.emplace_back(nativeStream(stream), eventIn(stream));
+  }
+  return marks;
+}
+
+// [device.cache.free] Back into the cache, at once or when the other streams are done.
+void Cache::free(Block* block) {
+  // Not under our lock: if a queue is full, the host waits for its device.
+  const std::vector<StreamAndEvent> marks = markStreams(block);
+  if (poisonsFreedMemory()) {
+    for (auto [stream, event] : marks) {
+      orStreamWaitEvent(nativeStream(block->stream), event, 0);
+    }
+    poison(block);
+  }
+  Lock lock(mutex_);
+  decrease(stats_.allocation, block, 1);
+  decrease(stats_.allocated_bytes, block, block->size);
+  decrease(stats_.requested_bytes, block, block->requested);
+  block->other_streams.clear();
+  block->marks = marks.size();
+  for (auto [stream, event] : marks) marks_[stream].push_back({event, block});
+  if (marks.empty()) freeBlock(block);
+}
+
+// [device.cache.collect] Of each stream's marks, the first that has not happened ends the search.
+void Cache::collect() {
+  std::lock_guard turn(collecting_);
+  Lock lock(mutex_);
+  auto marks = std::exchange(marks_, {});
+  // To ask an event is to let work go on, and a kernel may free memory.
+  lock.unlock();
+  std::vector<Block*> passed;
+  for (auto& [stream, waiting] : marks) {
+    while (!waiting.empty() &&
+           orEventQuery(waiting.front().event) != orErrorNotReady) {
+      orEventDestroy(waiting.front().event);
+      passed.push_back(waiting.front().block);
+      waiting.pop_front();
+    }
+  }
+  lock.lock();
+  for (Block* block : passed) {
+    if (--block->marks == 0) freeBlock(block);
+  }
+  for (auto& [stream, waiting] : marks) {
+    if (waiting.empty()) continue;
+    auto& newer = marks_[stream];
+    waiting.insert(waiting.end(), newer.begin(), newer.end());
+    newer.swap(waiting);
+  }
+}
+
+// [device.cache.wait-for-marks] The device is full: now it is worth to wait for other streams.
+void Cache::waitForMarks() {
+  std::vector<orEvent_t> events;
+  {
+    std::lock_guard turn(collecting_);
+    Lock lock(mutex_);
+    for (const auto& [stream, waiting] : marks_) {
+      for (const Mark& mark : waiting) events.push_back(mark.event);
+    }
+  }
+  // One that was collected meanwhile is refused, and that is fine.
+  for (orEvent_t event : events) orEventSynchronize(event);
+  collect();
+}
+
+// [-]
+}  // namespace openreg

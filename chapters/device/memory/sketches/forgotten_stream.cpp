@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/device/memory/allocator.h"
+#include "chapters/device/streams/stream.h"
+#include "common/openreg/launch.h"
+
+#include <unistd.h>
+
+int main() {
+  const c10::Stream other = openreg::poolStream(0, 0);
+  float read = 0;
+  {
+    c10::DataPtr x = openreg::allocator().allocate(sizeof(float));
+    float* place = openreg::onDevice(static_cast<float*>(x.get()));
+    openreg::launch(nullptr, "write x", [=] { *place = 1; });
+    orDeviceSynchronize();
+#ifndef WRONG
+    openreg::allocator().recordStream(x, other);
+#endif
+    openreg::launch(openreg::nativeStream(other), "read x", [&read, place] {
+      usleep(100'000);
+      read = *place;
+    });
+  }
+  c10::DataPtr y = openreg::allocator().allocate(sizeof(float));
+  float* place = openreg::onDevice(static_cast<float*>(y.get()));
+  openreg::launch(nullptr, "write y", [=] { *place = 2; });
+  orDeviceSynchronize();
+  // What y is, if nobody has waited: any other failure would prove nothing.
+  const float wrong = 2;
+  return read == 1 ? 0 : read == wrong ? 1 : 99;
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/device/memory/allocator.h"
+
+#include "chapters/device/streams/stream.h"
+#include "common/error.h"
+#include "common/openreg/launch.h"
+
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <thread>
+
+namespace {
+
+using openreg::allocator;
+using openreg::kDeviceType;
+
+TEST(Allocator, memory_is_of_the_current_device) {
+  c10::DeviceGuard guard({kDeviceType, 1});
+  c10::DataPtr data = allocator().allocate(100);
+  EXPECT_EQ(data.device().index(), 1);
+  orPointerAttributes where;
+  openreg::check(orPointerGetAttributes(&where, data.get()));
+  EXPECT_EQ(where.device, 1);
+}
+
+TEST(Allocator, memory_is_used_again_in_the_order_of_the_current_stream) {
+  void* first = allocator().allocate(1000).get();
+  EXPECT_EQ(allocator().allocate(900).get(), first);
+  c10::StreamGuard guard(openreg::poolStream(0, 0));
+  EXPECT_NE(allocator().allocate(1000).get(), first);
+}
+
+TEST(Allocator, nothing_needs_no_memory) {
+  c10::DataPtr none = allocator().allocate(0);
+  EXPECT_EQ(none.get(), nullptr);
+  EXPECT_EQ(none.device().type(), kDeviceType);
+  allocator().recordStream(none, openreg::poolStream(0, 0));
+}
+
+TEST(Allocator, a_recorded_stream_is_waited_for) {
+  const c10::Stream other = openreg::poolStream(0, 0);
+  std::atomic<bool> go{false};
+  void* first;
+  {
+    c10::DataPtr data = allocator().allocate(5000);
+    first = data.get();
+    allocator().recordStream(data, other);
+    openreg::launch(openreg::nativeStream(other), "held", [&] {
+      while (!go) usleep(10);
+    });
+  }
+  EXPECT_NE(allocator().allocate(5000).get(), first);
+  go = true;
+  other.synchronize();
+}
+
+TEST(Allocator, a_part_of_a_block_stands_for_the_block) {
+  const c10::Stream other = openreg::poolStream(0, 0);
+  std::atomic<bool> go{false};
+  c10::DataPtr before = allocator().allocate(5000);
+  void* first;
+  {
+    c10::DataPtr data = allocator().allocate(5000);
+    first = data.get();
+    char* last = static_cast<char*>(first) + 4999;
+    allocator().recordStream({last, data.device()}, other);
+    openreg::launch(openreg::nativeStream(other), "held", [&] {
+      while (!go) usleep(10);
+    });
+  }
+  EXPECT_NE(allocator().allocate(5000).get(), first);
+  go = true;
+  other.synchronize();
+}
+
+TEST(Allocator, memory_of_the_driver_needs_no_record) {
+  void* theirs;
+  openreg::check(orMalloc(&theirs, 100));
+  allocator().recordStream({theirs, c10::Device(kDeviceType, 0)},
+                           openreg::defaultStream(0));
+  openreg::check(orFree(theirs));
+}
+
+template <class Error, class Action>
+void expectError(const char* sentence, Action action) {
+  try {
+    action();
+    ADD_FAILURE() << "nothing was thrown; expected: " << sentence;
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(sentence), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Allocator, a_size_that_was_negative_is_no_lack_of_memory) {
+  expectError<c10::ValueError>(
+      "No memory has 18446744073709551615 bytes; with a sign this is -1, but a "
+      "size is 0 or more.",
+      [] { allocator().allocate(-1); });
+}
+
+TEST(Allocator, foreign_memory_and_foreign_streams_are_refused) {
+  c10::DataPtr mine = allocator().allocate(100);
+  int host = 0;
+  c10::DataPtr foreign(&host, c10::Device(kDeviceType, 0));
+  expectError<c10::ValueError>(
+      "was not allocated on an openreg device, so no stream can be recorded",
+      [&] { allocator().recordStream(foreign, openreg::defaultStream(0)); });
+  expectError<c10::ValueError>("The stream is of cpu; openreg can use", [&] {
+    allocator().recordStream(
+        mine, c10::Stream(c10::Stream::DEFAULT, c10::Device(c10::kCPU)));
+  });
+  const auto record = [&](c10::DeviceIndex index, c10::StreamId number) {
+    allocator().recordStream(
+        mine, c10::Stream(c10::Stream::UNSAFE, {kDeviceType, index}, number));
+  };
+  expectError<c10::ValueError>("Stream 0x3039 does not exist",
+                               [&] { record(0, 12345); });
+  expectError<c10::ValueError>("is of openreg:1, not of openreg:0.", [&] {
+    record(0, openreg::poolStream(1, 0).id());
+  });
+}
+
+class Watch : public c10::MemoryReportingInfoBase {
+ public:
+  bool memoryProfilingEnabled() const override { return true; }
+  void reportMemoryUsage(void*, int64_t bytes, size_t allocated, size_t,
+                         c10::Device device) override {
+    EXPECT_EQ(device, c10::Device(kDeviceType, 0));
+    changes.push_back(bytes);
+    held.push_back(allocated);
+  }
+  void reportOutOfMemory(int64_t bytes, size_t, size_t, c10::Device) override {
+    refused.push_back(bytes);
+  }
+  std::vector<int64_t> changes, refused;
+  std::vector<size_t> held;
+};
+
+TEST(Allocator, the_profiler_is_told_of_every_change) {
+  auto watch = std::make_shared<Watch>();
+  c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, watch);
+  { c10::DataPtr data = allocator().allocate(1000); }
+  EXPECT_EQ(watch->changes, (std::vector<int64_t>{1024, -1024}));
+  EXPECT_EQ(watch->held[0] - watch->held[1], 1024);
+  const auto total = allocator().getMemoryInfo(0).second;
+  EXPECT_THROW(allocator().allocate(total + 1), c10::OutOfMemoryError);
+  EXPECT_EQ(watch->refused, std::vector<int64_t>{int64_t(total + 1)});
+}
+
+TEST(Allocator, emptying_gives_back_what_is_not_used_on_every_device) {
+  for (const c10::DeviceIndex index : {0, 1}) {
+    c10::DeviceGuard guard({kDeviceType, index});
+    { c10::DataPtr data = allocator().allocate(1000); }
+    EXPECT_GT(allocator().getDeviceStats(index).reserved_bytes[0].current, 0);
+  }
+  allocator().emptyCache();
+  for (const c10::DeviceIndex index : {0, 1}) {
+    EXPECT_EQ(allocator().getDeviceStats(index).reserved_bytes[0].current, 0);
+  }
+  EXPECT_TRUE(openreg::memorySnapshot().empty());
+}
+
+TEST(Allocator, forked_children_leave_the_memory_to_their_parent) {
+  std::atomic<bool> done{false};
+  std::thread busy([&] {
+    while (!done) allocator().allocate(1000);
+  });
+  for (int i = 0; i < 50; ++i) {
+    c10::DataPtr data = allocator().allocate(1000);
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);
+      data.clear();
+      _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    ASSERT_EQ(status, 0);
+  }
+  done = true;
+  busy.join();
+}
+
+// In a process of their own, because the variable is read once.
+TEST(PoisonDeathTest, freed_memory_reads_as_nan_behind_the_work_that_used_it) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto child = [] {
+    setenv("OPENREG_POISON", "1", 1);
+    const c10::Stream other = openreg::poolStream(0, 0);
+    float before = 0, after = 0;
+    float* place;
+    {
+      c10::DataPtr data = allocator().allocate(4);
+      place = openreg::onDevice(static_cast<float*>(data.get()));
+      allocator().recordStream(data, other);
+      openreg::launch(openreg::nativeStream(other), "used", [&] {
+        *place = 3;
+        usleep(20'000);
+        before = *place;
+      });
+    }
+    openreg::launch(nullptr, "late", [&] { after = *place; });
+    orDeviceSynchronize();
+    std::exit(before == 3 && std::isnan(after) ? 0 : 1);
+  };
+  EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
+}
+
+TEST(PoisonDeathTest, a_setting_that_means_nothing_is_refused) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto child = [] {
+    setenv("OPENREG_POISON", "yes", 1);
+    expectError<c10::ValueError>(
+        "OPENREG_POISON=yes is not allowed; it must be 1 to overwrite memory "
+        "that is freed, or 0.",
+        [] { allocator().allocate(4); });
+    std::exit(testing::Test::HasFailure());
+  };
+  EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace

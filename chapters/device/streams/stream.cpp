@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/device/streams/stream.h"
+#include "common/error.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+
+namespace openreg {
+namespace {
+
+// [device.stream.number] From PyTorch's number to the driver's handle, and back.
+c10::Stream streamOf(c10::DeviceIndex index, c10::StreamId number) {
+  return c10::Stream(c10::Stream::UNSAFE, {kDeviceType, index}, number);
+}
+
+orStream_t defaultHandle(c10::DeviceIndex index) {
+  static std::array<std::atomic<orStream_t>, kMaxDevices> handles{};
+  orStream_t handle = handles[index].load(std::memory_order_relaxed);
+  if (!handle) {
+    check(orDeviceGetDefaultStream(&handle, index));
+    handles[index] = handle;
+  }
+  return handle;
+}
+
+// [device.stream.pool] Streams that live as long as the process, handed out in turn.
+/// PyTorch copies streams freely and never says when it has done with one.
+class Pool {
+ public:
+  orStream_t next(c10::DeviceIndex index, int priority) {
+    std::call_once(once_, [&] {
+      DeviceScope scope(index);
+      for (orStream_t& stream : streams_) {
+        check(orStreamCreateWithPriority(&stream, 0, priority));
+      }
+    });
+    return streams_[turn_++ % streams_.size()];
+  }
+
+ private:
+  std::once_flag once_;
+  std::array<orStream_t, 32> streams_{};
+  std::atomic<unsigned> turn_{0};
+};
+
+// [device.stream.state] The current streams belong to a thread; 0 is the default stream.
+thread_local std::array<c10::StreamId, kMaxDevices> current_streams{};
+
+// [-]
+}  // namespace
+
+// [device.stream.native] Only streams of our own devices have a handle.
+orStream_t nativeStream(const c10::Stream& stream) {
+  TORCH_CHECK_VALUE(stream.device_type() == kDeviceType, "The stream is of ",
+                    stream.device(),
+                    "; openreg can use streams of openreg devices only.");
+  if (stream.id() == 0)
+    return defaultHandle(resolveDevice(stream.device_index()));
+  return reinterpret_cast<orStream_t>(stream.id());
+}
+
+void checkStream(const c10::Stream& stream) {
+  int device = -1;
+  check(orStreamGetDevice(nativeStream(stream), &device));
+  const c10::DeviceIndex index = resolveDevice(stream.device_index());
+  TORCH_CHECK_VALUE(device == index, "Stream ", stream.id(),
+                    " is of openreg:", device, ", not of openreg:", int{index},
+                    ".");
+}
+
+c10::Stream streamOfHandle(orStream_t handle, c10::DeviceIndex index) {
+  const auto number = reinterpret_cast<c10::StreamId>(handle);
+  const bool is_default = handle == defaultHandle(resolveDevice(index));
+  const c10::Stream stream = streamOf(index, is_default ? 0 : number);
+  checkStream(stream);
+  return stream;
+}
+
+// [device.stream.obtain] The default stream, and one of the pool.
+c10::Stream defaultStream(c10::DeviceIndex index) {
+  return streamOf(resolveDevice(index), 0);
+}
+
+c10::Stream poolStream(c10::DeviceIndex index, int priority) {
+  static std::array<std::array<Pool, 3>, kMaxDevices> pools;
+  index = resolveDevice(index);
+  priority = std::clamp(priority, kGreatestPriority, 0);
+  orStream_t handle = pools[index][-priority].next(index, priority);
+  return streamOf(index, reinterpret_cast<c10::StreamId>(handle));
+}
+
+// [device.stream.event] Whoever frees memory must know when the stream is done with it.
+orEvent_t eventIn(const c10::Stream& stream) {
+  orEvent_t event = nullptr;
+  if (orEventCreateWithFlags(&event, orEventDisableTiming) != orSuccess ||
+      orEventRecord(event, nativeStream(stream)) != orSuccess) {
+    // There are too many events, or the stream was destroyed and may still run,
+    // or its device has failed.
+    DeviceScope scope(stream.device_index());
+    orDeviceSynchronize();
+  }
+  return event;
+}
+
+// [device.stream.current] Which stream new work goes to.
+c10::Stream currentStream(c10::DeviceIndex index) {
+  index = resolveDevice(index);
+  return streamOf(index, current_streams[index]);
+}
+
+c10::Stream exchangeStream(c10::Stream stream) {
+  checkStream(stream);
+  const c10::DeviceIndex index = resolveDevice(stream.device_index());
+  return streamOf(index, std::exchange(current_streams[index], stream.id()));
+}
+
+// [-]
+}  // namespace openreg

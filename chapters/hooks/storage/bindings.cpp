@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/hooks/storage/metadata.h"
+#include "chapters/hooks/storage/sharing.h"
+#include "common/bindings.h"
+
+#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
+
+namespace openreg {
+
+// [hooks.metadata.bindings] Labels are a Python set of strings in both directions.
+static const ChapterBindings label_bindings("hooks",
+                                            [](pybind11::module_& module) {
+                                              module.def("labels", &labelsOf);
+                                              module.def("set_labels",
+                                                         &setLabels);
+                                            });
+
+// [hooks.sharing.bindings] Python gets the driver's handle as bytes, which it can send.
+static const ChapterBindings sharing_bindings(
+    "hooks", [](pybind11::module_& module) {
+      module.def("share_storage", [](const c10::Storage& storage) {
+        IpcLocation where;
+        {
+          pybind11::gil_scoped_release others_run;
+          where = shareStorage(storage);
+        }
+        return std::pair(pybind11::bytes(where.handle), where.offset);
+      });
+      module.def("lend", &lend);
+      module.def("ipc_collect", &collectLent,
+                 pybind11::call_guard<pybind11::gil_scoped_release>());
+      module.def("open_storage", [](const pybind11::bytes& handle,
+                                    size_t offset, size_t bytes, int lease) {
+        return openStorage({handle, offset}, bytes, lease);
+      });
+    });
+
+// [-]
+}  // namespace openreg

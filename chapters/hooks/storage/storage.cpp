@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/hooks/storage/storage.h"
+#include "chapters/device/memory/allocator.h"
+#include "chapters/device/streams/stream.h"
+#include "common/error.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace openreg {
+
+// [hooks.storage.resize] New memory, what still fits copied, old memory given back.
+void resizeStorage(const c10::Storage& storage, size_t bytes) {
+  TORCH_CHECK_VALUE(bytes <= PTRDIFF_MAX, "A storage has 0 bytes or more, not ",
+                    static_cast<ptrdiff_t>(bytes), ".");
+  TORCH_CHECK_VALUE(storage.resizable(), "The storage of ", storage.nbytes(),
+                    " bytes cannot be resized to ", bytes,
+                    " bytes: its memory is part of another storage, or shared "
+                    "with another process.");
+  DeviceScope scope(storage.device().index());
+  c10::DataPtr data = allocator().allocate(bytes);
+  const size_t kept = std::min(bytes, storage.nbytes());
+  if (kept > 0) {
+    const c10::Stream stream = currentStream(storage.device().index());
+    check(orMemcpyAsync(data.get(), storage.data(), kept,
+                        orMemcpyDeviceToDevice, nativeStream(stream)));
+    // The old block may belong to another stream, and must outlive this copy.
+    allocator().recordStream(storage.data_ptr(), stream);
+  }
+  storage.unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(data));
+  storage.unsafeGetStorageImpl()->set_nbytes(bytes);
+}
+
+// [-]
+}  // namespace openreg

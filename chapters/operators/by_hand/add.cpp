@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/launch/launcher.h"
+#include "chapters/operators/checks/rehearsal.h"
+#include "chapters/operators/by_hand/structured.h"
+
+#include <ATen/Dispatch.h>
+#include <ATen/OpMathType.h>
+#include <ATen/cpu/vec/functional.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/add_meta.h>
+#include <torch/library.h>
+
+namespace openreg {
+namespace {
+
+using Add = Structured<at::meta::structured_add_Tensor>;
+
+// [operators.add.loop] What runs on the device: out[i] = a[i] + alpha * b[i].
+/// `b` may be null; then `number` is added to each element, alpha included.
+template <class T>
+void addLoop(T* out, const T* a, const T* b, int64_t count,
+             at::opmath_type<T> alpha, at::opmath_type<T> number) {
+  if (b) {
+    at::vec::map2(
+        [=]<class V>(const V& x, const V& y) { return x + V(alpha) * y; }, out,
+        a, b, count);
+  } else {
+    at::vec::map([=]<class V>(const V& x) { return x + V(number); }, out, a,
+                 count);
+  }
+}
+
+// [operators.add.launch] On the host: three addresses and two numbers go into the queue.
+template <class T>
+void launchLoop(const at::TensorIteratorBase& iterator, const at::Scalar& alpha,
+                double number) {
+  const bool two = iterator.ninputs() == 2;
+  check(launch(nativeStream(currentStream(iterator.device(0).index())), "add",
+               [out = static_cast<T*>(iterator.data_ptr(0)),
+                a = static_cast<const T*>(iterator.data_ptr(1)),
+                b = two ? static_cast<const T*>(iterator.data_ptr(2)) : nullptr,
+                count = iterator.numel(),
+                // In the type itself, as on the CPU: a half holds no 1e9.
+                alpha = static_cast<at::opmath_type<T>>(alpha.to<T>()),
+                number = static_cast<at::opmath_type<T>>(number)] {
+                 addLoop(onDevice(out), onDevice(const_cast<T*>(a)),
+                         onDevice(const_cast<T*>(b)), count, alpha, number);
+               }));
+}
+
+// [operators.add.fast] The loop serves small tensors, like to like and without gaps; for large ones the library has threads.
+constexpr int64_t kMostFast = 1 << 15;
+
+bool addFast(Add& add, const at::Scalar& alpha) {
+  double number = 0;
+  const at::ScalarType dtype = add.dtype(0);
+  if (add.numel() > kMostFast || !at::isFloatingType(dtype) ||
+      at::isFloat8Type(dtype)) {
+    return false;
+  }
+  if (add.is_cpu_scalar(2)) {
+    number = add.scalar_value<double>(2) * alpha.to<double>();
+    add.remove_operand(2);
+  }
+  for (int i = 0; i < add.ntensors(); ++i) {
+    if (add.dtype(i) != dtype || add.device(i).is_cpu() ||
+        !add.tensor(i).storage().data()) {
+      return false;
+    }
+  }
+  if (!add.is_contiguous()) return false;
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, dtype, "add", [&] {
+    launchLoop<scalar_t>(add, alpha, number);
+  });
+  return true;
+}
+
+// [operators.add] The host checks and allocates; anything unusual is left to the library.
+void addTensors(Add& add, const at::Tensor& self, const at::Tensor& other,
+                const at::Scalar& alpha) {
+  commonDevice("add", self, other);
+  add.meta(self, other, alpha);
+  if (add.numel() == 0 || addFast(add, alpha)) return;
+  if (!alpha.equal(1)) checkConvertible(alpha, add.common_dtype());
+  launchRehearsed(
+      "add",
+      [alpha](at::Tensor out, const at::Tensor& self, const at::Tensor& other) {
+        at::add_out(out, self, other, alpha);
+      },
+      add.output(), self, other);
+}
+
+// [operators.add.forms] Three forms, and one way to compute them.
+at::Tensor addFunctional(const at::Tensor& self, const at::Tensor& other,
+                         const at::Scalar& alpha) {
+  Add add;
+  addTensors(add, self, other, alpha);
+  return add.release();
+}
+
+at::Tensor& addInPlace(at::Tensor& self, const at::Tensor& other,
+                       const at::Scalar& alpha) {
+  Add add(self, /*may_resize=*/false);
+  addTensors(add, self, other, alpha);
+  return self;
+}
+
+at::Tensor& addOut(const at::Tensor& self, const at::Tensor& other,
+                   const at::Scalar& alpha, at::Tensor& out) {
+  Add add(out, /*may_resize=*/true);
+  addTensors(add, self, other, alpha);
+  return out;
+}
+
+// [operators.add.register] In place of the library's forms, which are slower for small tensors.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("add.Tensor", &addFunctional);
+  m.impl("add_.Tensor", &addInPlace);
+  m.impl("add.out", &addOut);
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg

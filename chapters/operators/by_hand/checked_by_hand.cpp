@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/checks/rehearsal.h"
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
+#include <torch/library.h>
+
+namespace openreg {
+namespace {
+
+// [operators.checked] Two by hand, because the Meta kernel checks too little: `1e9` is too much for a half.
+at::Tensor& maskedFill(at::Tensor& self, const at::Tensor& mask,
+                       const at::Scalar& value) {
+  TORCH_CHECK(mask.scalar_type() == at::kBool,
+              "masked_fill_ only supports boolean masks, but got mask with "
+              "dtype ",
+              mask.scalar_type());
+  TORCH_CHECK(at::is_expandable_to(mask.sizes(), self.sizes()), "The mask of ",
+              mask.sizes(), " does not fit a tensor of ", self.sizes(),
+              "; it must be expandable to it.");
+  at::assert_no_partial_overlap(self, mask);
+  checkConvertible(value, self.scalar_type());
+  launchRehearsed(
+      "masked_fill_",
+      [value](at::Tensor self, const at::Tensor& mask) {
+        self.masked_fill_(mask, value);
+      },
+      self, mask);
+  return self;
+}
+
+// [operators.checked.select] The host can refuse the shape of an index, and not an index.
+at::Tensor indexSelect(const at::Tensor& self, int64_t dim,
+                       const at::Tensor& index) {
+  TORCH_CHECK_INDEX(index.dim() <= 1,
+                    "index_select(): Index is supposed to be a vector, but got "
+                    "dim: ",
+                    index.dim());
+  dim = at::maybe_wrap_dim(dim, self.dim());
+  TORCH_CHECK_INDEX(self.dim() > 0 || index.numel() == 1,
+                    "index_select(): Index to scalar can have only 1 value, "
+                    "got ",
+                    index.numel(), " value(s)");
+  TORCH_CHECK(
+      index.scalar_type() == at::kLong || index.scalar_type() == at::kInt,
+      "index_select(): Expected dtype int32 or int64 for index, but "
+      "got ",
+      index.scalar_type());
+  auto sizes = self.sizes().vec();
+  if (!sizes.empty()) {
+    sizes[dim] = index.numel();
+  }
+  at::Tensor out = at::empty(sizes, self.options());
+  launchRehearsed(
+      "index_select",
+      [dim](at::Tensor out, const at::Tensor& self, const at::Tensor& index) {
+        at::index_select_out(out, self, dim, index);
+      },
+      out, self, index);
+  return out;
+}
+
+// [operators.checked.register] Registered first, so that the table leaves them out.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("masked_fill_.Scalar", &maskedFill);
+  m.impl("index_select", &indexSelect);
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/launch/launcher.h"
+
+#include <ATen/native/ConvUtils.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+namespace openreg {
+namespace {
+
+using Sizes = at::IntArrayRef;
+
+// [operators.convolution.geometry] What a convolution is told besides its tensors, by value.
+struct Geometry {
+  std::vector<int64_t> stride, padding, dilation;
+  bool transposed;
+  std::vector<int64_t> output_padding;
+  int64_t groups;
+
+  std::vector<int64_t> outputSize(Sizes input, Sizes weight) const {
+    return transposed ? at::native::conv_input_size(input, weight, padding,
+                                                    output_padding, stride,
+                                                    dilation, groups)
+                      : at::native::conv_output_size(input, weight, padding,
+                                                     stride, dilation);
+  }
+};
+
+// [operators.convolution.layout] The order of the elements is that of the kernel which PyTorch would select on the CPU.
+at::MemoryFormat layoutOf(const Geometry& geometry, const at::Tensor& input,
+                          const at::Tensor& weight) {
+  constexpr auto kContiguous = at::MemoryFormat::Contiguous;
+  if (input.suggest_memory_format() == kContiguous &&
+      weight.suggest_memory_format() == kContiguous)
+    return kContiguous;
+  // The selection looks at sizes, strides and types, and at no element.
+  const auto on_host = [](const at::Tensor& tensor) {
+    return at::from_blob(nullptr, tensor.sizes(), tensor.strides(),
+                         tensor.options().device(at::kCPU));
+  };
+  const at::Tensor x = on_host(input), w = on_host(weight);
+  const auto symbolic = c10::fromIntArrayRefSlow;
+  const auto backend = at::native::select_conv_backend(
+      x, w, std::nullopt, symbolic(geometry.stride), symbolic(geometry.padding),
+      symbolic(geometry.dilation), geometry.transposed,
+      symbolic(geometry.output_padding), geometry.groups, std::nullopt);
+  return at::native::_determine_backend_memory_format(x, w, backend);
+}
+
+// [operators.convolution.check] The CPU's kernels refuse these, and would do so late.
+bool isPlain(const Geometry& geometry) {
+  return !geometry.transposed &&
+         std::all_of(geometry.dilation.begin(), geometry.dilation.end(),
+                     [](int64_t distance) { return distance == 1; });
+}
+
+bool hasKernel(const Geometry& geometry, at::ScalarType type) {
+  switch (type) {
+    case at::kByte:
+    case at::kChar:
+    case at::kShort:
+    case at::kInt:
+      return isPlain(geometry);
+    case at::kLong:
+    case at::kHalf:
+    case at::kBFloat16:
+    case at::kFloat:
+    case at::kDouble:
+      return true;
+    default:
+      return at::isComplexType(type);
+  }
+}
+
+void checkGeometry(const Geometry& geometry) {
+  for (size_t i = 0; i < geometry.dilation.size(); ++i) {
+    const int64_t dilation = geometry.dilation[i];
+    TORCH_CHECK(dilation > 0, "dilation should be greater than zero, but got ",
+                Sizes(geometry.dilation));
+    const int64_t most = std::max(geometry.stride[i], dilation);
+    TORCH_CHECK(
+        !geometry.transposed || geometry.output_padding[i] < most,
+        "output padding must be smaller than either stride or dilation, but "
+        "got ",
+        Sizes(geometry.output_padding));
+  }
+}
+
+// [operators.convolution] PyTorch sends every convolution of a foreign device here.
+at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
+                       const std::optional<at::Tensor>& bias, Sizes stride,
+                       Sizes padding, Sizes dilation, bool transposed,
+                       Sizes output_padding, int64_t groups) {
+  const Geometry geometry{stride.vec(), padding.vec(),        dilation.vec(),
+                          transposed,   output_padding.vec(), groups};
+  commonDevice("convolution", {input, weight, bias.value_or(at::Tensor())});
+  checkGeometry(geometry);
+  TORCH_CHECK(input.scalar_type() == weight.scalar_type(), "Input type (",
+              input.scalar_type(), ") and weight type (", weight.scalar_type(),
+              ") should be the same");
+  TORCH_CHECK_NOT_IMPLEMENTED(hasKernel(geometry, input.scalar_type()),
+                              "\"convolution\" not implemented for '",
+                              input.scalar_type(), "'");
+  at::Tensor output = at::empty(
+      geometry.outputSize(input.sizes(), weight.sizes()),
+      input.options().memory_format(layoutOf(geometry, input, weight)));
+  if (output.numel() == 0) return output;
+  launchKernel(
+      "convolution",
+      [geometry](at::Tensor output, const at::Tensor& input,
+                 const at::Tensor& weight, const at::Tensor& bias) {
+        at::convolution_out(output, input, weight,
+                            bias.defined() ? std::optional(bias) : std::nullopt,
+                            geometry.stride, geometry.padding,
+                            geometry.dilation, geometry.transposed,
+                            geometry.output_padding, geometry.groups);
+      },
+      output, input, weight, bias.value_or(at::Tensor()));
+  return output;
+}
+
+// [operators.convolution.backward] Three gradients, of which the caller may not want all.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolutionBackward(
+    const at::Tensor& grad_output, const at::Tensor& input,
+    const at::Tensor& weight, Sizes stride, Sizes padding, Sizes dilation,
+    bool transposed, Sizes output_padding, int64_t groups,
+    std::array<bool, 3> wanted) {
+  const Geometry geometry{stride.vec(), padding.vec(),        dilation.vec(),
+                          transposed,   output_padding.vec(), groups};
+  const int64_t channels = grad_output.size(1);
+  const at::MemoryFormat layout = layoutOf(geometry, input, weight);
+  const auto like = [&](const at::Tensor& tensor) {
+    return at::empty(tensor.sizes(), tensor.options().memory_format(layout));
+  };
+  at::Tensor grad_input, grad_weight, grad_bias;
+  if (wanted[0]) grad_input = like(input);
+  if (wanted[1]) grad_weight = like(weight);
+  if (wanted[2]) grad_bias = at::empty({channels}, weight.options());
+  launchKernel(
+      "convolution_backward",
+      [geometry, channels, wanted](
+          at::Tensor grad_input, at::Tensor grad_weight, at::Tensor grad_bias,
+          const at::Tensor& grad_output, const at::Tensor& input,
+          const at::Tensor& weight) {
+        auto [a, b, c] = at::convolution_backward(
+            grad_output, input, weight, Sizes{channels}, geometry.stride,
+            geometry.padding, geometry.dilation, geometry.transposed,
+            geometry.output_padding, geometry.groups, wanted);
+        if (wanted[0]) grad_input.copy_(a);
+        if (wanted[1]) grad_weight.copy_(b);
+        if (wanted[2]) grad_bias.copy_(c);
+      },
+      grad_input, grad_weight, grad_bias, grad_output, input, weight);
+  return {grad_input, grad_weight, grad_bias};
+}
+
+// [operators.convolution.register] PyTorch's default for these two only says that they are missing.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("convolution_overrideable", &convolution);
+  m.impl("convolution_backward_overrideable", &convolutionBackward);
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg

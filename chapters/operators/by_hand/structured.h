@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "chapters/device/memory/allocator.h"
+#include "chapters/device/runtime.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/TensorIterator.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/native/Resize.h>
+
+#include <concepts>
+#include <utility>
+
+namespace openreg {
+
+// [operators.structured] PyTorch works out what the output is like; we bring the output.
+/// `Meta` is one of PyTorch's generated `at::meta::structured_...` classes for
+/// an operator with one output. Its `meta()` checks the arguments, promotes
+/// types, and asks for the output by the two functions below.
+template <class Meta>
+class Structured final : public Meta {
+ public:
+  /// The functional form: the output is made.
+  Structured() = default;
+  /// The in-place form, whose output must fit, and the `.out` form, whose
+  /// output is resized.
+  Structured(const at::Tensor& output, bool may_resize)
+      : output_(output), may_resize_(may_resize) {}
+
+  const at::Tensor& output() const { return output_; }
+  /// The output, which is not ours any more.
+  at::Tensor release() { return std::move(output_); }
+
+ protected:
+  const at::Tensor& maybe_get_output(int64_t) override { return output_; }
+
+  void set_output_raw_strided(int64_t index, at::IntArrayRef sizes,
+                              at::IntArrayRef strides,
+                              at::TensorOptions options) override {
+    if (!output_.defined()) {
+      make(sizes, strides, options);
+    } else if (may_resize_) {
+      at::native::resize_output(output_, sizes);
+    }
+    TORCH_CHECK(output_.sizes() == sizes, "An output of ", output_.sizes(),
+                " cannot hold a result of ", sizes, " in place.");
+    // Elementwise operators are iterators too, and learn of it here.
+    if constexpr (std::derived_from<Meta, at::TensorIteratorBase>) {
+      Meta::set_output_raw_strided(index, sizes, strides, options);
+    }
+  }
+
+  // [operators.structured.make] Memory from our allocator, on the device of the inputs.
+ private:
+  void make(at::IntArrayRef sizes, at::IntArrayRef strides,
+            const at::TensorOptions& options) {
+    constexpr c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);
+    DeviceScope scope(options.device().index());
+    const auto dtype = c10::typeMetaToScalarType(options.dtype());
+    output_ = strides.empty()
+                  ? at::detail::empty_generic(sizes, &allocator(), keys, dtype,
+                                              options.memory_format_opt())
+                  : at::detail::empty_strided_generic(
+                        sizes, strides, &allocator(), keys, dtype);
+  }
+
+  at::Tensor output_;
+  bool may_resize_ = false;
+};
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/checks/rehearsal.h"
+
+#include <ATen/TensorIterator.h>
+#include <ATen/native/UnaryOps.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/abs_native.h>
+#include <ATen/ops/conj_physical.h>
+#include <torch/library.h>
+
+namespace openreg {
+
+// [operators.stub] PyTorch prepares the tensors; a stub is asked for the inner loop only.
+void absKernel(at::TensorIteratorBase& iterator) {
+  TORCH_CHECK_NOT_IMPLEMENTED(iterator.dtype() != at::kBool,
+                              "\"abs_cpu\" not implemented for 'Bool'");
+  launchRehearsed(
+      "abs",
+      [](at::Tensor out, const at::Tensor& self) { at::abs_out(out, self); },
+      iterator.tensor(0), iterator.tensor(1));
+}
+
+void conjPhysicalKernel(at::TensorIteratorBase& iterator) {
+  launchRehearsed(
+      "conj_physical",
+      [](at::Tensor out, const at::Tensor& self) {
+        at::conj_physical_out(out, self);
+      },
+      iterator.tensor(0), iterator.tensor(1));
+}
+
+// [-]
+}  // namespace openreg
+
+namespace at::native {
+
+// [operators.stub.register] The stub alone is never reached: its operator must be ours too.
+/// `conj_physical` is PyTorch's for every backend, and asks for the stub.
+REGISTER_PRIVATEUSE1_DISPATCH(abs_stub, &openreg::absKernel)
+REGISTER_PRIVATEUSE1_DISPATCH(conj_physical_stub, &openreg::conjPhysicalKernel)
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("abs.out", &at::native::abs_out);
+}
+
+// [-]
+}  // namespace at::native

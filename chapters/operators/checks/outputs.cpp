@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/checks/outputs.h"
+#include "chapters/operators/launch/launcher.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/native/Resize.h>
+
+namespace openreg {
+
+// [operators.outputs.written] The schema says what is written.
+void checkWritten(const c10::OperatorHandle& op,
+                  c10::ArrayRef<c10::IValue> arguments) {
+  forEachWritten(op, arguments, [&](const at::Tensor& written, size_t) {
+    checkWritten(op.schema().name().c_str(), written);
+  });
+}
+
+// [operators.outputs.resize] PyTorch's own function warns; strides are the user's unless the sizes change.
+void resizeLike(const at::Tensor& out, const at::Tensor& like) {
+  if (!at::native::resize_output(out, like.sizes())) return;
+  // Strides with gaps need more memory than the elements do.
+  const size_t reach =
+      at::detail::computeStorageNbytes(like.sizes(), like.strides(), 1);
+  out.resize_({static_cast<int64_t>(reach)});
+  out.unsafeGetTensorImpl()->set_sizes_and_strides(like.sizes(),
+                                                   like.strides());
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/checks/rehearsal.h"
+#include "chapters/operators/launch/argument.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/record_function.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+#include <string>
+
+namespace openreg {
+namespace {
+
+using Stack = torch::jit::Stack;
+
+// [operators.rehearsal.aside] Nobody shall notice: no gradients, no casts, no warnings, no entry in a profile.
+struct Aside {
+  c10::InferenceMode no_gradients;
+  c10::impl::ExcludeDispatchKeyGuard no_casts{c10::autocast_dispatch_keyset};
+  Silence silence;
+  c10::WarningUtils::WarningHandlerGuard no_warnings{&silence};
+  at::DisableRecordFunctionGuard no_records;
+};
+
+std::exception_ptr caught(const std::function<void()>& body) {
+  Aside aside;
+  try {
+    body();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+// [operators.rehearsal.run] The same operator again, with the CPU's key.
+}  // namespace
+
+std::exception_ptr rehearse(const c10::OperatorHandle& op,
+                            c10::ArrayRef<c10::IValue> arguments,
+                            const StandIn& standIn) {
+  return caught([&] {
+    Stack stack;
+    for (const c10::IValue& argument : arguments)
+      stack.push_back(mapTensors(argument, standIn));
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  });
+}
+
+bool passes(const std::function<void()>& kernel) {
+  const auto error = caught(kernel);
+  if (error && namesReason(error)) std::rethrow_exception(error);
+  return !error;
+}
+
+// [operators.rehearsal.stand-in] Some types have bytes, and no numbers to fill them with.
+at::Tensor filled(at::Tensor standIn, int value) {
+  try {
+    return standIn.fill_(value);
+  } catch (const c10::NotImplementedError&) {
+    return standIn.zero_();
+  }
+}
+
+at::Tensor standInFor(const at::Tensor& tensor, at::ScalarType type, int value,
+                      bool as_large) {
+  if (as_large && tensor.is_non_overlapping_and_dense())
+    return filled(at::empty_strided(tensor.sizes(), tensor.strides(), type),
+                  value);
+  auto sizes = tensor.sizes().vec();
+  // One for one: some kernels have a shorter way for a single element.
+  for (int64_t& size : sizes)
+    size = as_large ? size : std::min<int64_t>(size, 2);
+  return filled(at::empty(sizes, type), value);
+}
+
+// [operators.rehearsal.reason] What PyTorch says when it is neither sizes nor numbers.
+bool namesReason(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const c10::NotImplementedError&) {
+    return true;  // "..." not implemented for 'Half'
+  } catch (const c10::Error& error) {
+    return error.msg().find("does not have a deterministic implementation") !=
+           std::string::npos;
+  } catch (...) {
+    return false;
+  }
+}
+
+// [operators.rehearsal.key] Operators, types, dimensions and words, but no sizes and no numbers.
+size_t keyOf(const at::Tensor& tensor) {
+  if (!tensor.defined()) return ~size_t{0};
+  // An empty tensor passes where others do not, and so may a single element.
+  return static_cast<size_t>(tensor.scalar_type()) | tensor.dim() << 8 |
+         std::min<int64_t>(tensor.numel(), 2) << 16;
+}
+
+size_t keyOf(const c10::OperatorHandle& op,
+             c10::ArrayRef<c10::IValue> arguments) {
+  size_t key = std::hash<c10::OperatorHandle>()(op);
+  const auto mix = [&](size_t value) { key = c10::hash_combine(key, value); };
+  mix(at::globalContext().deterministicAlgorithms());
+  const auto& names = op.schema().arguments();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const c10::IValue& argument = arguments[i];
+    if (argument.isTensor()) {
+      mix(keyOf(argument.toTensor()));
+    } else if (argument.isTensorList() || argument.isOptionalTensorList()) {
+      for (const at::Tensor& each : listed(argument)) mix(keyOf(each));
+    } else if (argument.isInt() && names[i].name() == "dtype") {
+      mix(argument.toInt());
+    } else if (argument.isString()) {
+      mix(std::hash<std::string>()(argument.toStringRef()));
+    } else {
+      mix(argument.isNone() | argument.isBool() << 1 | argument.isInt() << 2 |
+          argument.isDouble() << 3 | argument.isComplexDouble() << 4);
+    }
+  }
+  return key;
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+
+ops = torch.ops.openreg
+
+# What stands at the autograd key, for a kernel made of operators and for one that launches.
+library = torch.library.Library("custom_test", "DEF")
+
+
+def composed(x):
+    return x + x
+
+
+def launched(x):
+    with torch._C._AutoDispatchBelowAutograd():
+        return ops.custom_abs(x) * 2
+
+
+for kernel in (composed, launched):
+    for at_the_key in ("nothing", "fallthrough", "formula"):
+        name = f"{kernel.__name__}_{at_the_key}"
+        library.define(f"{name}(Tensor x) -> Tensor")
+        library.impl(name, kernel, "PrivateUse1")
+    name = f"{kernel.__name__}_fallthrough"
+    library.impl(name, torch.library.fallthrough_kernel, "AutogradPrivateUse1")
+    torch.library.register_autograd(
+        f"custom_test::{kernel.__name__}_formula", lambda ctx, grad: grad * 2, lib=library
+    )
+
+FLOATING = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+
+
+def softmax_by_parts(x, mask, scale):
+    return torch._safe_softmax((x * scale).masked_fill(~mask, float("-inf")), -1)
+
+
+def inputs(dtype=torch.float64, device="openreg"):
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 4, 5).to(dtype)
+    mask = torch.rand(3, 1, 5) < 0.6
+    mask[1] = False
+    return x.to(device), mask.to(device)
+
+
+def noncontiguous():
+    return torch.randn(5, 4, dtype=torch.float64).to("openreg").t()
+
+
+CALLS = {
+    "custom_abs": lambda: (ops.custom_abs, (noncontiguous(),)),
+    "custom_autograd_fn_returns_self": lambda: (
+        ops.custom_autograd_fn_returns_self,
+        (noncontiguous(),),
+    ),
+    "custom_autograd_fn_aliasing": lambda: (ops.custom_autograd_fn_aliasing, (noncontiguous(),)),
+    "scale_mask_softmax": lambda: (ops.scale_mask_softmax, (*inputs(), 0.5)),
+    "scale_mask_softmax_backward": lambda: (
+        ops.scale_mask_softmax_backward,
+        (noncontiguous(), noncontiguous().softmax(-1), 0.5),
+    ),
+}
+
+
+def differentiable(arguments):
+    return [
+        a.requires_grad_() if isinstance(a, torch.Tensor) and a.is_floating_point() else a
+        for a in arguments
+    ]
+
+
+def test_all_operators_of_the_library_are_tested():
+    names = torch._C._dispatch_get_all_op_names()
+    assert {name for name in names if name.startswith("openreg::")} == {
+        f"openreg::{name}" for name in CALLS
+    }
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_pytorch_approves_of_a_custom_operator(name):
+    op, arguments = CALLS[name]()
+    checks = ("test_schema", "test_faketensor", "test_aot_dispatch_dynamic")
+    torch.library.opcheck(op.default, tuple(arguments), test_utils=checks)
+    torch.library.opcheck(op.default, tuple(differentiable(arguments)), test_utils=checks)
+
+
+def test_the_fourth_of_its_checks_does_not_know_our_device_yet():
+    op, arguments = CALLS["custom_abs"]()
+    check = "test_autograd_registration"
+    with pytest.raises(Exception, match="NYI devices other than CPU/CUDA/XPU, got {'openreg'}"):
+        torch.library.opcheck(op.default, differentiable(arguments), test_utils=check)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_autograd_is_registered_where_the_fourth_check_would_look(name):
+    keys = ("AutogradPrivateUse1", "Autograd", "CompositeImplicitAutograd")
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    assert any(has(f"openreg::{name}", key) for key in keys)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_schema_says_whether_the_result_shares_memory(name):
+    op, arguments = CALLS[name]()
+    (result,) = op.default._schema.returns
+    shares = op(*arguments).data_ptr() == arguments[0].data_ptr()
+    assert shares == (result.alias_info is not None)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_gradient_of_a_custom_operator_is_its_derivative(name):
+    op, arguments = CALLS[name]()
+    arguments = differentiable(arguments)
+    assert gradcheck(op, arguments)
+    assert gradgradcheck(op, arguments)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_custom_operator_does_not_fall_back(name):
+    op, arguments = CALLS[name]()
+    with torch.openreg.fallback("error"):
+        assert op(*arguments).device == arguments[0].device
+
+
+@pytest.mark.parametrize("dtype", FLOATING)
+@pytest.mark.parametrize("shape", [(3, 4), (0, 4), (), (1,)])
+def test_an_absolute_value_agrees_with_the_cpu(dtype, shape):
+    x = torch.randn(shape).to(dtype)
+    assert torch.equal(ops.custom_abs(x.to("openreg")).cpu(), x.abs())
+
+
+# Without the flag for OpenMP, `at::parallel_for` is a loop of one thread.
+THREADS = """
+import os, torch
+
+def threads_after(elements):
+    torch.ops.openreg.custom_abs(torch.empty(elements, device="openreg"))
+    torch.openreg.synchronize()
+    return len(os.listdir("/proc/self/task"))
+
+print(threads_after(16), threads_after(1 << 17))
+"""
+
+
+def test_a_large_loop_of_ours_has_the_threads_of_pytorch():
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "2"},
+    )
+    small, large = map(int, done.stdout.split())
+    assert large == small + 1
+
+
+@pytest.mark.parametrize("dtype", FLOATING)
+def test_the_fused_softmax_agrees_with_its_parts(dtype):
+    x, mask = inputs(dtype, "cpu")
+    expected = softmax_by_parts(x.double(), mask, 0.5)
+    here = ops.scale_mask_softmax(x.to("openreg"), mask.to("openreg"), 0.5)
+    assert here.dtype == dtype
+    torch.testing.assert_close(here.cpu(), expected.to(dtype))
+    assert (here[:, 1] == 0).all()  # The mask left these rows empty.
+
+
+def test_the_fused_softmax_reads_any_strides():
+    x, mask = inputs(device="cpu")
+    here, here_mask = x.to("openreg").transpose(0, 3), mask.to("openreg")[0, 0, :2]
+    expected = softmax_by_parts(x.transpose(0, 3), mask[0, 0, :2], -2.0)
+    torch.testing.assert_close(ops.scale_mask_softmax(here, here_mask, -2.0).cpu(), expected)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (4,)])
+def test_the_fused_softmax_knows_the_edges(shape):
+    x = torch.randn(shape, device="openreg")
+    out = ops.scale_mask_softmax(x, torch.tensor(True, device="openreg"), 1.0)
+    assert out.shape == shape
+    torch.testing.assert_close(out.cpu(), x.cpu().softmax(-1))
+
+
+def test_what_is_not_a_number_is_not_hidden():
+    x = torch.tensor([[float("nan"), 1.0], [1.0, 2.0]], device="openreg")
+    out = ops.scale_mask_softmax(x, torch.tensor(True, device="openreg"), 1.0)
+    assert out[0].isnan().all() and not out[1].isnan().any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_weighs_nothing_is_zero_and_what_is_masked_does_not_count(dtype):
+    row = [2.0, -2000.0, float("-inf"), float("nan"), float("inf"), 2.0]
+    mask = torch.tensor([True, True, True, False, False, True], device="openreg")
+    x = torch.tensor([row] * 2, dtype=dtype, device="openreg")
+    for here in (x, x.t().contiguous().t()):  # Elements side by side, and not.
+        assert ops.scale_mask_softmax(here, mask, 1.0).tolist() == [[0.5, 0, 0, 0, 0, 0.5]] * 2
+
+
+def test_a_custom_operator_runs_on_the_stream_and_device_of_its_arguments():
+    stream = torch.Stream("openreg:1")
+    x = torch.randn(64, 64).to("openreg:1")
+    stream.wait_stream(torch.openreg.current_stream(1))
+    with stream:
+        y = ops.custom_abs(x - 1)
+    stream.synchronize()
+    assert y.device.index == 1
+    assert torch.equal(y.cpu(), (x.cpu() - 1).abs())
+
+
+@pytest.mark.parametrize(
+    "op", [ops.custom_autograd_fn_returns_self, ops.custom_autograd_fn_aliasing]
+)
+def test_an_identity_shares_memory_and_lets_nobody_write_over_its_gradient(op):
+    x = torch.ones(3, device="openreg", requires_grad=True)
+    y = op(x)
+    assert y.data_ptr() == x.data_ptr() and y.grad_fn.name() != "ViewBackward0"
+    y.sum().backward()
+    assert x.grad.tolist() == [1, 1, 1]
+    with pytest.raises(RuntimeError, match="created inside a custom Function"):
+        op(x * 2).add_(1)
+    op(x.detach()).mul_(2)
+    assert x.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("kernel", ["composed", "launched"])
+def test_with_a_formula_any_kernel_has_its_gradient_without_a_warning(kernel):
+    x = torch.ones(2, device="openreg", requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        getattr(torch.ops.custom_test, f"{kernel}_formula")(x).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("at_the_key", ["nothing", "fallthrough"])
+def test_without_a_formula_a_composed_kernel_has_the_gradient_of_its_parts(at_the_key):
+    x = torch.ones(2, device="openreg", requires_grad=True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        getattr(torch.ops.custom_test, f"composed_{at_the_key}")(x).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    assert ["an autograd kernel was not registered" in str(w.message) for w in caught] == (
+        [True] if at_the_key == "nothing" else []
+    )
+
+
+def test_without_a_formula_a_launched_kernel_loses_its_gradient_with_a_warning():
+    x = torch.ones(2, device="openreg", requires_grad=True)
+    with pytest.warns(UserWarning, match="an autograd kernel was not registered"):
+        (torch.ops.custom_test.launched_nothing(x) + x).sum().backward()
+    assert x.grad.tolist() == [1, 1]
+
+
+def test_with_a_fallthrough_a_launched_kernel_loses_its_gradient_in_silence():
+    x = torch.ones(2, device="openreg", requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        y = torch.ops.custom_test.launched_fallthrough(x)
+        (y + x).sum().backward()
+    assert not y.requires_grad and x.grad.tolist() == [1, 1]
+
+
+def test_a_builder_is_told_folders_that_exist():
+    assert Path(torch.openreg.get_include(), "chapters/operators/launch/launcher.h").is_file()
+    assert Path(torch.openreg.get_library_dir(), "libtorch_openreg.so").is_file()
+    assert "-ltorch_openreg" in torch.openreg.get_link_flags()
+    assert f"-I{torch.openreg.get_include()}" in torch.openreg.get_compile_flags()
+
+
+@pytest.mark.parametrize(
+    "call,error,sentence",
+    [
+        (
+            lambda x: ops.custom_abs(x.int()),
+            TypeError,
+            "custom_abs takes no Int; it takes floating types, and torch.abs takes all.",
+        ),
+        (
+            lambda x: ops.custom_abs(x.to("meta").int()),
+            TypeError,
+            "custom_abs takes no Int; it takes floating types",
+        ),
+        (
+            lambda x: ops.scale_mask_softmax(x.int(), x > 0, 1),
+            TypeError,
+            "scale_mask_softmax takes no Int; it takes floating types.",
+        ),
+        (
+            lambda x: ops.scale_mask_softmax(x, x, 1),
+            TypeError,
+            "The mask of scale_mask_softmax is of type Float; it must be Bool, true where",
+        ),
+        (
+            lambda x: ops.scale_mask_softmax(x[0], x[0] > 0, 1),
+            ValueError,
+            "scale_mask_softmax needs an input with rows; it has no dimension.",
+        ),
+        (
+            lambda x: ops.scale_mask_softmax(x, x[:2] > 0, 1),
+            ValueError,
+            r"A mask of \[2\] does not fit an input of \[3\]; it must be expandable to it.",
+        ),
+        (
+            lambda x: ops.scale_mask_softmax_backward(x, x[:2], 1),
+            ValueError,
+            r"A gradient of \[3\] and type Float does not belong to an output of \[2\] and type",
+        ),
+        (
+            lambda x: ops.scale_mask_softmax(x, x.cpu() > 0, 1),
+            RuntimeError,
+            "scale_mask_softmax needs all tensors on one openreg device, but found one on openreg:0"
+            " and one on cpu",
+        ),
+    ],
+)
+def test_what_a_custom_operator_does_not_take_is_refused_at_once(call, error, sentence):
+    with pytest.raises(error, match=sentence):
+        call(torch.ones(3, device="openreg"))
+    torch.openreg.synchronize()
+
+
+def test_a_registered_formula_has_no_forward_mode_and_pytorch_does_not_say_so():
+    x = torch.tensor([0.0, 1.0], device="openreg")
+    double = torch.ops.custom_test.composed_formula
+    with torch._C._AutoDispatchBelowAutograd():
+        assert double(x).tolist() == [0, 2]
+    assert torch.func.jvp(double, (x,), (x,))[1].tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="must override the setup_context staticmethod"):
+        torch.func.grad(lambda x: double(x).sum())(x)

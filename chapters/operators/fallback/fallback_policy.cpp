@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/fallback/fallback_policy.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <optional>
+
+namespace openreg {
+namespace {
+
+// [operators.policy.names] Three words, in the environment and in a program.
+std::optional<FallbackPolicy> policyOf(const std::string& text) {
+  if (text == "silent") return FallbackPolicy::silent;
+  if (text == "warn") return FallbackPolicy::warn;
+  if (text == "error") return FallbackPolicy::error;
+  return std::nullopt;
+}
+
+FallbackPolicy policyOfProcess() {
+  static const FallbackPolicy policy = [] {
+    const char* variable = std::getenv("OPENREG_FALLBACK");
+    const std::string text = variable && *variable ? variable : "silent";
+    const auto policy = policyOf(text);
+    TORCH_CHECK_VALUE(policy, "OPENREG_FALLBACK=", text,
+                      " is not allowed; it must be silent, warn or error.");
+    return *policy;
+  }();
+  return policy;
+}
+
+// [operators.policy.slot] PyTorch carries this slot of a thread to the threads of its backward pass.
+constexpr std::string_view kSlotName = "openreg fallback";
+const c10::DebugInfoKind kSlot(&kSlotName);
+
+// [-]
+}  // namespace
+
+// [operators.policy.choice] The slot keeps a choice alive, and with it those around it.
+struct FallbackScope::Choice final : c10::DebugInfoBase {
+  FallbackPolicy policy;
+  const Choice* outer;
+  std::atomic<bool> over{false};
+
+  static const Choice* innermost() {
+    return static_cast<const Choice*>(c10::ThreadLocalDebugInfo::get(kSlot));
+  }
+};
+
+// [operators.policy.scope] The innermost choice of the thread that is not over, or the process's.
+FallbackPolicy fallbackPolicy() {
+  const auto* choice = FallbackScope::Choice::innermost();
+  while (choice && choice->over) choice = choice->outer;
+  return choice ? choice->policy : policyOfProcess();
+}
+
+FallbackScope::FallbackScope(const std::string& text)
+    : choice_(std::make_shared<Choice>()) {
+  const auto policy = policyOf(text);
+  TORCH_CHECK_VALUE(policy, "There is no fallback policy \"", text,
+                    "\"; it must be \"silent\", \"warn\" or \"error\".");
+  choice_->policy = *policy;
+  choice_->outer = Choice::innermost();
+  guard_ = std::make_unique<c10::DebugInfoGuard>(kSlot, choice_);
+}
+
+/// The guard empties the slot. If another scope began in this one and is not
+/// over, the slot is that one's: what is over stays below it.
+FallbackScope::~FallbackScope() {
+  choice_->over = true;
+  if (Choice::innermost() != choice_.get()) guard_.release();
+}
+
+// [-]
+}  // namespace openreg

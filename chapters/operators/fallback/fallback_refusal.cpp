@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/fallback/fallback.h"
+
+#include <ATen/core/enum_tag.h>
+
+#include <algorithm>
+
+namespace openreg {
+namespace {
+
+// [operators.refusal] Three kinds of operators are wrong on the CPU, and their schemas tell which.
+bool returnsView(const c10::OperatorHandle& op) {
+  const auto& returns = op.schema().returns();
+  return op.hasTag(at::Tag::inplace_view) ||
+         std::any_of(returns.begin(), returns.end(), [](const auto& result) {
+           return result.alias_info() && !result.alias_info()->isWrite();
+         });
+}
+
+/// A tensor, or a list or an optional of tensors.
+bool holdsTensor(const c10::Type& type) {
+  const auto parts = type.containedTypes();
+  return type.kind() == c10::TypeKind::TensorType ||
+         std::any_of(parts.begin(), parts.end(),
+                     [](const auto& part) { return holdsTensor(*part); });
+}
+
+bool takesTensor(const c10::OperatorHandle& op) {
+  const auto& arguments = op.schema().arguments();
+  return std::any_of(
+      arguments.begin(), arguments.end(),
+      [](const auto& argument) { return holdsTensor(*argument.type()); });
+}
+
+// [-]
+}  // namespace
+
+// [operators.refusal.reasons] Each kind has its reason, and something to do instead.
+std::string fallbackRefusal(const c10::OperatorHandle& op) {
+  if (returnsView(op)) {
+    return "its result shares memory with an argument, and what comes back "
+           "from the CPU does not; use an operator that copies";
+  }
+  if (!takesTensor(op)) {
+    return "it makes a tensor of nothing, which the CPU would do in the host's "
+           "memory; make it with device=\"cpu\", and move it";
+  }
+  if (op.hasTag(at::Tag::nondeterministic_seeded)) {
+    return "it draws random numbers, and the CPU's are not those of this "
+           "device's seed; draw them on the CPU, and move them";
+  }
+  return "";
+}
+
+// [-]
+}  // namespace openreg

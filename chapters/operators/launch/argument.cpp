@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/launch/argument.h"
+
+namespace openreg {
+
+// [operators.argument.tensors] Tensors come alone, in lists, and in lists with gaps.
+std::vector<at::Tensor> listed(const c10::IValue& value) {
+  if (value.isTensorList()) return value.toTensorVector();
+  std::vector<at::Tensor> tensors;
+  for (const auto& tensor : value.toOptionalTensorVector()) {
+    tensors.push_back(tensor.value_or(at::Tensor()));
+  }
+  return tensors;
+}
+
+std::vector<at::Tensor> tensorsOf(c10::ArrayRef<c10::IValue> arguments) {
+  std::vector<at::Tensor> tensors;
+  const auto add = [&](const at::Tensor& tensor) {
+    if (tensor.defined()) tensors.push_back(tensor);
+  };
+  for (const c10::IValue& argument : arguments) {
+    if (argument.isTensor()) {
+      add(argument.toTensor());
+    } else if (argument.isTensorList() || argument.isOptionalTensorList()) {
+      for (const at::Tensor& tensor : listed(argument)) add(tensor);
+    }
+  }
+  return tensors;
+}
+
+// [operators.argument.map] The same three shapes, with every tensor replaced.
+c10::IValue mapTensors(
+    const c10::IValue& value,
+    const std::function<at::Tensor(const at::Tensor&)>& change) {
+  const auto changed = [&](const at::Tensor& tensor) {
+    return tensor.defined() ? change(tensor) : tensor;
+  };
+  if (value.isTensor()) return changed(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& tensor : value.toTensorVector())
+      list.push_back(changed(tensor));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const auto& tensor : value.toOptionalTensorVector())
+      list.push_back(tensor ? std::optional(changed(*tensor)) : tensor);
+    return list;
+  }
+  return value;
+}
+
+// [operators.argument.capture] Numbers, sizes and strings are kept as they are.
+Argument::Argument(const c10::IValue& value) {
+  if (value.isTensor()) {
+    captured_ = View(value.toTensor());
+  } else if (value.isTensorList() || value.isOptionalTensorList()) {
+    list_ = value.isTensorList() ? List::tensors : List::optional_tensors;
+    std::vector<View> views;
+    for (const at::Tensor& tensor : listed(value)) views.emplace_back(tensor);
+    captured_ = std::move(views);
+  } else {
+    captured_ = value;
+  }
+}
+
+// [operators.argument.value] On the device the views become tensors again, for as long as the kernel runs.
+c10::IValue Argument::value() const {
+  if (auto* view = std::get_if<View>(&captured_)) return view->tensor();
+  if (auto* plain = std::get_if<c10::IValue>(&captured_)) return *plain;
+  const auto& views = std::get<std::vector<View>>(captured_);
+  if (list_ == List::tensors) {
+    c10::List<at::Tensor> tensors;
+    for (const View& view : views) tensors.push_back(view.tensor());
+    return tensors;
+  }
+  c10::List<std::optional<at::Tensor>> tensors;
+  for (const View& view : views) {
+    at::Tensor tensor = view.tensor();
+    tensors.push_back(tensor.defined() ? std::optional(tensor) : std::nullopt);
+  }
+  return tensors;
+}
+
+// [operators.argument.host] Indices are small, and moved.
+void moveIndices(torch::jit::Stack& stack, size_t count) {
+  const size_t first = stack.size() - count;
+  for (size_t i = first; i < stack.size(); ++i) {
+    if (!stack[i].isOptionalTensorList()) continue;
+    c10::List<std::optional<at::Tensor>> moved;
+    for (std::optional<at::Tensor> index : stack[i].toOptionalTensorVector()) {
+      if (index && index->defined() && index->is_cpu())
+        index = index->to(stack[first].toTensor().device());
+      moved.push_back(std::move(index));
+    }
+    stack[i] = moved;
+  }
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/launch/launcher.h"
+
+#include <ATen/ops/empty.h>
+
+#include <c10/core/InferenceMode.h>
+
+#include <stdexcept>
+
+namespace openreg {
+
+// [operators.launcher.device.add] Mixed devices are refused before anything is enqueued.
+void CommonDevice::add(const at::Tensor& tensor) {
+  if (!tensor.defined() || (tensor.is_cpu() && tensor.dim() == 0)) return;
+  const c10::Device device = tensor.device();
+  if (!device_ && device.type() == kDeviceType) device_ = device;
+  if (device_ != device) stranger_ = device;
+}
+
+c10::DeviceIndex CommonDevice::index() const {
+  TORCH_CHECK(device_, name_, " needs at least one tensor on an openreg ",
+              "device.");
+  TORCH_CHECK(!stranger_, name_,
+              " needs all tensors on one openreg device, but found one on ",
+              *device_, " and one on ", *stranger_, "; move them with .to().");
+  return device_->index();
+}
+
+void checkWritten(const char* name, const at::Tensor& written) {
+  TORCH_CHECK(!written.defined() || written.device().type() == kDeviceType,
+              name, " on an openreg device cannot write to a tensor on ",
+              written.device(), "; move that tensor with .to().");
+}
+
+c10::DeviceIndex commonDevice(const char* name,
+                              at::ArrayRef<at::Tensor> tensors) {
+  CommonDevice device(name);
+  for (const at::Tensor& tensor : tensors) device.add(tensor);
+  return device.index();
+}
+
+// [operators.launcher.convert] The CPU is asked for its opinion, and for its words.
+void checkConvertible(const at::Scalar& value, at::ScalarType dtype) {
+  // Of two elements: for one alone PyTorch has a shorter way, without a check.
+  at::empty({2}, at::TensorOptions(dtype)).fill_(value);
+}
+
+// [operators.launcher.thread] A new thread would record gradients, and warn out of context.
+void prepareThread() {
+  thread_local c10::InferenceMode mode;
+  thread_local Silence silence;
+  thread_local c10::WarningUtils::WarningHandlerGuard guard(&silence);
+}
+
+void runKernel(const std::function<void()>& body) {
+  prepareThread();
+  try {
+    body();
+  } catch (const c10::Error& error) {
+    throw std::runtime_error(error.what_without_backtrace());
+  }
+}
+
+// [-]
+}  // namespace openreg

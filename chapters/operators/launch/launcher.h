@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "chapters/device/streams/stream.h"
+#include "chapters/operators/launch/view.h"
+#include "common/error.h"
+#include "common/openreg/launch.h"
+
+#include <c10/util/Exception.h>
+
+#include <concepts>
+#include <functional>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+namespace openreg {
+
+// [operators.launcher.device] All tensors of an operator are on one device.
+/// Undefined tensors and numbers of the host do not count.
+class CommonDevice {
+ public:
+  explicit CommonDevice(const char* name) : name_(name) {}
+  void add(const at::Tensor& tensor);
+  /// @throws c10::Error that names the operator if the tensors are on several
+  /// devices, or none is on one of ours.
+  c10::DeviceIndex index() const;
+
+ private:
+  const char* name_;
+  std::optional<c10::Device> device_;
+  std::optional<c10::Device> stranger_;
+};
+
+c10::DeviceIndex commonDevice(const char* name,
+                              at::ArrayRef<at::Tensor> tensors);
+
+template <std::same_as<at::Tensor>... Tensors>
+c10::DeviceIndex commonDevice(const char* name, const Tensors&... tensors) {
+  CommonDevice device(name);
+  (device.add(tensors), ...);
+  return device.index();
+}
+
+// [operators.launcher] How an operator becomes a kernel on a stream.
+/// @throws what the CPU does for a number that the type cannot hold.
+void checkConvertible(const at::Scalar& value, at::ScalarType dtype);
+
+/// A kernel gets a number of the host by value, and cannot write to it.
+/// @throws c10::Error if `written` is on the host.
+void checkWritten(const char* name, const at::Tensor& written);
+
+/// Takes warnings, and says nothing.
+struct Silence final : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
+/// Prepares a thread of the device for PyTorch's kernels, once: no autograd,
+/// and no warnings, which would come from nowhere.
+void prepareThread();
+
+/// Runs `body` on a prepared thread of the device. An error of PyTorch's keeps
+/// its sentence and loses its stack, which is that of a thread nobody started.
+void runKernel(const std::function<void()>& body);
+
+/// Enqueues `kernel(tensors...)` on the current stream of the tensors' device.
+/// On the device the kernel gets CPU tensors over the device's memory. The
+/// first of them is the one that the kernel writes. `name` must outlive the
+/// launch; errors quote it.
+template <class Kernel, class... Tensors>
+void launchKernel(const char* name, Kernel kernel, const Tensors&... tensors) {
+  const c10::DeviceIndex index = commonDevice(name, tensors...);
+  checkWritten(name, std::get<0>(std::tie(tensors...)));
+  check(launch(
+      nativeStream(currentStream(index)), name,
+      [kernel = std::move(kernel), views = std::make_tuple(View(tensors)...)] {
+        runKernel([&] {
+          std::apply([&](const auto&... view) { kernel(view.tensor()...); },
+                     views);
+        });
+      }));
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/launch/argument.h"
+#include "chapters/operators/launch/launcher.h"
+#include "chapters/operators/library/library_table.h"
+#include "chapters/operators/checks/outputs.h"
+#include "chapters/operators/library/prediction.h"
+#include "chapters/operators/checks/check_types.h"
+
+namespace openreg {
+namespace {
+
+using Stack = torch::jit::Stack;
+
+// [operators.library.device] Asked of every call, so without a list of tensors.
+c10::DeviceIndex deviceOf(const c10::OperatorHandle& op,
+                          c10::ArrayRef<c10::IValue> arguments) {
+  CommonDevice device(op.schema().name().c_str());
+  for (const c10::IValue& argument : arguments) {
+    if (argument.isTensor()) {
+      device.add(argument.toTensor());
+    } else if (argument.isTensorList() || argument.isOptionalTensorList()) {
+      for (const at::Tensor& tensor : tensorsOf({argument})) device.add(tensor);
+    }
+  }
+  return device.index();
+}
+
+// [operators.library.sizes] Who gave the outputs their sizes.
+/// PyTorch's functional and in-place forms do, before they call the `.out` form
+/// with what they made. A user who calls it with `out=` does not.
+thread_local bool sizes_are_right = false;
+
+void launchDerived(const c10::OperatorHandle& op, Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  moveIndices(*stack, count);
+  deviceOf(op, torch::jit::last(*stack, count));
+  struct Restore {
+    bool before = std::exchange(sizes_are_right, true);
+    ~Restore() { sizes_are_right = before; }
+  } restore;
+  // Nobody has kernels for this key, so PyTorch's own derivation answers.
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), stack);
+}
+
+// [operators.library.outputs] The results of an `.out` form are some of its arguments.
+Stack outputsOf(const c10::OperatorHandle& op,
+                c10::ArrayRef<c10::IValue> arguments) {
+  Stack outputs;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (op.schema().arguments()[i].is_out()) outputs.push_back(arguments[i]);
+  }
+  return outputs;
+}
+
+void returnOutputs(Stack* stack, size_t arguments, const Stack& outputs) {
+  torch::jit::drop(*stack, arguments);
+  stack->insert(stack->end(), outputs.begin(), outputs.end());
+}
+
+// [operators.library.out] A user's tensor: PyTorch's Meta kernel says whether it fits, and which size it must have.
+void resizeOutputs(const c10::OperatorHandle& op,
+                   c10::ArrayRef<c10::IValue> arguments, const Stack& outputs) {
+  const Stack predicted = predict(op, arguments.vec());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    resizeLike(outputs[i].toTensor(), predicted[i].toTensor());
+}
+
+// [operators.library.run] On the device: PyTorch's CPU kernel, over device memory.
+/// Six arguments fit into the command. More go to memory that the host takes
+/// and the device gives back, and for `malloc` one of the two waits then.
+using Captured = c10::SmallVector<Argument, 6>;
+
+void run(const c10::OperatorHandle& op, const Captured& captured) {
+  Stack arguments;
+  for (const Argument& argument : captured)
+    arguments.push_back(argument.value());
+  Stack stack = arguments;
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  for (size_t i = 0; i < captured.size(); ++i) {
+    if (op.schema().arguments()[i].is_out())
+      bringHome(captured[i].view().tensor(), arguments[i].toTensor());
+  }
+}
+
+// [operators.library.launch] On the host: one function for every operator of the library.
+void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
+  const bool users = !std::exchange(sizes_are_right, false);
+  const size_t count = op.schema().arguments().size();
+  const char* name = op.schema().name().c_str();
+  moveIndices(*stack, count);
+  const auto arguments = torch::jit::last(*stack, count);
+  const c10::DeviceIndex index = deviceOf(op, arguments);
+  const Stack outputs = outputsOf(op, arguments);
+  checkWritten(op, arguments);
+  if (users) resizeOutputs(op, arguments, outputs);
+  checkOverlap(op, arguments, /*structured=*/true, /*in_place=*/!users);
+  checkTypes(op, arguments, /*structured=*/true);
+
+  Captured captured(arguments.begin(), arguments.end());
+  check(launch(nativeStream(currentStream(index)), name,
+               [op, captured = std::move(captured)] {
+                 runKernel([&] { run(op, captured); });
+               }));
+  returnOutputs(stack, count, outputs);
+}
+
+// [operators.library.register] Two boxed functions, hundreds of operators.
+[[maybe_unused]] const bool registered = [] {
+  for (const c10::OperatorHandle& op : library().with_out) {
+    implement(op, c10::KernelFunction::makeFromBoxedFunction<&launchLibrary>());
+  }
+  for (const c10::OperatorHandle& op : library().derived) {
+    implement(op, c10::KernelFunction::makeFromBoxedFunction<&launchDerived>());
+  }
+  return true;
+}();
+
+// [-]
+}  // namespace
+}  // namespace openreg

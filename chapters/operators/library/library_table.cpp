@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/library/library_table.h"
+
+#include <algorithm>
+#include <map>
+
+namespace openreg {
+
+using c10::DispatchKey;
+
+namespace {
+
+// [operators.table.all] A name without a schema belongs to a kernel whose operator nobody has defined.
+std::vector<c10::OperatorHandle> findOperators() {
+  std::vector<c10::OperatorHandle> found;
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    if (name.getNamespace() != "aten") continue;
+    if (auto op = dispatcher.findSchema(name)) found.push_back(*op);
+  }
+  return found;
+}
+
+// [operators.table.forms] Two forms of one operator take the same, apart from the outputs, which stand last.
+bool takeTheSame(const c10::FunctionSchema& derived,
+                 const c10::FunctionSchema& with_out) {
+  const auto& few = derived.arguments();
+  const auto& more = with_out.arguments();
+  return few.size() < more.size() && more[few.size()].is_out() &&
+         std::equal(few.begin(), few.end(), more.begin(),
+                    [](const auto& one, const auto& other) {
+                      return *one.type() == *other.type();
+                    });
+}
+
+bool hasOutputs(const c10::OperatorHandle& op) {
+  const auto& arguments = op.schema().arguments();
+  return !arguments.empty() && arguments.back().is_out();
+}
+
+// [operators.table.build] The `.out` forms, by name; then what is derived from them.
+Library build() {
+  std::multimap<std::string, c10::OperatorHandle> with_out;
+  std::vector<c10::OperatorHandle> derived;
+  for (const c10::OperatorHandle& op : atenOperators()) {
+    if (op.hasKernelForDispatchKey(DispatchKey::PrivateUse1)) continue;
+    if (op.hasKernelForDispatchKey(
+            DispatchKey::CompositeExplicitAutogradNonFunctional)) {
+      derived.push_back(op);
+    } else if (hasOutputs(op) && op.hasKernelForDispatchKey(DispatchKey::CPU)) {
+      with_out.emplace(op.schema().name(), op);
+    }
+  }
+  Library library;
+  for (const c10::OperatorHandle& op : derived) {
+    // The in-place form is called like the operator, with an underscore.
+    std::string name = op.schema().name();
+    const bool in_place = name.back() == '_';
+    if (in_place) name.pop_back();
+    auto [candidate, end] = with_out.equal_range(name);
+    while (candidate != end &&
+           !takeTheSame(op.schema(), candidate->second.schema()))
+      ++candidate;
+    if (candidate == end) continue;
+    library.derived.push_back(op);
+    library.with_out.insert(candidate->second);
+  }
+  return library;
+}
+
+// [-]
+}  // namespace
+
+// [operators.table.once] Made when they are first asked for.
+const Library& library() {
+  static const Library& library = *new Library(build());
+  return library;
+}
+
+const std::vector<c10::OperatorHandle>& atenOperators() {
+  static const auto& operators = *new std::vector(findOperators());
+  return operators;
+}
+
+// [operators.table.register] As with `m.impl`, the dispatcher's tables name the file and the line.
+void implement(const c10::OperatorHandle& op, c10::KernelFunction kernel,
+               std::source_location where) {
+  static auto& for_good = *new std::vector<c10::RegistrationHandleRAII>;
+  for_good.push_back(c10::Dispatcher::singleton().registerImpl(
+      op.operator_name(), DispatchKey::PrivateUse1, std::move(kernel),
+      /*cpp_signature=*/std::nullopt, /*inferred_function_schema=*/nullptr,
+      std::string("registered at ") + where.file_name() + ":" +
+          std::to_string(where.line())));
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/library/unstructured_table.h"
+#include "chapters/operators/fallback/fallback.h"
+#include "chapters/operators/library/library_table.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace openreg {
+
+using c10::DispatchKey;
+
+// [operators.unstructured.table.size] A Meta kernel knows the size, unless it depends on the data.
+Size sizeOf(const c10::OperatorHandle& op) {
+  const auto& schema = op.schema();
+  const auto& results = schema.returns();
+  const bool only_tensors =
+      std::all_of(results.begin(), results.end(), [](const auto& result) {
+        return *result.type() == *c10::TensorType::get();
+      });
+  if (only_tensors && op.hasKernelForDispatchKey(DispatchKey::Meta) &&
+      !op.hasTag(at::Tag::dynamic_output_shape) &&
+      // Their Meta kernels describe what other devices return.
+      schema.name() != "aten::_embedding_bag" &&
+      schema.name() != "aten::_embedding_bag_forward_only") {
+    return Size::first;
+  }
+  const bool in_place =
+      std::all_of(results.begin(), results.end(),
+                  [](const auto& result) { return result.alias_info(); });
+  const auto& arguments = schema.arguments();
+  return in_place && !arguments.back().is_out() ? Size::given : Size::last;
+}
+
+// [operators.unstructured.table.excluded] What the library cannot do, by what it takes and returns.
+namespace {
+
+/// Tensors that are more, or less, than bytes, sizes and strides.
+bool isExotic(std::string_view name) {
+  for (std::string_view word :
+       {"sparse", "nested", "jagged", "quantize", "mkldnn", "int4", "_4bit",
+        "_test_", "_foobar", "from_file", "_amp_", "spdiags", "sspaddmm"}) {
+    if (name.find(word) != name.npos) return true;
+  }
+  return false;
+}
+
+bool fits(const c10::OperatorHandle& op) {
+  return fallbackRefusal(op).empty() && !isExotic(op.schema().name());
+}
+
+}  // namespace
+
+// [operators.unstructured.table.build] A CPU kernel, and neither a default nor a kernel of ours.
+std::vector<c10::OperatorHandle> unstructured() {
+  std::vector<c10::OperatorHandle> found;
+  for (const c10::OperatorHandle& op : atenOperators()) {
+    const auto has = [&](DispatchKey key) {
+      return op.hasKernelForDispatchKey(key);
+    };
+    if (has(DispatchKey::CPU) && !has(DispatchKey::PrivateUse1) &&
+        !has(DispatchKey::CompositeImplicitAutograd) &&
+        !has(DispatchKey::CompositeExplicitAutogradNonFunctional) && fits(op)) {
+      found.push_back(op);
+    }
+  }
+  return found;
+}
+
+// [-]
+}  // namespace openreg

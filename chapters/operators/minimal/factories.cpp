@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/launch/launcher.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/native/TensorFactories.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tril_indices.h>
+#include <ATen/ops/triu_indices.h>
+#include <torch/library.h>
+
+namespace openreg {
+namespace {
+
+using Dtype = std::optional<at::ScalarType>;
+using Layout = std::optional<at::Layout>;
+using Device = std::optional<at::Device>;
+using Pin = std::optional<bool>;
+
+// [operators.factories] Two lists of positions, whose length the host can tell.
+template <class Indices>
+at::Tensor indices(const char* name, Indices indices, int64_t count,
+                   Dtype dtype, Device device) {
+  at::Tensor out = at::empty(
+      {2, count}, at::TensorOptions(dtype.value_or(at::kLong)).device(device));
+  launchKernel(
+      name, [indices](at::Tensor out) { out.copy_(indices(out.options())); },
+      out);
+  return out;
+}
+
+at::Tensor trilIndices(int64_t row, int64_t col, int64_t offset, Dtype dtype,
+                       Layout layout, Device device, Pin) {
+  at::native::check_args(row, col, layout);
+  return indices(
+      "tril_indices",
+      [=](const at::TensorOptions& options) {
+        return at::tril_indices(row, col, offset, options);
+      },
+      at::native::get_tril_size(row, col, offset), dtype, device);
+}
+
+at::Tensor triuIndices(int64_t row, int64_t col, int64_t offset, Dtype dtype,
+                       Layout layout, Device device, Pin) {
+  at::native::check_args(row, col, layout);
+  return indices(
+      "triu_indices",
+      [=](const at::TensorOptions& options) {
+        return at::triu_indices(row, col, offset, options);
+      },
+      row * col - at::native::get_tril_size(row, col, offset - 1), dtype,
+      device);
+}
+
+// [operators.factories.zero] Zeros without memory: autograd uses them for gradients that are none.
+at::Tensor efficientZeroTensor(at::IntArrayRef size, Dtype dtype, Layout,
+                               Device device, Pin) {
+  at::native::ZeroTensorAllocator allocator(
+      {kDeviceType, resolveDevice(device ? device->index() : -1)});
+  return at::detail::empty_generic(
+      size, &allocator,
+      c10::DispatchKeySet(
+          {c10::DispatchKey::PrivateUse1, c10::DispatchKey::ZeroTensor}),
+      c10::dtype_or_default(dtype), std::nullopt);
+}
+
+// [operators.factories.register] The fallback refuses factories, so these three are ours.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("tril_indices", &trilIndices);
+  m.impl("triu_indices", &triuIndices);
+  m.impl("_efficientzerotensor", &efficientZeroTensor);
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/launch/launcher.h"
+
+#include <torch/library.h>
+
+namespace openreg {
+namespace {
+
+// [operators.fill] One value for all elements; a host scalar is carried by value.
+at::Tensor& fillScalar(at::Tensor& self, const at::Scalar& value) {
+  checkConvertible(value, self.scalar_type());
+  launchKernel(
+      "fill_", [value](at::Tensor self) { self.fill_(value); }, self);
+  return self;
+}
+
+/// A value on another device is fetched, as PyTorch's other devices do.
+at::Tensor& fillTensor(at::Tensor& self, const at::Tensor& value) {
+  TORCH_CHECK_VALUE(value.dim() == 0,
+                    "fill_ takes a tensor of 0 dimensions, not of ",
+                    value.dim(), ".");
+  if (value.device() != self.device()) return self.fill_(value.item());
+  launchKernel(
+      "fill_",
+      [](at::Tensor self, const at::Tensor& value) { self.fill_(value); }, self,
+      value);
+  return self;
+}
+
+at::Tensor& zero(at::Tensor& self) {
+  launchKernel(
+      "zero_", [](at::Tensor self) { self.zero_(); }, self);
+  return self;
+}
+
+// [operators.fill.register] Of these three are made `full`, `ones`, `zeros` and `zero_grad`.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("fill_.Scalar", &fillScalar);
+  m.impl("fill_.Tensor", &fillTensor);
+  m.impl("zero_", &zero);
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg

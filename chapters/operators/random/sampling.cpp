@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/operators/random/random.h"
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/cumsum.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/leaky_relu.h>
+#include <ATen/ops/searchsorted.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace openreg {
+namespace {
+
+using MaybeGenerator = std::optional<at::Generator>;
+
+// [operators.sampling] Made of numbers that we can draw already, so they are ours too.
+/// A result in a tensor of the user's.
+at::Tensor& into(at::Tensor& out, const at::Tensor& result) {
+  TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()),
+              "result type ", result.scalar_type(),
+              " can't be cast to the desired output type ", out.scalar_type());
+  at::native::resize_output(out, result.sizes());
+  return out.copy_(result);
+}
+
+// [operators.sampling.check] A kernel that computes nothing.
+/// Fails the device, late, unless `holds` is true of every number.
+template <class Holds>
+void checkNumbers(const char* name, const at::Tensor& self, Holds holds,
+                  const char* sentence) {
+  const auto check = [holds, sentence](const at::Tensor& self) {
+    TORCH_CHECK(holds(self).all().template item<bool>(), sentence);
+  };
+  if (self.is_cpu()) return check(self);
+  launchKernel(
+      name, [check](const at::Tensor&, const at::Tensor& self) { check(self); },
+      /*written=*/at::Tensor(), self);
+}
+
+at::Tensor& bernoulliTensor(at::Tensor& self, const at::Tensor& p,
+                            MaybeGenerator generator) {
+  TORCH_CHECK(at::is_expandable_to(p.sizes(), self.sizes()),
+              "Probabilities of ", p.sizes(), " do not fit a tensor of ",
+              self.sizes(), "; they must be expandable to it.");
+  checkFloating("bernoulli_", p);
+  checkNumbers(
+      "bernoulli_", p,
+      [](const at::Tensor& p) { return p.ge(0).logical_and_(p.le(1)); },
+      "bernoulli_ needs probabilities from 0 to 1.");
+  at::Tensor drawn = at::empty(self.sizes(), self.options().dtype(at::kDouble));
+  return self.copy_(drawn.uniform_(0, 1, std::move(generator)).lt(p));
+}
+
+at::Tensor& bernoulliOut(const at::Tensor& p, MaybeGenerator generator,
+                         at::Tensor& out) {
+  out.resize_(p.sizes());
+  return bernoulliTensor(out, p, std::move(generator));
+}
+
+// [operators.sampling.normal] A mean or a deviation for each element.
+void checkDeviations(const at::Tensor& std) {
+  TORCH_CHECK(!std.is_complex(),
+              "normal expects standard deviation to be non-complex");
+  checkNumbers(
+      "normal", std, [](const at::Tensor& std) { return std.ge(0); },
+      "normal needs std >= 0, for each element.");
+}
+
+at::Tensor standard(at::IntArrayRef sizes, const at::TensorOptions& options,
+                    MaybeGenerator generator) {
+  return at::empty(sizes, options).normal_(0, 1, std::move(generator));
+}
+
+at::Tensor normalMean(const at::Tensor& mean, double std,
+                      MaybeGenerator generator) {
+  TORCH_CHECK_VALUE(std >= 0, "normal needs std >= 0; it is ", std, ".");
+  return standard(mean.sizes(), mean.options(), std::move(generator))
+      .mul_(std)
+      .add_(mean);
+}
+
+at::Tensor normalStd(double mean, const at::Tensor& std,
+                     MaybeGenerator generator) {
+  checkDeviations(std);
+  return standard(std.sizes(), std.options(), std::move(generator))
+      .mul_(std)
+      .add_(mean);
+}
+
+at::Tensor normalBoth(const at::Tensor& mean, const at::Tensor& std,
+                      MaybeGenerator generator) {
+  checkDeviations(std);
+  return standard(at::infer_size(mean.sizes(), std.sizes()), mean.options(),
+                  std::move(generator))
+      .mul_(std)
+      .add_(mean);
+}
+
+// [operators.sampling.normal-out] The same, into a tensor of the user's.
+at::Tensor& normalMeanOut(const at::Tensor& mean, double std,
+                          MaybeGenerator generator, at::Tensor& out) {
+  return into(out, normalMean(mean, std, std::move(generator)));
+}
+
+at::Tensor& normalStdOut(double mean, const at::Tensor& std,
+                         MaybeGenerator generator, at::Tensor& out) {
+  return into(out, normalStd(mean, std, std::move(generator)));
+}
+
+at::Tensor& normalBothOut(const at::Tensor& mean, const at::Tensor& std,
+                          MaybeGenerator generator, at::Tensor& out) {
+  return into(out, normalBoth(mean, std, std::move(generator)));
+}
+
+// [operators.sampling.permutation] Sorted by a random key, and by number where two keys are equal.
+at::Tensor& randperm(int64_t n, MaybeGenerator generator, at::Tensor& out) {
+  TORCH_CHECK_VALUE(n >= 0, "randperm needs n >= 0; it is ", n, ".");
+  checkReal("randperm", out, /*with_bool=*/false);
+  checkHolds("randperm", out, n);
+  at::native::resize_output(out, {n});
+  launchKernel(
+      "randperm",
+      [n, state = reserve(out, generator)](at::Tensor out) {
+        std::vector<std::pair<uint64_t, int64_t>> keys(n);
+        for (int64_t i = 0; i < n; ++i) keys[i] = {bitsOf(state, i), i};
+        std::sort(keys.begin(), keys.end());
+        at::Tensor order = at::empty({n}, at::TensorOptions(at::kLong));
+        auto* data = order.mutable_data_ptr<int64_t>();
+        for (int64_t i = 0; i < n; ++i) data[i] = keys[i].second;
+        out.copy_(order);
+      },
+      out);
+  return out;
+}
+
+// [operators.sampling.weights] Shapes are refused at once, weights late.
+void checkWeights(const at::Tensor& self, int64_t count, bool replacement) {
+  TORCH_CHECK((self.dim() == 1 || self.dim() == 2) && self.size(-1) > 0,
+              "multinomial needs one or two dimensions with categories in the "
+              "last; the sizes are ",
+              self.sizes(), ".");
+  TORCH_CHECK(
+      at::isFloatingType(self.scalar_type()),
+      "multinomial only supports floating-point dtypes for input, got: ",
+      self.scalar_type());
+  TORCH_CHECK(count > 0, "multinomial needs num_samples > 0; it is ", count,
+              ".");
+  TORCH_CHECK(replacement || count <= self.size(-1),
+              "multinomial without replacement can draw ", self.size(-1),
+              " samples, and ", count, " were asked for.");
+  checkNumbers(
+      "multinomial", self,
+      [](const at::Tensor& w) { return w.ge(0).logical_and_(w.isfinite()); },
+      "multinomial needs finite weights >= 0.");
+  checkNumbers(
+      "multinomial", self,
+      [](const at::Tensor& weights) { return weights.sum(-1).gt(0); },
+      "multinomial needs weights with a sum > 0.");
+}
+
+// [operators.sampling.categories] The first to arrive of exponential times; or a place in the sum.
+at::Tensor drawCategories(const at::Tensor& self, int64_t count,
+                          bool replacement, MaybeGenerator generator) {
+  checkWeights(self, count, replacement);
+  if (!replacement) {
+    at::Tensor times = at::empty_like(self).exponential_(1, generator);
+    return std::get<1>(at::div_out(times, self, times).topk(count));
+  }
+  at::Tensor sums = self.to(at::kDouble).cumsum(-1);
+  auto sizes = self.sizes().vec();
+  sizes.back() = count;
+  at::Tensor places =
+      at::empty(sizes, sums.options()).uniform_(0, 1, generator);
+  places.mul_(sums.narrow(-1, self.size(-1) - 1, 1));
+  return at::searchsorted(sums, places, /*out_int32=*/false, /*right=*/true);
+}
+
+at::Tensor& drawCategoriesOut(const at::Tensor& self, int64_t count,
+                              bool replacement, MaybeGenerator generator,
+                              at::Tensor& out) {
+  TORCH_CHECK(out.scalar_type() == at::kLong,
+              "multinomial expects Long tensor out, got: ", out.scalar_type());
+  const at::Tensor drawn =
+      drawCategories(self, count, replacement, std::move(generator));
+  return out.resize_(drawn.sizes()).copy_(drawn);
+}
+
+// [operators.sampling.rrelu] A slope for each negative element, kept for the gradient.
+at::Tensor rrelu(const at::Tensor& self, at::Tensor& noise,
+                 const at::Scalar& lower, const at::Scalar& upper,
+                 bool training, MaybeGenerator generator) {
+  const double low = lower.toDouble(), high = upper.toDouble();
+  if (!training) return at::leaky_relu(self, (low + high) / 2);
+  noise.resize_(self.sizes()).uniform_(low, high, std::move(generator));
+  return self.mul(noise.masked_fill_(self.gt(0), 1));
+}
+
+at::Tensor& rreluInPlace(at::Tensor& self, at::Tensor& noise,
+                         const at::Scalar& lower, const at::Scalar& upper,
+                         bool training, MaybeGenerator generator) {
+  return self.copy_(
+      rrelu(self, noise, lower, upper, training, std::move(generator)));
+}
+
+at::Tensor& rreluOut(const at::Tensor& self, at::Tensor& noise,
+                     const at::Scalar& lower, const at::Scalar& upper,
+                     bool training, MaybeGenerator generator, at::Tensor& out) {
+  return into(out,
+              rrelu(self, noise, lower, upper, training, std::move(generator)));
+}
+
+// [operators.sampling.register] PyTorch derives nothing here: each form is registered.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("bernoulli_.Tensor", &bernoulliTensor);
+  m.impl("bernoulli.out", &bernoulliOut);
+  m.impl("normal.Tensor_float", &normalMean);
+  m.impl("normal.Tensor_float_out", &normalMeanOut);
+  m.impl("normal.float_Tensor", &normalStd);
+  m.impl("normal.float_Tensor_out", &normalStdOut);
+  m.impl("normal.Tensor_Tensor", &normalBoth);
+  m.impl("normal.Tensor_Tensor_out", &normalBothOut);
+  m.impl("randperm.generator_out", &randperm);
+  m.impl("multinomial", &drawCategories);
+  m.impl("multinomial.out", &drawCategoriesOut);
+  m.impl("rrelu_with_noise", &rrelu);
+  m.impl("rrelu_with_noise_", &rreluInPlace);
+  m.impl("rrelu_with_noise.out", &rreluOut);
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg
