@@ -77,9 +77,9 @@ class Contents:
 
     def page_name(self, path: str) -> str:
         chapter, section = self.home(path)
-        return (
-            f"docs/{chapter}/{section}.md" if section else f"docs/{chapter}.md or docs/{chapter}/"
-        )
+        if section:
+            return f"the page of its section, docs/{chapter}/{section}.md"
+        return f"the page of its chapter, docs/{chapter}.md or docs/{chapter}/"
 
     def why_not(self, user: str, used: str) -> str:
         """Why `user` must not use `used`; empty if it may.

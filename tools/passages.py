@@ -249,10 +249,7 @@ class Book:
                 f" {path} for a line with its name or with a marker's brackets."
             )
         if path.startswith("chapters/") and not self.contents.page_of(path).match(page):
-            refuse(
-                f"[{passage.name}] belongs on the page of its chapter or section,"
-                f" {self.contents.page_name(path)}."
-            )
+            refuse(f"[{passage.name}] belongs on {self.contents.page_name(path)}.")
         if passage.shown_on:
             refuse(f"[{passage.name}] is already at {passage.shown_on}; once is enough.")
         passage.shown_on = passage.shown_on or f"{page}:{line}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Replays what the pages show: the sessions up to a chapter, and the wall it ends at.
 
-`session.py` must print what `session.txt` says, and so must the programs and shell commands in
-`sessions/` that have such a text; `wall.py` must end in the error that `wall.txt` says, and so must
+`session.py` must print what `session.txt` says, in a chapter and in its sections, and so must the
+programs and shell commands in `sessions/` that have such a text; `wall.py` must end in the error that `wall.txt` says, and so must
 the sketches of the next chapter, which are wrong without it. All texts are compared as doctest
 compares: `...` stands for anything, white space is equal.
 """
@@ -103,27 +103,40 @@ def replay(program: Path, environment: dict[str, str], update: bool) -> str:
     return f"does not print what {expected.name} says:\n" + "\n".join(diff) + "\n"
 
 
-def sessions_of(chapter: Path) -> list[Path]:
+def sessions_of(folder: Path, required: bool) -> list[Path]:
     """Its session, and what else has a text of what it prints."""
-    texts = sorted((chapter / "sessions").glob("*.txt"))
+    session = folder / "session.py"
+    own = [session] if required or session.with_suffix(".txt").is_file() else []
+    texts = sorted((folder / "sessions").glob("*.txt"))
     shells = [text.with_suffix(".sh") for text in texts]
-    more = [shell if shell.is_file() else shell.with_suffix(".py") for shell in shells]
-    return [chapter / "session.py", *more]
+    return own + [shell if shell.is_file() else shell.with_suffix(".py") for shell in shells]
 
 
 def programs_up_to(chapter: str, order: list[str], root: Path) -> list[Path]:
     if chapter == "none":
         return [root / "docs/wall.py"]
-    folders = [root / "chapters" / name for name in order[: order.index(chapter) + 1]]
-    wall = folders[-1] / "wall.py"
+
+    def parts(name: str) -> list[Path]:
+        """The folder of a chapter, and those of its sections."""
+        folder = root / "chapters" / name
+        return [folder, *(folder / section for section in contents.order_of_sections(root, name))]
+
+    built = order[: order.index(chapter) + 1]
+    following = order[len(built) : len(built) + 1]
+    sessions = [
+        program
+        for name in built
+        for part in parts(name)
+        for program in sessions_of(part, required=part.name == name)
+    ]
+    wall = root / "chapters" / chapter / "wall.py"
     open_end = chapter == order[-1] and not wall.is_file()
-    following = order[len(folders) : len(folders) + 1]
     sketches = [
         sketch
         for name in following
-        for sketch in sorted((root / "chapters" / name / "sketches").glob("*.py"))
+        for part in parts(name)
+        for sketch in sorted((part / "sketches").glob("*.py"))
     ]
-    sessions = [program for folder in folders for program in sessions_of(folder)]
     return sessions + ([] if open_end else [wall]) + sketches
 
 

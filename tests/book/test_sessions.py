@@ -316,3 +316,14 @@ def test_it_runs_from_the_command_line(book):
         [*command, "--root", str(book.root)], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, "3 passed, 0 failed\n")
+
+
+def test_sections_have_sessions_and_sketches_too(book):
+    book.write("chapters/device/meson.build", "sections = ['streams', 'memory']\n")
+    book.write("chapters/device/memory/session.py", "print('freed')\n")
+    book.write("chapters/device/memory/session.txt", "kept\n")
+    book.write("chapters/hooks/meson.build", "sections = ['storage']\n")
+    book.write("chapters/hooks/storage/sketches/right.py", "")
+    said = book.replay("device")
+    assert said[0].startswith("chapters/device/memory/session.py does not print what")
+    assert "chapters/hooks/storage/sketches/right.py ended without an error" in "".join(said)
