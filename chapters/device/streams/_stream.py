@@ -40,7 +40,7 @@ def current_stream(device=None):
     return torch.accelerator.current_stream(_index(device))
 
 
-# [device.python.streams.number] From a number to the stream that has it.
+# [device.python.streams.number] The driver's handle is enough to find the stream.
 def default_stream(device=None):
     """The stream that is current on `device` until another is chosen."""
     return _stream(0, _index(device))
