@@ -47,9 +47,9 @@ def default_stream(device=None):
 
 
 def get_stream_from_external(data_ptr, device=None):
-    """The stream that somebody else made with the driver, by its handle.
+    """The stream that other code created with the driver, by its handle.
 
-    Whoever made it must keep it until PyTorch has no more work for it.
+    That code must not destroy it before PyTorch has finished with it.
 
     Raises:
         ValueError: the driver knows no such stream, or it is of another device.
