@@ -113,9 +113,9 @@ void Cache::removeFree(Block* block) {
 
 // [device.cache.full.ask] By default there is no other holder of memory.
 // `constinit`, because other files set it while the library is being loaded.
-static constinit std::atomic<void (*)()> othersGiveBack = +[] {};
+static constinit std::atomic<void (*)()> freeMemoryCallback = +[] {};
 
-void onFullDevice(void (*give_back)()) { othersGiveBack = give_back; }
+void onFullDevice(void (*give_back)()) { freeMemoryCallback = give_back; }
 
 // [device.cache.from-device] When the device is full, unused segments go back to it, and it is asked again.
 Block* Cache::fromDevice(size_t size, c10::Stream stream) {
@@ -124,7 +124,7 @@ Block* Cache::fromDevice(size_t size, c10::Stream stream) {
   orError_t error = orMalloc(&data, wanted);
   const bool retry = error == orErrorMemoryAllocation;
   if (retry) {
-    othersGiveBack.load()();
+    freeMemoryCallback.load()();
     waitForMarks();
     Lock lock(mutex_);
     ++stats_.num_alloc_retries;
