@@ -5,7 +5,7 @@ import torch
 
 from . import _C
 
-# [device.python] What `torch.openreg` has for devices.
+# [device.python] The names that this file adds to `torch.openreg`.
 __all__ = [
     "can_device_access_peer",
     "current_device",
@@ -40,7 +40,7 @@ def _index(device):
     return _C.resolve_device(device)
 
 
-# [device.python.ask] Asking starts nothing.
+# [device.python.ask] Asking about devices starts none of them.
 def is_available():
     """Whether there is an openreg device."""
     return _C.device_count() > 0
@@ -56,7 +56,7 @@ def current_device():
     return _C.current_device()
 
 
-# [device.python.properties] What a device is, and what it can do.
+# [device.python.properties] The properties of a device, and what it can do.
 def get_device_properties(device=None):
     """The device's `name`, `total_memory` in bytes and `multi_processor_count`.
 
@@ -80,7 +80,7 @@ def can_device_access_peer(device, peer_device):
     return _index(device) != _index(peer_device)
 
 
-# [device.python.change] Choosing a device, for good or for a block.
+# [device.python.change] A device is chosen for good, or for a block.
 def set_device(device):
     """Makes `device` (a number, a string or a `torch.device`) current on this thread."""
     _C.exchange_device(_index(device))
@@ -107,7 +107,7 @@ class device_of(device):
         super().__init__(obj.device if obj.device.type == "openreg" else None)
 
 
-# [device.python.wait] Waiting, and beginning anew after a kernel has failed.
+# [device.python.wait] Waiting for a device, and resetting it after a kernel has failed.
 def synchronize(device=None):
     """Waits until everything enqueued on `device` has run.
 

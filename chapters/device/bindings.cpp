@@ -20,7 +20,7 @@ static void bindDevices(pybind11::module_& module) {
   });
   module.def("resolve_device",
              [](int index) { return int{resolveDevice(index)}; });
-  // Whoever waits for the device must not keep other Python threads waiting.
+  // Waiting for the device must not block other Python threads.
   module.def("synchronize", &synchronizeDevice, Release());
   module.def(
       "reset",

@@ -7,7 +7,7 @@
 
 namespace openreg {
 
-// [device.guard.capability] We store, fill and copy all types but quantised ones and parts of a byte.
+// [device.guard.capability] We store, fill and copy every dtype except quantized ones and those smaller than a byte.
 static c10::DeviceCapability capability() {
   c10::DeviceCapability capability;
   auto& all = capability.capability_data;
@@ -38,7 +38,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     maybeExchangeDevice(device.index());
   }
   void uncheckedSetDevice(c10::Device device) const noexcept override {
-    // Called from destructors: a bad index must not end the program.
+    // Called from destructors, so a bad index must not throw.
     orSetDevice(device.index());
   }
   void synchronizeDevice(c10::DeviceIndex index) const override {
@@ -49,7 +49,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     return capability();
   }
 
-  // [device.guard.streams] How PyTorch obtains streams, and chooses one.
+  // [device.guard.streams] PyTorch obtains streams from the guard, and makes one current.
   c10::Stream getStream(c10::Device device) const override {
     return currentStream(device.index());
   }
@@ -81,7 +81,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     allocator().recordStream(data, stream);
   }
 
-  // [device.guard.events] An event comes into being when it is first recorded.
+  // [device.guard.events] An event is created when it is first recorded.
   void record(void** event, const c10::Stream& stream,
               const c10::DeviceIndex index,
               const c10::EventFlag flag) const override {
@@ -99,7 +99,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     }
     check(orEventRecord(static_cast<orEvent_t>(*event), nativeStream(stream)));
   }
-  // [device.guard.events.wait] Streams and the host wait for what an event recorded.
+  // [device.guard.events.wait] Streams and the host wait for the point that an event recorded.
   void block(void* event, const c10::Stream& stream) const override {
     if (event)
       check(orStreamWaitEvent(nativeStream(stream),
@@ -120,11 +120,12 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
   void destroyEvent(void* event,
                     const c10::DeviceIndex) const noexcept override {
-    // Called from destructors, perhaps in a forked child: nothing to be done.
+    // Called from destructors, perhaps in a forked child, so errors are
+    // ignored.
     if (event) orEventDestroy(static_cast<orEvent_t>(event));
   }
 
-  // [device.guard.ready] Not ready is an answer, not an error.
+  // [device.guard.ready] "Not ready" is an answer, not an error.
  private:
   static bool ready(orError_t state) {
     if (state == orErrorNotReady) return false;
@@ -133,7 +134,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
 };
 
-// [device.guard.register] The line by which PyTorch finds it.
+// [device.guard.register] This line puts the guard into PyTorch's registry.
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);
 
 // [-]

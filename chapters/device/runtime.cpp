@@ -4,9 +4,9 @@
 
 namespace openreg {
 
-// [device.runtime.count] Two questions that start nothing.
+// [device.runtime.count] Counting devices starts none of them.
 c10::DeviceIndex deviceCount() noexcept {
-  // Asked at every launch; the driver's answer never changes.
+  // Cached, because every launch asks and the answer never changes.
   static const c10::DeviceIndex count = [] {
     int count = 0;
     return orGetDeviceCount(&count) == orSuccess ? count : 0;
@@ -31,15 +31,15 @@ c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) {
   return index == -1 ? currentDevice() : exchangeDevice(index);
 }
 
-// [device.runtime.resolve] PyTorch passes -1 for the current device: never echo it back.
+// [device.runtime.resolve] PyTorch passes -1 for the current device; we never return it.
 c10::DeviceIndex resolveDevice(int index) {
   if (index == -1) index = currentDevice();
-  // The driver refuses it, changes nothing, and says why.
+  // The driver refuses it with a message, and changes nothing.
   if (index < 0 || index >= deviceCount()) check(orSetDevice(index));
   return static_cast<c10::DeviceIndex>(index);
 }
 
-// [device.runtime.synchronize] Waiting is the driver's business.
+// [device.runtime.synchronize] The driver does the waiting.
 void synchronizeDevice(c10::DeviceIndex index) {
   DeviceScope scope(index);
   check(orDeviceSynchronize());

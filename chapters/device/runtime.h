@@ -5,15 +5,15 @@
 
 namespace openreg {
 
-// [device.runtime] Everything our hardware can be asked about itself.
+// [device.runtime] What the rest of the backend asks the hardware.
 inline constexpr auto kDeviceType = c10::DeviceType::PrivateUse1;
 
-/// No machine has more devices; what there is one of for each device is kept
-/// in arrays of this size.
+/// No machine has more devices, so arrays with an entry for each device have
+/// this size.
 inline constexpr size_t kMaxDevices = 16;
 
-/// How many devices this machine has. Never throws: a machine whose driver is
-/// broken has none. Starts nothing.
+/// How many devices this machine has. Never throws: if the driver is broken,
+/// the answer is 0. Starts no device.
 c10::DeviceIndex deviceCount() noexcept;
 
 /// The device that is current on the calling thread.
@@ -34,7 +34,7 @@ c10::DeviceIndex resolveDevice(int index);
 /// @throws c10::AcceleratorError if a kernel of it threw.
 void synchronizeDevice(c10::DeviceIndex index);
 
-// [device.runtime.scope] For a few lines, another device is current.
+// [device.runtime.scope] A scope makes another device current for a few lines.
 class DeviceScope {
  public:
   explicit DeviceScope(c10::DeviceIndex index)

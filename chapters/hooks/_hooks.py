@@ -4,7 +4,7 @@
 from . import _C
 from ._device import _index
 
-# [hooks.python] What this chapter adds to `torch.openreg`.
+# [hooks.python] The names that this chapter adds to `torch.openreg`.
 __all__ = [
     "_initialized",
     "_is_in_bad_fork",
@@ -23,8 +23,8 @@ __all__ = [
 ]
 
 
-# [hooks.python.start] What PyTorch asks before it first uses a device.
-# Checkpointing keeps random states only if this is true; ours are there from the start.
+# [hooks.python.start] PyTorch calls these before it first uses a device.
+# Checkpointing saves random states only if this is true; ours exist before the device starts.
 _initialized = True
 
 
@@ -34,12 +34,12 @@ def _is_in_bad_fork():
 
 
 def _lazy_init():
-    """Refuses a forked child; otherwise the device starts by being used."""
+    """Refuses a forked child; otherwise does nothing, because the first use starts the device."""
     _C.init()
 
 
 def init():
-    """Does nothing: the device starts by being used. There because `torch.cuda` has it."""
+    """Does what `_lazy_init` does. It exists because `torch.cuda` has it."""
     _lazy_init()
 
 
@@ -48,7 +48,7 @@ def is_initialized():
     return _C.is_started()
 
 
-# [hooks.python.seed] Seeds. The word "all" means: of every device.
+# [hooks.python.seed] Seeds go to the current device, or to every device.
 def _generators():
     return [_C.default_generator(index) for index in range(_C.device_count())]
 
@@ -61,20 +61,20 @@ def manual_seed(seed):
 
 
 def manual_seed_all(seed):
-    """Seeds every device's generator; `torch.manual_seed` does it too."""
+    """Seeds the generators of all devices, as `torch.manual_seed` does."""
     seed = int(seed)
     for generator in _generators():
         generator.manual_seed(seed)
 
 
 def seed():
-    """Seeds the current device's generator, if any, with a number nobody knows; returns it."""
+    """Seeds the current device's generator, if any, with an unpredictable number; returns it."""
     if _C.device_count():
         return _C.default_generator(_C.current_device()).seed()
 
 
 def seed_all():
-    """Seeds all generators with one number nobody knows."""
+    """Seeds all generators with one unpredictable number."""
     if _C.device_count():
         manual_seed_all(seed())
 
@@ -84,14 +84,14 @@ def initial_seed():
     return _C.default_generator(_C.current_device()).initial_seed()
 
 
-# [hooks.python.state] The state of a generator, to be kept and given back.
+# [hooks.python.state] The state of a generator can be saved and restored.
 def get_rng_state(device="openreg"):
     """The state of a device's generator: a CPU byte tensor, 16 bytes, seed then offset."""
     return _C.default_generator(_index(device)).get_state()
 
 
 def set_rng_state(new_state, device="openreg"):
-    """Gives a device's generator a state that `get_rng_state` returned."""
+    """Restores a state of a device's generator that `get_rng_state` returned."""
     _C.default_generator(_index(device)).set_state(new_state)
 
 
@@ -101,13 +101,13 @@ def get_rng_state_all():
 
 
 def set_rng_state_all(new_states):
-    """Gives all generators their states, by device."""
+    """Restores the states of all generators, by device."""
     generators, states = _generators(), list(new_states)
     if len(states) != len(generators):
         raise ValueError(
             f"There are {len(generators)} openreg devices, but {len(states)} states; give one for each."
         )
-    # First to copies: a state that is none is refused before anything changes.
+    # Copies first: an invalid state is refused before any generator changes.
     for those in [generator.clone_state() for generator in generators], generators:
         for generator, state in zip(those, states, strict=True):
             generator.set_state(state)

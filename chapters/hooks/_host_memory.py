@@ -3,7 +3,7 @@
 
 from . import _C
 
-# [hooks.python.pinned] What is pinned, by the names that `torch.cuda` has.
+# [hooks.python.pinned] Statistics of pinned memory have the names of `torch.cuda`.
 __all__ = [
     "host_memory_stats",
     "reset_accumulated_host_memory_stats",
@@ -14,19 +14,19 @@ __all__ = [
 def host_memory_stats():
     """Counts and bytes of pinned memory, by name.
 
-    `active_requests` and `active_bytes` are what tensors hold or a stream still uses; `allocations`
-    and `allocated_bytes` add what is cached.
+    `active_requests` and `active_bytes` count the blocks that tensors hold or streams still use;
+    `allocations` and `allocated_bytes` count the cached ones as well.
     """
     return _C.host_memory_stats()
 
 
 def reset_peak_host_memory_stats():
-    """Forgets the peaks."""
+    """Sets each peak to the current value."""
     _C.reset_peak_host_memory_stats()
 
 
 def reset_accumulated_host_memory_stats():
-    """Forgets what was ever allocated and freed."""
+    """Sets the totals of allocations and frees to zero."""
     _C.reset_accumulated_host_memory_stats()
 
 

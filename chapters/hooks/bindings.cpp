@@ -9,7 +9,7 @@
 
 namespace openreg {
 
-// [hooks.bindings] A generator is nearly all that Python needs; PyTorch's class has the methods.
+// [hooks.bindings] Python needs little more than the generator, because PyTorch's class has the methods.
 static const ChapterBindings bindings("hooks", [](pybind11::module_& module) {
   if (!hooksAreOurs()) {
     throw pybind11::import_error(

@@ -9,7 +9,7 @@
 
 namespace openreg {
 
-// [hooks.generator.take] Whoever needs offsets says how many, and gets them alone.
+// [hooks.generator.take] A kernel reserves the offsets that it needs, and no other kernel gets them.
 RandomState Counter::take(uint64_t count) {
   std::lock_guard lock(mutex_);
   return {state_.seed, std::exchange(state_.offset, state_.offset + count)};
@@ -31,13 +31,13 @@ void Counter::setOffset(uint64_t offset) {
   state_.offset = offset;
 }
 
-// [hooks.generator.create] Dispatch keys say on which device its numbers are used.
+// [hooks.generator.create] The dispatch key of a generator tells PyTorch on which device it is used.
 Generator::Generator(c10::DeviceIndex index, std::shared_ptr<Counter> counter)
     : GeneratorImpl({kDeviceType, index},
                     c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
       counter_(std::move(counter)) {}
 
-// [hooks.generator.seed] A new seed begins anew.
+// [hooks.generator.seed] A new seed sets the offset back to zero.
 void Generator::set_current_seed(uint64_t seed) { counter()->set({seed, 0}); }
 
 uint64_t Generator::current_seed() const { return counter()->now().seed; }
@@ -48,12 +48,12 @@ uint64_t Generator::seed() {
   return seed;
 }
 
-// [hooks.generator.offset] How far it has come.
+// [hooks.generator.offset] The offset says how much of the sequence has been used.
 void Generator::set_offset(uint64_t offset) { counter()->setOffset(offset); }
 
 uint64_t Generator::get_offset() const { return counter()->now().offset; }
 
-// [hooks.generator.state] All of it, as sixteen bytes that can be kept and given back.
+// [hooks.generator.state] The whole state is sixteen bytes, which a checkpoint can keep.
 c10::intrusive_ptr<c10::TensorImpl> Generator::get_state() const {
   auto bytes = at::detail::empty_cpu({sizeof(RandomState)}, at::kByte);
   const RandomState state = counter()->now();
@@ -79,14 +79,14 @@ void Generator::set_state(const c10::TensorImpl& bytes) {
   counter()->set(state);
 }
 
-// [hooks.generator.clone] A copy that goes its own way.
+// [hooks.generator.clone] A clone has a counter of its own.
 Generator* Generator::clone_impl() const {
   auto* copy = new Generator(device().index());
   copy->counter_->set(counter()->now());
   return copy;
 }
 
-// [hooks.generator.share] And one that does not: what either takes, the other does not get.
+// [hooks.generator.share] Generators with a graph-safe state share a counter: an offset that one takes, the other skips.
 c10::intrusive_ptr<c10::GeneratorImpl> Generator::graphsafe_get_state() const {
   return c10::make_intrusive<Generator>(device().index(), counter());
 }
@@ -106,7 +106,7 @@ std::shared_ptr<Counter> Generator::counter() const {
   return counter_;
 }
 
-// [hooks.generator.default] One for each device, made when first asked for.
+// [hooks.generator.default] Each device has one default generator, created on first use.
 const at::Generator& defaultGenerator(c10::DeviceIndex index) {
   static const auto& generators =
       *new std::array<at::Generator, kMaxDevices>([] {

@@ -10,23 +10,23 @@
 
 namespace openreg {
 
-// [hooks.generator.counter] Random numbers that are a function of two: a seed and an offset.
-/// Where a kernel's random numbers begin. Number i of a kernel is a function of
-/// `seed`, `offset` and i alone, so kernels need no state and no order. An
-/// offset is 128 random bits for each i: a kernel takes as many offsets as one
-/// of its elements needs, however many elements there are.
+// [hooks.generator.counter] A random number is a function of a seed and an offset, so kernels share no state.
+/// Where a kernel's random numbers begin. Number i of a kernel depends on
+/// `seed`, `offset` and i alone, so kernels need no state and no order. One
+/// offset provides 128 random bits for every i. So a kernel reserves as many
+/// offsets as one element needs, whatever the number of elements.
 struct RandomState {
   uint64_t seed;
   uint64_t offset;
 };
 
-/// A seed, and how far it has come. Thread-safe.
+/// A seed, and the first offset that is still unused. Thread-safe.
 class Counter {
  public:
   RandomState now() const;
   void set(RandomState state);
   void setOffset(uint64_t offset);
-  /// Takes `count` offsets, so that nobody else gets them.
+  /// Reserves `count` offsets; no other caller gets them.
   RandomState take(uint64_t count);
 
  private:
@@ -34,15 +34,15 @@ class Counter {
   RandomState state_{c10::default_rng_seed_val, 0};
 };
 
-// [hooks.generator] PyTorch's interface around a counter.
+// [hooks.generator] PyTorch's interface for generators, around a counter.
 /// A counter-based generator (Philox): two integers, and nothing on the device.
-/// Its state in Python is a CPU byte tensor of 16 elements, seed then offset.
+/// In Python its state is a CPU byte tensor of 16 elements, seed then offset.
 class Generator final : public c10::GeneratorImpl {
  public:
   explicit Generator(c10::DeviceIndex index, std::shared_ptr<Counter> counter =
                                                  std::make_shared<Counter>());
 
-  /// Takes `count` offsets, so that nobody else gets them. Thread-safe.
+  /// Reserves `count` offsets; no other caller gets them. Thread-safe.
   RandomState reserve(uint64_t count) { return counter()->take(count); }
 
   void set_current_seed(uint64_t seed) override;
@@ -65,7 +65,8 @@ class Generator final : public c10::GeneratorImpl {
   std::shared_ptr<Counter> counter_;
 };
 
-/// The generator that a device uses when none is given. Starts nothing.
+/// The generator that a device uses when none is given. Does not start the
+/// device.
 const at::Generator& defaultGenerator(c10::DeviceIndex index);
 
 // [-]

@@ -10,7 +10,7 @@
 
 namespace openreg {
 
-// [hooks.answers] Three questions that must start nothing.
+// [hooks.answers] Three questions whose answers must not start a device.
 class Hooks final : public at::PrivateUse1HooksInterface {
  public:
   bool isBuilt() const override { return true; }
@@ -21,14 +21,14 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     return started;
   }
 
-  // [hooks.start] The first use starts the device; in a forked child it cannot.
+  // [hooks.start] The first use of a device starts it; in a forked child it cannot start.
   void init() const override {
     TORCH_CHECK(!orIsForked(),
                 "openreg devices were started before this process was forked; "
                 "start it with the 'spawn' method instead.");
   }
 
-  // [hooks.device] The current device, for whoever asks the hooks and not the guard.
+  // [hooks.device] The current device, for C++ code that asks the hooks instead of the guard.
   c10::DeviceIndex deviceCount() const override {
     return openreg::deviceCount();
   }
@@ -43,7 +43,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     return openreg::maybeExchangeDevice(index);
   }
 
-  // [hooks.memory] Whose memory this is, and where pinned memory comes from.
+  // [hooks.memory] Which device owns an address, and where pinned memory comes from.
   c10::Device getDeviceFromPtr(void* data) const override {
     orPointerAttributes attributes;
     check(orPointerGetAttributes(&attributes, data));
@@ -61,7 +61,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     resizeStorage(storage, bytes);
   }
 
-  // [hooks.generators] The device's own generator, and new ones.
+  // [hooks.generators] The default generator of a device, and new ones.
   const at::Generator& getDefaultGenerator(
       c10::DeviceIndex index) const override {
     return defaultGenerator(index);
@@ -71,9 +71,9 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   }
 };
 
-// [hooks.register] Once, before anybody asks; never destroyed.
+// [hooks.register] The hooks are registered once, when the library is loaded, and never destroyed.
 static const bool registered = [] {
-  // To register twice throws, and here it would end the process.
+  // Registering twice throws, which would end the process here.
   if (at::isPrivateUse1HooksRegistered()) return false;
   at::RegisterPrivateUse1HooksInterface(new Hooks);
   return true;

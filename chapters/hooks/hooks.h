@@ -3,8 +3,9 @@
 
 namespace openreg {
 
-// [hooks.ours] PyTorch has one place for hooks, and the first to come has it.
-/// Whether PyTorch asks ours; if not, nothing of this backend can be used.
+// [hooks.ours] PyTorch keeps one hooks object, that of the backend which registers first.
+/// Whether the hooks that PyTorch asks are ours. If not, this backend is
+/// unusable.
 bool hooksAreOurs();
 
 // [-]

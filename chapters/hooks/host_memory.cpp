@@ -6,14 +6,14 @@
 namespace openreg {
 namespace {
 
-// [hooks.pinned.driver] PyTorch caches the blocks; we say how the driver makes and watches them.
+// [hooks.pinned.driver] PyTorch caches the blocks; the driver allocates them and tells when a stream is done with one.
 class PinnedMemory
     : public at::CachingHostAllocatorImpl<c10::Stream, orEvent_t> {
   using Block = at::HostBlock<c10::Stream>;
 
  public:
   std::pair<void*, void*> allocate(size_t size) override {
-    // A forked child has the cache, and its locks as another thread left them.
+    // The child of a fork inherits locks that another thread may have held.
     if (orIsForked()) check(orMallocHost(nullptr, size));
     return CachingHostAllocatorImpl::allocate(size);
   }
@@ -37,7 +37,7 @@ class PinnedMemory
   bool stream_is_capturing(c10::Stream) const override { return false; }
 };
 
-// [hooks.pinned.allocator] PyTorch's interface around it.
+// [hooks.pinned.allocator] PyTorch's allocator interface, around the cache.
 void deletePinned(void* block);
 
 struct HostAllocator final
@@ -55,15 +55,15 @@ void deletePinned(void* block) {
 // [-]
 }  // namespace
 
-// [hooks.pinned.register] For `pin_memory`, and for `torch.accelerator.empty_host_cache`.
+// [hooks.pinned.register] `pin_memory` asks the hooks, and `torch.accelerator.empty_host_cache` asks the registry.
 at::HostAllocator& hostAllocator() { return instance(); }
 
 REGISTER_HOST_ALLOCATOR(kDeviceType, &instance());
 
-// [hooks.pinned.ask] The driver recognises its own memory; where it cannot run, there is none.
+// [hooks.pinned.ask] The driver recognises its own memory; where it cannot run, no memory is pinned.
 bool isPinned(const void* pointer) {
   orPointerAttributes attributes;
-  // Every error of this question says that the driver cannot run.
+  // The query fails only if the driver cannot run.
   return orPointerGetAttributes(&attributes, pointer) == orSuccess &&
          attributes.type == orMemoryTypeHost;
 }

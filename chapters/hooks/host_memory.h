@@ -5,13 +5,13 @@
 
 namespace openreg {
 
-// [hooks.pinned] Host memory that the device can copy from while the host goes on.
-/// PyTorch's caching allocator over the driver's pinned memory. A block that a
-/// stream uses is not handed out again before the stream is done with it.
+// [hooks.pinned] Pinned host memory, which the device can copy while the host continues.
+/// PyTorch's caching allocator over the driver's pinned memory. It does not
+/// reuse a block before the streams that use it are done with it.
 at::HostAllocator& hostAllocator();
 
-/// Whether `pointer` is anywhere inside pinned memory. In a forked child, which
-/// cannot copy from it, nothing is.
+/// Whether `pointer` is anywhere inside pinned memory. Always false in a forked
+/// child, whose device cannot copy from it.
 bool isPinned(const void* pointer);
 
 // [-]

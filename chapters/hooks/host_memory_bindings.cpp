@@ -4,7 +4,7 @@
 
 namespace openreg {
 
-// [hooks.pinned.stats] What PyTorch's cache has counted, by the names that `torch.cuda` has.
+// [hooks.pinned.stats] PyTorch's counts of its host cache, under the names of `torch.cuda`.
 static pybind11::dict hostMemoryStats() {
   const at::HostStats stats = hostAllocator().get_stats();
   pybind11::dict all;
@@ -23,7 +23,7 @@ static pybind11::dict hostMemoryStats() {
   return all;
 }
 
-// [hooks.pinned.bindings] Four numbers for each thing that is counted, and two ways to begin anew.
+// [hooks.pinned.bindings] Python reads the statistics and resets them in two ways.
 static const ChapterBindings bindings("hooks", [](pybind11::module_& module) {
   module.def("host_memory_stats", &hostMemoryStats);
   module.def("reset_peak_host_memory_stats",

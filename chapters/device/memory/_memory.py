@@ -6,7 +6,7 @@ import torch
 from . import _C
 from ._device import _index
 
-# [device.python.memory] Memory, by the names that `torch.cuda` has.
+# [device.python.memory] Memory functions have the names of `torch.cuda`.
 __all__ = [
     "empty_cache",
     "max_memory_allocated",
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-# [device.python.memory.count] What tensors hold, and what the allocator holds.
+# [device.python.memory.count] How much memory tensors hold, and how much the allocator holds.
 def memory_allocated(device=None):
     """Bytes of `device` that tensors hold."""
     return torch.accelerator.memory_allocated(_index(device))
@@ -42,7 +42,7 @@ def max_memory_reserved(device=None):
     return torch.accelerator.max_memory_reserved(_index(device))
 
 
-# [device.python.memory.stats] Everything that is counted, and how to begin anew.
+# [device.python.memory.stats] All statistics, and how to reset them.
 def memory_stats(device=None):
     """All statistics of the allocator, by name."""
     return torch.accelerator.memory_stats(_index(device))
@@ -58,7 +58,7 @@ def reset_accumulated_memory_stats(device=None):
     torch.accelerator.reset_accumulated_memory_stats(_index(device))
 
 
-# [device.python.memory.device] What the device itself has left, and who has the rest.
+# [device.python.memory.device] How much memory the device has left, and what holds the rest.
 def mem_get_info(device=None):
     """Free and total bytes of `device`, as the driver counts them."""
     return torch.accelerator.get_memory_info(_index(device))

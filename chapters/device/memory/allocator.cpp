@@ -15,8 +15,9 @@ static Cache& cacheOf(c10::DeviceIndex index) {
   return caches[index];
 }
 
-// [device.allocator.profiler] The profiler draws the curve of a program's memory.
-/// `bytes` came or went at `data`; if that is null, there was no room for them.
+// [device.allocator.profiler] The profiler records each change, and draws a program's memory from it.
+/// Reports a change of `bytes` bytes at `data`; a null `data` reports that
+/// memory ran out.
 static void tellProfiler(void* data, int64_t bytes, c10::Device device) {
   if (!c10::memoryProfilingEnabled()) return;
   const auto stats = cacheOf(device.index()).stats();
@@ -29,9 +30,9 @@ static void tellProfiler(void* data, int64_t bytes, c10::Device device) {
   }
 }
 
-// [device.allocator.delete] A tensor was dropped, in whichever thread.
+// [device.allocator.delete] A tensor may be dropped on any thread.
 static void deleteBlock(void* context) {
-  // The memory is the parent's, and another thread of it may hold the lock.
+  // The memory belongs to the parent, where another thread may hold the lock.
   if (orIsForked()) return;
   auto* block = static_cast<Block*>(context);
   const c10::Device device = block->stream.device();
@@ -41,7 +42,7 @@ static void deleteBlock(void* context) {
   tellProfiler(data, -size, device);
 }
 
-// [device.allocator.interface] What PyTorch sees of it.
+// [device.allocator.interface] The interface that PyTorch allocates through.
 class Allocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
@@ -64,7 +65,7 @@ class Allocator final : public c10::DeviceAllocator {
     return {block->data, block, &deleteBlock, device};
   }
 
-  // [device.allocator.interface.streams] Copies run on the current stream; a block learns who else uses it.
+  // [device.allocator.interface.streams] Copies run on the current stream, and a block records the other streams that use it.
   void copy_data(void* to, const void* from, size_t bytes) const override {
     check(orMemcpyAsync(to, from, bytes, orMemcpyDeviceToDevice,
                         nativeStream(currentStream(-1))));
@@ -78,7 +79,7 @@ class Allocator final : public c10::DeviceAllocator {
                        ? static_cast<Block*>(data.get_context())
                        : cache.find(data.get());
     if (block) return cache.recordStream(block, stream);
-    // Others give device memory back to the driver, which waits for all
+    // Memory from elsewhere goes back to the driver, which waits for all
     // streams.
     orPointerAttributes where;
     check(orPointerGetAttributes(&where, data.get()));
@@ -113,7 +114,7 @@ class Allocator final : public c10::DeviceAllocator {
   }
 };
 
-// [device.allocator.register] It outlives every tensor, so it is never destroyed.
+// [device.allocator.register] The allocator outlives every tensor, so it is never destroyed.
 c10::DeviceAllocator& allocator() {
   static Allocator& allocator = *new Allocator;
   return allocator;
@@ -121,7 +122,7 @@ c10::DeviceAllocator& allocator() {
 
 REGISTER_ALLOCATOR(kDeviceType, &allocator());
 
-// [device.allocator.snapshot] All devices' segments in one list.
+// [device.allocator.snapshot] The segments of all devices in one list.
 std::vector<c10::CachingDeviceAllocator::SegmentInfo> memorySnapshot() {
   std::vector<c10::CachingDeviceAllocator::SegmentInfo> all;
   for (c10::DeviceIndex index = 0; index < deviceCount(); ++index) {

@@ -11,7 +11,7 @@ namespace openreg {
 /// Never destroyed: tensors may be freed until the very end of the process.
 c10::DeviceAllocator& allocator();
 
-/// Every piece of memory that a device gave us, and the blocks in it.
+/// Every segment of every device, and the blocks in it.
 std::vector<c10::CachingDeviceAllocator::SegmentInfo> memorySnapshot();
 
 // [-]

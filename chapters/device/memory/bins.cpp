@@ -13,14 +13,14 @@ size_t sizeClass(size_t bytes) {
   return (bytes + step - 1) & ~(step - 1);  // a step is a power of two
 }
 
-// [device.size-class.number] The highest bit and the three below it are the class's number.
+// [device.size-class.number] The highest bit and the three bits below it give the class its number.
 static size_t classNumber(size_t size) {
   if (size < 4096) return size / 512;
   const int highest = std::bit_width(size) - 1;
   return (highest - 11) * 8 + (size >> (highest - 3) & 7);
 }
 
-// [device.bins.add] What was freed last is used first: its bytes are near.
+// [device.bins.add] The block that was freed last is used first, because its bytes may still be in the processor's cache.
 void Bins::add(Block* block) {
   const size_t number = classNumber(block->size);
   block->previous = nullptr;
@@ -41,7 +41,7 @@ void Bins::remove(Block* block) {
   if (!block->next) occupied_[number / 64] &= ~(uint64_t{1} << number % 64);
 }
 
-// [device.bins.find] One bit a bin: the first that is set is the smallest that fits.
+// [device.bins.find] Each bin has a bit: the first one set is the smallest bin that fits.
 Block* Bins::find(size_t size) const {
   const size_t number = classNumber(size);
   size_t word = number / 64;

@@ -8,21 +8,21 @@
 
 namespace openreg {
 
-// [device.block] A piece of device memory: what it is part of, and who uses it.
+// [device.block] A piece of device memory: its segment, its neighbours and its users.
 class Bins;
 
 struct Block {
   std::byte* data;
   size_t size;
   c10::Stream stream;
-  /// Of the pool for small requests.
+  /// Whether it belongs to the pool for small requests.
   bool small;
-  /// Where it is kept while it is free: those of its stream and pool.
+  /// The bins of its stream and pool, which hold it while it is free.
   Bins* bins;
 
   size_t requested = 0;
   bool free = false;
-  /// How many marks in other streams it waits for, once it is freed.
+  /// The number of marks in other streams that it waits for once it is freed.
   size_t marks = 0;
   std::vector<c10::Stream> other_streams{};
 
@@ -33,7 +33,7 @@ struct Block {
   Block* previous = nullptr;
   Block* next = nullptr;
 
-  /// Whether it is a part of what the driver gave, and not the whole of it.
+  /// Whether it is only a part of its segment.
   bool isPart() const { return before || after; }
 };
 
@@ -42,17 +42,18 @@ struct Block {
 /// each power of two. @returns the smallest class that has room for `bytes`.
 size_t sizeClass(size_t bytes);
 
-// [device.bins] Free blocks by class, so that a fitting one is found by a glance.
-/// Not thread-safe. A block of no class, the rest of one that was split, is in
-/// the bin of the class below it.
+// [device.bins] Free blocks by class, so that one bit operation finds a bin that fits.
+/// Not thread-safe. The remainder of a split may have a size between two
+/// classes; it is in the bin of the smaller one.
 class Bins {
  public:
   void add(Block* block);
   void remove(Block* block);
-  /// A block of at least `size` bytes, which is a class, from the first bin
-  /// that has one; of those the one that was added last. Null if there is none.
+  /// A block of at least `size` bytes, which must be the size of a class. Of
+  /// the first bin that is not empty, the block that was added last; null if
+  /// there is none.
   Block* find(size_t size) const;
-  /// All that are not parts.
+  /// All blocks that are whole segments.
   std::vector<Block*> whole() const;
 
  private:

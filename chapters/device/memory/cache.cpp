@@ -9,7 +9,7 @@
 namespace openreg {
 namespace {
 
-// [device.cache.segment] What the driver is asked for is large; requests are parts of it.
+// [device.cache.segment] The driver provides large segments, and requests take parts of them.
 constexpr size_t kMiB = size_t{1} << 20;
 
 bool isSmall(size_t size) { return size <= kMiB; }
@@ -18,13 +18,13 @@ size_t segmentSize(size_t size) {
   return isSmall(size) ? 2 * kMiB : std::max(size, 20 * kMiB);
 }
 
-/// A rest that is smaller than this stays with its block.
+/// A remainder smaller than this stays with its block.
 size_t leastRest(const Block* block) { return block->small ? 512 : kMiB; }
 
 // [-]
 }  // namespace
 
-// [device.cache.allocate] From the cache if it can, from the device if it must.
+// [device.cache.allocate] A request is served from the cache if possible, and otherwise by the driver.
 Block* Cache::allocate(size_t bytes, c10::Stream stream) {
   const size_t size = sizeClass(bytes);
   Lock lock(mutex_);
@@ -49,7 +49,7 @@ Block* Cache::allocate(size_t bytes, c10::Stream stream) {
   return block;
 }
 
-// [device.cache.reuse] Only a free block of the same stream and pool will do.
+// [device.cache.reuse] A request takes only free blocks of its own stream and pool.
 Block* Cache::reuse(size_t size, c10::Stream stream) {
   auto bins = bins_.find({stream.id(), isSmall(size)});
   if (bins == bins_.end()) return nullptr;
@@ -58,7 +58,7 @@ Block* Cache::reuse(size_t size, c10::Stream stream) {
   return block;
 }
 
-// [device.cache.split] What a request leaves over is a block of its own, and free.
+// [device.cache.split] What a request leaves over becomes a free block.
 void Cache::split(Block* block, size_t size) {
   if (block->size < size + leastRest(block)) return;
   auto* rest = new Block{block->data + size, block->size - size, block->stream,
@@ -70,7 +70,7 @@ void Cache::split(Block* block, size_t size) {
   addFree(rest);
 }
 
-// [device.cache.keep] A free block and its free neighbours become one again.
+// [device.cache.keep] A freed block is merged with its free neighbours.
 void Cache::freeBlock(Block* block) {
   decrease(stats_.active, block, 1);
   decrease(stats_.active_bytes, block, block->size);
@@ -94,7 +94,7 @@ void Cache::absorbNext(Block* block) {
   delete next;
 }
 
-// [device.cache.add-free] A part cannot go back to the device; how much of that there is, is counted.
+// [device.cache.add-free] Only whole segments can go back to the driver, so the bytes of partly used ones are counted.
 void Cache::addFree(Block* block) {
   block->free = true;
   block->bins->add(block);
@@ -111,20 +111,20 @@ void Cache::removeFree(Block* block) {
   decrease(stats_.inactive_split_bytes, block, block->size);
 }
 
-// [device.cache.full.ask] At first there is nobody else.
-// Others set it while libraries are loaded: no constructor may come later.
-static constinit std::atomic<void (*)()> othersGiveBack = +[] {};
+// [device.cache.full.ask] By default there is no other holder of memory.
+// `constinit`, because other files set it while the library is being loaded.
+static constinit std::atomic<void (*)()> freeMemoryCallback = +[] {};
 
-void onFullDevice(void (*give_back)()) { othersGiveBack = give_back; }
+void onFullDevice(void (*give_back)()) { freeMemoryCallback = give_back; }
 
-// [device.cache.from-device] A full device is emptied of what nobody uses, and asked again.
+// [device.cache.from-device] When the device is full, unused segments go back to it, and it is asked again.
 Block* Cache::fromDevice(size_t size, c10::Stream stream) {
   size_t wanted = segmentSize(size);
   void* data = nullptr;
   orError_t error = orMalloc(&data, wanted);
   const bool retry = error == orErrorMemoryAllocation;
   if (retry) {
-    othersGiveBack.load()();
+    freeMemoryCallback.load()();
     waitForMarks();
     Lock lock(mutex_);
     ++stats_.num_alloc_retries;
@@ -151,7 +151,7 @@ Block* Cache::fromDevice(size_t size, c10::Stream stream) {
   return block;
 }
 
-// [device.cache.empty] The driver waits for the device before it frees: not under our lock.
+// [device.cache.empty] `orFree` waits for the device, so it is called without our lock.
 void Cache::empty() {
   std::vector<Block*> unused;
   collect();

@@ -14,36 +14,36 @@
 
 namespace openreg {
 
-// [device.cache] One device's memory: freed blocks are kept, by stream and size.
-/// What a stream frees, the same stream may use at once, without waiting: its
-/// work on the old tensor is in the queue before its work on the new one.
+// [device.cache] One device's memory: freed blocks are kept, by stream and by size.
+/// A stream may reuse at once, without waiting, what it has freed: its work on
+/// the old tensor precedes its work on the new one in the queue.
 /// Thread-safe. The device must be current when memory is allocated.
 class Cache {
  public:
   using Stats = c10::CachingDeviceAllocator::DeviceStats;
   using Segment = c10::CachingDeviceAllocator::SegmentInfo;
 
-  /// @throws c10::OutOfMemoryError if there is none left, even after everything
-  /// that nobody uses was given back.
+  /// @throws c10::OutOfMemoryError if the device has none left even after all
+  /// unused segments went back to it.
   Block* allocate(size_t bytes, c10::Stream stream);
   void free(Block* block);
-  /// Gives all segments that nobody uses back to the device.
+  /// Gives all unused segments back to the device.
   void empty();
-  /// The block is not used again before `stream` has done what it has to do
-  /// when the block is freed.
+  /// The block is not reused before `stream` has completed the work that is
+  /// enqueued when the block is freed.
   void recordStream(Block* block, c10::Stream stream);
-  /// The block that `data` is in, at its beginning or further on; null if it is
-  /// not from here.
+  /// The block that contains the address `data`; null if no block of this cache
+  /// does.
   Block* find(const void* data);
 
-  // [device.cache.ask] What can be asked about it.
+  // [device.cache.ask] What the cache reports about itself.
   Stats stats();
   void resetPeakStats();
   void resetAccumulatedStats();
-  /// Every piece of memory that the device gave us, and the blocks in it.
+  /// Every segment, and the blocks in it.
   std::vector<Segment> snapshot();
 
-  // [device.cache.state] What is free, what still waits, and the statistics.
+  // [device.cache.state] Free blocks, blocks that wait for other streams, and the statistics.
  private:
   /// A point in a stream that a freed block waits for.
   struct Mark {
@@ -64,11 +64,11 @@ class Cache {
   std::string outOfMemory() const;
 
   std::mutex mutex_;
-  /// Held while marks are looked at; taken before `mutex_`.
+  /// Held while marks are queried; taken before `mutex_`.
   std::mutex collecting_;
   /// Free blocks, by stream and by pool: true is the one for small requests.
   std::map<std::pair<c10::StreamId, bool>, Bins> bins_;
-  /// By stream and nearly in its order: an older mark behind a newer one waits
+  /// By stream, and nearly in its order: an older mark behind a newer one waits
   /// a little longer.
   std::map<orStream_t, std::deque<Mark>> marks_;
   /// The first block of each segment, by its address.
@@ -88,11 +88,12 @@ class Cache {
   }
 };
 
-// [device.cache.full] Who else holds memory is asked for it before a request fails.
-/// Has `give_back` called when a device has no memory left, before the cache
-/// waits for anything: what it frees is found. Called in whichever thread asked
-/// for memory, perhaps in several at once, and without a lock of the cache; it
-/// must not throw. There is one, and the last to be set.
+// [device.cache.full] Before a request fails, other holders of memory are asked to release some.
+/// Sets the function that a cache calls when its device has no memory left,
+/// before it waits for any stream. The cache then looks again for a free block.
+/// `give_back` runs on the thread that asked for memory, perhaps on several at
+/// once, and without a lock of the cache. It must not throw. A later call
+/// replaces it.
 void onFullDevice(void (*give_back)());
 
 // [-]

@@ -7,7 +7,7 @@
 
 namespace openreg {
 
-// [device.cache.stats] PyTorch counts how much, how often and how much at most.
+// [device.cache.stats] PyTorch counts the current amount, the peak and the totals.
 using c10::CachingAllocator::Stat;
 
 template <class Apply>
@@ -38,7 +38,7 @@ void Cache::resetAccumulatedStats() {
   stats_.num_device_alloc = stats_.num_device_free = 0;
 }
 
-// [device.cache.snapshot] A walk along the neighbours of each segment.
+// [device.cache.snapshot] A snapshot walks along the neighbours in each segment.
 std::vector<Cache::Segment> Cache::snapshot() {
   Lock lock(mutex_);
   std::vector<Segment> segments;
@@ -64,7 +64,7 @@ std::vector<Cache::Segment> Cache::snapshot() {
   return segments;
 }
 
-// [device.cache.out-of-memory] The driver's view and ours, and where to look further.
+// [device.cache.out-of-memory] The message has the driver's numbers and ours, and says where to look further.
 std::string Cache::outOfMemory() const {
   const auto bytes = [](const StatArray& stats) { return stats[0].current; };
   return c10::str(

@@ -17,7 +17,7 @@ void Cache::recordStream(Block* block, c10::Stream stream) {
   }
 }
 
-// [device.cache.find] A slice of a storage knows its address, and nothing of the block.
+// [device.cache.find] A slice of a storage has only an address, so the block is searched for.
 Block* Cache::find(const void* data) {
   Lock lock(mutex_);
   auto after = segments_.upper_bound(data);
@@ -27,7 +27,7 @@ Block* Cache::find(const void* data) {
   return block;
 }
 
-// [device.cache.mark] Freeing a block does not wait: it leaves marks, and somebody looks later.
+// [device.cache.mark] Freeing a block does not wait: it records events, which are queried later.
 using StreamAndEvent = std::pair<orStream_t, orEvent_t>;
 
 static std::vector<StreamAndEvent> markStreams(const Block* block) {
@@ -38,9 +38,10 @@ static std::vector<StreamAndEvent> markStreams(const Block* block) {
   return marks;
 }
 
-// [device.cache.free] Back into the cache, at once or when the other streams are done.
+// [device.cache.free] A block returns to the cache at once, or when the other streams are done with it.
 void Cache::free(Block* block) {
-  // Not under our lock: if a queue is full, the host waits for its device.
+  // Outside our lock, because recording waits for the device if a queue is
+  // full.
   const std::vector<StreamAndEvent> marks = markStreams(block);
   if (poisonsFreedMemory()) {
     for (auto [stream, event] : marks) {
@@ -58,12 +59,12 @@ void Cache::free(Block* block) {
   if (marks.empty()) freeBlock(block);
 }
 
-// [device.cache.collect] Of each stream's marks, the first that has not happened ends the search.
+// [device.cache.collect] The marks of a stream complete in order, so the search stops at the first that has not.
 void Cache::collect() {
   std::lock_guard turn(collecting_);
   Lock lock(mutex_);
   auto marks = std::exchange(marks_, {});
-  // To ask an event is to let work go on, and a kernel may free memory.
+  // Querying an event may run device work, and a kernel may free memory.
   lock.unlock();
   std::vector<Block*> passed;
   for (auto& [stream, waiting] : marks) {
@@ -86,7 +87,7 @@ void Cache::collect() {
   }
 }
 
-// [device.cache.wait-for-marks] The device is full: now it is worth to wait for other streams.
+// [device.cache.wait-for-marks] Waiting for other streams pays off only when the device is full.
 void Cache::waitForMarks() {
   std::vector<orEvent_t> events;
   {
@@ -96,7 +97,7 @@ void Cache::waitForMarks() {
       for (const Mark& mark : waiting) events.push_back(mark.event);
     }
   }
-  // One that was collected meanwhile is refused, and that is fine.
+  // The driver refuses an event that was collected meanwhile, which is fine.
   for (orEvent_t event : events) orEventSynchronize(event);
   collect();
 }

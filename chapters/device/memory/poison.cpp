@@ -8,7 +8,7 @@
 
 namespace openreg {
 
-// [device.poison.switch] One variable, with two values.
+// [device.poison.switch] The environment variable takes two values.
 static bool readSwitch() {
   const char* text = std::getenv("OPENREG_POISON");
   const std::string_view value = text ? text : "";
@@ -23,7 +23,7 @@ bool poisonsFreedMemory() {
   return poisons;
 }
 
-// [device.poison.overwrite] The device writes, behind all work that may still use the block.
+// [device.poison.overwrite] The device overwrites the block behind all work that may still use it.
 void poison(const Block* block) {
   orMemsetAsync(block->data, 0xFF, block->size, nativeStream(block->stream));
 }

@@ -6,13 +6,13 @@
 
 namespace openreg {
 
-// [device.poison] A debug mode: whoever reads freed memory reads NaN, -1 or the maximum.
+// [device.poison] A debug mode in which reading freed memory gives NaN, -1 or the maximum.
 /// Whether OPENREG_POISON is 1; read once.
 /// @throws c10::ValueError if it is neither 0 nor 1.
 bool poisonsFreedMemory();
 
-/// Overwrites the block, which is being freed, in the order of its stream.
-/// Every byte becomes 0xFF.
+/// Sets every byte of a block that is being freed to 0xFF, in the order of its
+/// stream.
 void poison(const Block* block);
 
 // [-]

@@ -40,16 +40,16 @@ def current_stream(device=None):
     return torch.accelerator.current_stream(_index(device))
 
 
-# [device.python.streams.number] From a number to the stream that has it.
+# [device.python.streams.number] The driver's handle is enough to find the stream.
 def default_stream(device=None):
     """The stream that is current on `device` until another is chosen."""
     return _stream(0, _index(device))
 
 
 def get_stream_from_external(data_ptr, device=None):
-    """The stream that somebody else made with the driver, by its handle.
+    """The stream that other code created with the driver, by its handle.
 
-    Whoever made it must keep it until PyTorch has no more work for it.
+    That code must not destroy it before PyTorch has finished with it.
 
     Raises:
         ValueError: the driver knows no such stream, or it is of another device.

@@ -12,7 +12,7 @@
 namespace openreg {
 namespace {
 
-// [device.stream.number] From PyTorch's number to the driver's handle, and back.
+// [device.stream.number] PyTorch's number and the driver's handle convert into each other.
 c10::Stream streamOf(c10::DeviceIndex index, c10::StreamId number) {
   return c10::Stream(c10::Stream::UNSAFE, {kDeviceType, index}, number);
 }
@@ -27,8 +27,8 @@ orStream_t defaultHandle(c10::DeviceIndex index) {
   return handle;
 }
 
-// [device.stream.pool] Streams that live as long as the process, handed out in turn.
-/// PyTorch copies streams freely and never says when it has done with one.
+// [device.stream.pool] Streams live as long as the process, and requests take them in turn.
+/// PyTorch copies streams freely, and never reports that it needs one no more.
 class Pool {
  public:
   orStream_t next(c10::DeviceIndex index, int priority) {
@@ -47,7 +47,7 @@ class Pool {
   std::atomic<unsigned> turn_{0};
 };
 
-// [device.stream.state] The current streams belong to a thread; 0 is the default stream.
+// [device.stream.state] Each thread has its own current streams; 0 is the default stream.
 thread_local std::array<c10::StreamId, kMaxDevices> current_streams{};
 
 // [-]
@@ -80,7 +80,7 @@ c10::Stream streamOfHandle(orStream_t handle, c10::DeviceIndex index) {
   return stream;
 }
 
-// [device.stream.obtain] The default stream, and one of the pool.
+// [device.stream.obtain] A stream is the default one, or comes from the pool.
 c10::Stream defaultStream(c10::DeviceIndex index) {
   return streamOf(resolveDevice(index), 0);
 }
@@ -93,20 +93,20 @@ c10::Stream poolStream(c10::DeviceIndex index, int priority) {
   return streamOf(index, reinterpret_cast<c10::StreamId>(handle));
 }
 
-// [device.stream.event] Whoever frees memory must know when the stream is done with it.
+// [device.stream.event] The cache must know when a stream is done with a block that is freed.
 orEvent_t eventIn(const c10::Stream& stream) {
   orEvent_t event = nullptr;
   if (orEventCreateWithFlags(&event, orEventDisableTiming) != orSuccess ||
       orEventRecord(event, nativeStream(stream)) != orSuccess) {
-    // There are too many events, or the stream was destroyed and may still run,
-    // or its device has failed.
+    // There are too many events, or the stream was destroyed and may still be
+    // running, or its device has failed.
     DeviceScope scope(stream.device_index());
     orDeviceSynchronize();
   }
   return event;
 }
 
-// [device.stream.current] Which stream new work goes to.
+// [device.stream.current] New work goes to the current stream of the device.
 c10::Stream currentStream(c10::DeviceIndex index) {
   index = resolveDevice(index);
   return streamOf(index, current_streams[index]);

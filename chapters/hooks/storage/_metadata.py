@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the backend knows of a tensor: this chapter's share of `torch.openreg`."""
+"""What the backend knows about a tensor: this chapter's share of `torch.openreg`."""
 
 from . import _C
 
-# [hooks.python.metadata] Labels, which stay with a tensor and do not follow its memory.
+# [hooks.python.metadata] Labels stay with a tensor, and do not follow its memory.
 __all__ = ["labels", "set_labels"]
 
 

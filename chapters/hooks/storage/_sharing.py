@@ -9,22 +9,22 @@ from torch.multiprocessing.reductions import reduce_storage
 
 from . import _C
 
-# [hooks.python.sharing] What was lent is looked through now and then, or by the name that `torch.cuda` has.
+# [hooks.python.sharing] Returned storages are collected at each send, or on request under the name of `torch.cuda`.
 __all__ = ["ipc_collect"]
 
 
 def ipc_collect():
-    """Forgets the storages that were received, and that no other process has open any more.
+    """Drops the storages that were sent and that no other process has open any more.
 
-    This also happens whenever a storage is sent, and when a device is full. A message that nobody
-    has received yet keeps its storage.
+    This also happens whenever a storage is sent, and when a device is full. A message that has not
+    been received yet keeps its storage.
     """
     _C.ipc_collect()
 
 
-# [hooks.python.sharing.send] A message holds no bytes of the storage, only where it is.
+# [hooks.python.sharing.send] A message holds the location of a storage and none of its bytes.
 def _reduce(storage):
-    """How `torch.multiprocessing` sends a storage; those of other devices as before."""
+    """How `torch.multiprocessing` sends a storage; other devices keep PyTorch's way."""
     if storage.device.type != "openreg":
         return reduce_storage(storage)
     if storage.nbytes() == 0:
@@ -41,7 +41,7 @@ def _reduce(storage):
         os.close(lease)
 
 
-# [hooks.python.sharing.receive] The other end of the pipe stays open as long as the storage lives.
+# [hooks.python.sharing.receive] The receiver keeps the pipe open for as long as the storage lives.
 def _rebuild(handle, offset, nbytes, lease):
     try:
         received = lease.detach()

@@ -16,7 +16,7 @@ static const ChapterBindings label_bindings("hooks",
                                                          &setLabels);
                                             });
 
-// [hooks.sharing.bindings] Python gets the driver's handle as bytes, which it can send.
+// [hooks.sharing.bindings] Python receives the driver's handle as bytes, which it can send.
 static const ChapterBindings sharing_bindings(
     "hooks", [](pybind11::module_& module) {
       module.def("share_storage", [](const c10::Storage& storage) {

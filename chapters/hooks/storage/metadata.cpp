@@ -6,7 +6,7 @@
 
 namespace openreg {
 
-// [hooks.metadata.keep] It hangs on the tensor, not on the storage.
+// [hooks.metadata.keep] Metadata belongs to a tensor, not to its storage.
 std::set<std::string> labelsOf(const at::Tensor& tensor) {
   auto* metadata =
       dynamic_cast<Metadata*>(tensor.unsafeGetTensorImpl()->get_backend_meta());
@@ -26,7 +26,7 @@ void setLabels(const at::Tensor& tensor, std::set<std::string> labels) {
       c10::make_intrusive<Metadata>(std::move(labels)));
 }
 
-// [hooks.metadata.register] PyTorch writes it to files as names, each true or false.
+// [hooks.metadata.register] A file holds the labels as names, each true or false.
 using Names = std::unordered_map<std::string, bool>;
 
 static const bool registered = [] {

@@ -8,11 +8,11 @@
 
 namespace openreg {
 
-// [hooks.metadata] What the backend knows of a tensor, and PyTorch need not.
-/// Words that a tensor carries: that its memory is tiled, say, or compressed.
-/// What is the same tensor again has them too: a detached one, one from a file;
-/// views, copies and results have none. Nothing takes them off when the memory
-/// is written or resized.
+// [hooks.metadata] Metadata is what the backend knows about a tensor and PyTorch does not.
+/// Labels that a tensor carries, for example that its memory is tiled or
+/// compressed. A detached tensor keeps them, and so does one that is loaded
+/// from a file; views, copies and results of operators have none. They stay
+/// when the memory is written or resized.
 class Metadata final : public c10::BackendMeta {
  public:
   explicit Metadata(std::set<std::string> labels)
@@ -32,7 +32,7 @@ std::set<std::string> labelsOf(const at::Tensor& tensor);
 
 /// Replaces the labels of `tensor`.
 /// @throws c10::ValueError if it is not on one of our devices, or if a label is
-/// "conj" or "neg", which files keep for PyTorch.
+/// "conj" or "neg", which PyTorch uses itself in files.
 void setLabels(const at::Tensor& tensor, std::set<std::string> labels);
 
 // [-]

@@ -20,7 +20,7 @@
 
 namespace openreg {
 
-// [hooks.sharing.share] The driver knows blocks; a storage may be a part of one.
+// [hooks.sharing.share] The driver shares whole blocks, so a storage inside one is sent with its offset.
 IpcLocation shareStorage(const c10::Storage& storage) {
   orPointerAttributes block;
   check(orPointerGetAttributes(&block, storage.data()));
@@ -33,15 +33,16 @@ IpcLocation shareStorage(const c10::Storage& storage) {
           static_cast<size_t>(data - static_cast<char*>(block.pointer))};
 }
 
-// [hooks.sharing.leases] The ends of pipes that this process has, in both roles.
+// [hooks.sharing.leases] This process holds read ends as a sender and write ends as a receiver.
 namespace {
 
 struct Leases {
-  /// Nobody who holds it waits for Python's lock or calls the driver.
+  /// A thread that holds it neither takes the GIL nor calls the driver.
   std::mutex mutex;
-  /// What this process lent, by the end that tells when it is back.
+  /// Storages that this process lent, by the read end that reports their
+  /// return.
   std::map<int, c10::Storage> lent;
-  /// The ends that keep what others lent to this process.
+  /// The write ends that keep the storages this process borrowed.
   std::set<int> open;
 };
 
@@ -52,14 +53,14 @@ Leases& leases() {
 
 }  // namespace
 
-// [hooks.sharing.collect] Of what came back, nothing is dropped under the lock: it may end in Python.
+// [hooks.sharing.collect] Returned storages are dropped outside the lock, because dropping one may run Python.
 void lend(c10::Storage storage, int returned) {
   std::lock_guard lock(leases().mutex);
   leases().lent.emplace(returned, std::move(storage));
 }
 
 void collectLent() {
-  std::vector<c10::Storage> back;  // First, so dropped last: after the lock.
+  std::vector<c10::Storage> back;  // Declared first, so destroyed unlocked.
   std::lock_guard lock(leases().mutex);
   std::vector<pollfd> ends;
   for (const auto& [end, storage] : leases().lent) ends.push_back({end, 0, 0});
@@ -71,7 +72,7 @@ void collectLent() {
   }
 }
 
-// [hooks.sharing.opened] First the memory is closed, then its owner is told.
+// [hooks.sharing.opened] The receiver closes the memory before the lease, which tells the owner that it is done.
 namespace {
 
 struct Opened {
@@ -83,7 +84,7 @@ struct Opened {
   ~Opened() {
     if (block) orIpcCloseMemHandle(block);
     std::lock_guard lock(leases().mutex);
-    // In a forked child it is closed, and its number may be another file's.
+    // A forked child has closed it, and may have reused its number.
     if (leases().open.erase(lease)) close(lease);
   }
 
@@ -93,7 +94,7 @@ struct Opened {
 
 }  // namespace
 
-// [hooks.sharing.open] A storage over memory that its deleter does not free, but closes.
+// [hooks.sharing.open] The deleter of this storage closes the memory instead of freeing it.
 c10::Storage openStorage(const IpcLocation& where, size_t bytes, int lease) {
   auto opened = std::make_unique<Opened>(lease);
   orIpcMemHandle_t handle;
@@ -114,7 +115,7 @@ c10::Storage openStorage(const IpcLocation& where, size_t bytes, int lease) {
   return c10::Storage(c10::Storage::use_byte_size_t(), bytes, std::move(owner));
 }
 
-// [hooks.sharing.register] Full devices ask for what is back; a forked child keeps nothing of others.
+// [hooks.sharing.register] A full device collects what came back, and a forked child closes the leases it inherited.
 static const bool registered = [] {
   onFullDevice(collectLent);
   pthread_atfork([] { leases().mutex.lock(); }, [] { leases().mutex.unlock(); },

@@ -7,35 +7,35 @@
 
 namespace openreg {
 
-// [hooks.sharing] A storage in two processes, without a copy.
-/// Where another process finds a storage: in which block, as the driver wrote
-/// it down, and how far from the block's beginning.
+// [hooks.sharing] Another process opens the same memory instead of receiving a copy.
+/// Where another process finds a storage: the driver's handle of a block, and
+/// the offset in bytes from the beginning of that block.
 struct IpcLocation {
   std::string handle;
   size_t offset;
 };
 
-/// Waits for the storage's device, so that whoever is told sees all that was
-/// written before. From now on the storage keeps its size. What is told is good
-/// while this process lives and the storage does.
+/// The location of `storage` for other processes. Waits for its device, so that
+/// they see all earlier writes, and makes the storage non-resizable. The
+/// location is valid while both this process and the storage live.
 /// @throws c10::ValueError if the memory belongs to another process.
 IpcLocation shareStorage(const c10::Storage& storage);
 
-// [hooks.sharing.lend] Who sends a storage keeps it until nobody else has it open.
-/// Keeps `storage` until all write ends of a pipe are closed. Takes the read
-/// end, the file `returned`.
+// [hooks.sharing.lend] The sender keeps a storage until no other process has it open.
+/// Keeps `storage` until all write ends of a pipe are closed. Takes ownership
+/// of the read end, the file descriptor `returned`.
 void lend(c10::Storage storage, int returned);
 
-/// Drops what was lent and is back. Also called when a device is full, in
-/// whichever thread asked for memory. What happens at a storage's end may call
-/// this again.
+/// Drops the lent storages whose receivers have closed them. A full device
+/// calls it as well, on the thread that asked for memory. Reentrant: dropping a
+/// storage may call it again.
 void collectLent();
 
-// [hooks.sharing.borrow] Who receives it has the write end, and closes it with the storage.
-/// The same memory here, as a storage that cannot be resized. Takes the file
-/// `lease` and closes it when the storage is freed, also if it throws. A
-/// program that this process starts does not inherit the file; a forked child
-/// closes it.
+// [hooks.sharing.borrow] The receiver holds the write end of a pipe, and closes it with the storage.
+/// A storage of `bytes` bytes over the memory at `where`; it cannot be resized.
+/// Takes ownership of the file descriptor `lease`, which is closed when the
+/// storage is freed, or if this throws. Programs that this process starts do
+/// not inherit the descriptor; a forked child closes it.
 /// @throws c10::ValueError if the process that shared it has ended.
 c10::Storage openStorage(const IpcLocation& where, size_t bytes, int lease);
 

@@ -9,7 +9,7 @@
 
 namespace openreg {
 
-// [hooks.storage.resize] New memory, what still fits copied, old memory given back.
+// [hooks.storage.resize] Allocate, copy what still fits, release the old memory.
 void resizeStorage(const c10::Storage& storage, size_t bytes) {
   TORCH_CHECK_VALUE(bytes <= PTRDIFF_MAX, "A storage has 0 bytes or more, not ",
                     static_cast<ptrdiff_t>(bytes), ".");
@@ -24,7 +24,7 @@ void resizeStorage(const c10::Storage& storage, size_t bytes) {
     const c10::Stream stream = currentStream(storage.device().index());
     check(orMemcpyAsync(data.get(), storage.data(), kept,
                         orMemcpyDeviceToDevice, nativeStream(stream)));
-    // The old block may belong to another stream, and must outlive this copy.
+    // The old block may belong to another stream, but must outlive this copy.
     allocator().recordStream(storage.data_ptr(), stream);
   }
   storage.unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(data));

@@ -5,9 +5,10 @@
 
 namespace openreg {
 
-// [hooks.storage] Growing and shrinking the memory under a tensor.
-/// Gives `storage` room for `bytes` bytes. What it held and still fits is kept,
-/// in stream order: nothing waits for the copy.
+// [hooks.storage] The memory under a tensor can grow and shrink.
+/// Resizes `storage` to `bytes` bytes. It keeps as much of its contents as
+/// fits. The copy is enqueued on the current stream, and the host does not
+/// wait.
 void resizeStorage(const c10::Storage& storage, size_t bytes);
 
 // [-]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a kernel from outside is built with: our headers and libraries, and PyTorch's."""
+"""How to build a kernel outside of this package: headers, libraries and flags."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import torch
 
 from . import _C
 
-# [operators.extension] Where the headers and libraries are, and what a compiler must be told.
+# [operators.extension] Where the headers and libraries are, and which flags a build needs.
 __all__ = ["get_compile_flags", "get_include", "get_library_dir", "get_link_flags"]
 
 
@@ -31,13 +31,13 @@ def get_compile_flags():
         f"-isystem{headers}",
         f"-isystem{headers / 'torch/csrc/api/include'}",
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
-        "-DNDEBUG",  # PyTorch's headers are not the same without these two
+        "-DNDEBUG",  # PyTorch's headers depend on these two
         "-fopenmp",
     ]
 
 
 def get_link_flags():
-    """The flags with which it is linked. It needs no run paths: `import torch` loads all four."""
+    """The flags with which it is linked, without run paths: `import torch` loads all four."""
     libraries = Path(torch.__file__).parent / "lib"
     ours = [f"-L{get_library_dir()}", "-ltorch_openreg", "-lopenreg"]
     return [*ours, f"-L{libraries}", "-ltorch_cpu", "-lc10", "-fopenmp"]

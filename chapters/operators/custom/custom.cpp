@@ -4,9 +4,9 @@
 
 namespace openreg {
 
-// [operators.custom] A library of our own: its name, and the schema of each operator.
-/// What a schema says, PyTorch believes: an operator that returns its
-/// argument's memory must say so.
+// [operators.custom] An operator library: its namespace, and the schema of each operator.
+/// PyTorch relies on schemas, so an operator that returns its argument's memory
+/// must declare it.
 TORCH_LIBRARY(openreg, m) {
   m.set_python_module("torch_openreg._custom");
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};

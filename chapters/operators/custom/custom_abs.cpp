@@ -14,7 +14,7 @@
 namespace openreg {
 namespace {
 
-// [operators.custom.abs.loop] On the device: an element at a time, by all threads that it has.
+// [operators.custom.abs.loop] On the device, all its threads share the elements.
 template <class T>
 void absInto(at::Tensor& out, const at::Tensor& input) {
   const at::Tensor packed = input.contiguous();
@@ -27,7 +27,7 @@ void absInto(at::Tensor& out, const at::Tensor& input) {
   });
 }
 
-// [operators.custom.abs] On the host: refuse, allocate, enqueue.
+// [operators.custom.abs] On the host: check, allocate, enqueue.
 at::Tensor customAbsMeta(const at::Tensor& input) {
   TORCH_CHECK_TYPE(input.is_floating_point(), "custom_abs takes no ",
                    input.scalar_type(), "; it takes floating types, and ",
@@ -48,7 +48,7 @@ at::Tensor customAbs(const at::Tensor& input) {
   return out;
 }
 
-// [operators.custom.abs.autograd] Its gradient: the sign, once more below autograd.
+// [operators.custom.abs.autograd] Autograd saves the input and calls the operator again below its own key.
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 

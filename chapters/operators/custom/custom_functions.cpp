@@ -8,9 +8,9 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// [operators.custom.functions] No data is touched: what is ours is a place in the backward pass.
-/// What a model-parallel layer needs, for example: the identity forward, and a
-/// function of ours when the gradient comes by.
+// [operators.custom.functions] These functions touch no data; they mark a place in the backward pass.
+/// A model-parallel layer needs such a function: forward it is the identity,
+/// backward it can do something with the gradient.
 class ReturnsSelf : public torch::autograd::Function<ReturnsSelf> {
  public:
   static at::Tensor forward(AutogradContext*, const at::Tensor& input) {
@@ -31,7 +31,7 @@ class Aliasing : public torch::autograd::Function<Aliasing> {
   }
 };
 
-// [operators.custom.functions.register] For every backend, and above autograd: they are made of others.
+// [operators.custom.functions.register] Composed of a view, they are registered for every backend, and autograd sees their parts.
 TORCH_LIBRARY_IMPL(openreg, CompositeImplicitAutograd, m) {
   m.impl("custom_autograd_fn_returns_self",
          [](const at::Tensor& input) { return ReturnsSelf::apply(input); });

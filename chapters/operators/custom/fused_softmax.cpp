@@ -15,18 +15,18 @@
 namespace openreg {
 namespace {
 
-// [operators.fused.scale] One row scaled and masked: several elements at a time, if they lie side by side.
-/// Returns the largest that takes part; minus infinity if none does.
+// [operators.fused.scale] A row is scaled and masked several elements at a time if it is contiguous.
+/// Returns the largest unmasked element; minus infinity if all are masked.
 template <class Number, class From, class Mask>
-Number scaleAndMask(Number* to, From from, Mask takes_part, int64_t width,
+Number scaleAndMask(Number* to, From from, Mask mask, int64_t width,
                     Number scale) {
   constexpr auto kInfinity = std::numeric_limits<Number>::infinity();
   Number largest = -kInfinity;
 #pragma omp simd reduction(max : largest)
   for (int64_t i = 0; i < width; ++i) {
-    // A branch on the mask would guess wrong, often; a minimum does not.
-    const Number most = (2 * takes_part[i] - 1) * kInfinity;
-    const Number scaled = std::min(most, scale * static_cast<Number>(from[i]));
+    // A branch on the mask would often be mispredicted; a minimum is not.
+    const Number limit = (2 * mask[i] - 1) * kInfinity;
+    const Number scaled = std::min(limit, scale * static_cast<Number>(from[i]));
     to[i] = scaled;
     largest = std::max(largest, scaled);
   }
@@ -34,38 +34,38 @@ Number scaleAndMask(Number* to, From from, Mask takes_part, int64_t width,
 }
 
 template <class Number, class T>
-Number scaleAndMask(Number* to, const Row<T>& from, const Row<bool>& takes_part,
+Number scaleAndMask(Number* to, const Row<T>& from, const Row<bool>& mask,
                     int64_t width, Number scale) {
-  if (!from.isDense() || !takes_part.isDense())
-    return scaleAndMask<Number, const Row<T>&, const Row<bool>&>(
-        to, from, takes_part, width, scale);
-  // The compiler has no vectors of bools.
-  const auto* bytes = reinterpret_cast<const uint8_t*>(takes_part.data());
+  if (!from.isDense() || !mask.isDense())
+    return scaleAndMask<Number, const Row<T>&, const Row<bool>&>(to, from, mask,
+                                                                 width, scale);
+  // The compiler does not vectorise loads of bool.
+  const auto* bytes = reinterpret_cast<const uint8_t*>(mask.data());
   return scaleAndMask(to, from.data(), bytes, width, scale);
 }
 
-// [operators.fused.weights] From exponents to weights, and from weights to shares of their sum.
-/// Exponents are kept above `kLeast`, and the weight of `kLeast` counts as
-/// none: where the result is zero or no normal number, `exp_` takes several
-/// times as long.
+// [operators.fused.weights] Exponents are shifted down and clamped, and weights are divided by their sum.
+/// `exp_` takes several times as long where its result is zero or denormal. So
+/// exponents are clamped at `kSmallestExponent`, and weights below
+/// `kSmallestWeight` are set to zero.
 template <class Number>
-const Number kNoWeight = 8 * std::numeric_limits<Number>::min();
+const Number kSmallestWeight = 8 * std::numeric_limits<Number>::min();
 template <class Number>
-const Number kLeast = std::log(kNoWeight<Number> / 2);
+const Number kSmallestExponent = std::log(kSmallestWeight<Number> / 2);
 
 template <class Number>
-void shiftDown(Number* exponent, int64_t width, Number largest) {
-  const Number least = kLeast<Number>;
+void subtractLargest(Number* exponent, int64_t width, Number largest) {
+  const Number least = kSmallestExponent<Number>;
   if (std::isinf(largest) && largest < 0) largest = 0;
 #pragma omp simd
   for (int64_t i = 0; i < width; ++i)
     exponent[i] = std::max(exponent[i] - largest, least);
 }
 
-/// A row of which the mask leaves nothing is all zeros.
+/// A row that is masked completely becomes zeros.
 template <class T, class Number>
-void share(T* to, Number* weight, int64_t width) {
-  const Number none = kNoWeight<Number>;
+void normalize(T* to, Number* weight, int64_t width) {
+  const Number none = kSmallestWeight<Number>;
   Number sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < width; ++i)
@@ -75,7 +75,7 @@ void share(T* to, Number* weight, int64_t width) {
   for (int64_t i = 0; i < width; ++i) to[i] = weight[i] * factor;
 }
 
-// [operators.fused.forward] Three operators in one pass: no scaled and no masked tensor is ever stored.
+// [operators.fused.forward] One pass does the work of three operators; no scaled or masked tensor is stored.
 template <class T>
 void softmaxInto(at::Tensor& out, const at::Tensor& input,
                  const at::Tensor& mask, double scale) {
@@ -86,18 +86,19 @@ void softmaxInto(at::Tensor& out, const at::Tensor& input,
                                  c10::CppTypeToScalarType<Number>::value);
     auto* exponent = block.data_ptr<Number>();
     for (int64_t row = begin; row < end; ++row, exponent += width) {
-      shiftDown(exponent, width,
-                scaleAndMask(exponent, Row<T>(input, row), Row<bool>(mask, row),
-                             width, static_cast<Number>(scale)));
+      subtractLargest(
+          exponent, width,
+          scaleAndMask(exponent, Row<T>(input, row), Row<bool>(mask, row),
+                       width, static_cast<Number>(scale)));
     }
     auto* weight = block.exp_().data_ptr<Number>();
     T* to = out.data_ptr<T>() + begin * width;
     for (int64_t row = begin; row < end; ++row, weight += width, to += width)
-      share(to, weight, width);
+      normalize(to, weight, width);
   });
 }
 
-// [operators.fused] On the host: what does not fit is refused before anything is enqueued.
+// [operators.fused] The host refuses arguments that do not fit before it enqueues anything.
 at::Tensor scaleMaskSoftmax(const at::Tensor& input, const at::Tensor& mask,
                             double scale) {
   TORCH_CHECK_TYPE(input.is_floating_point(), "scale_mask_softmax takes no ",
@@ -124,7 +125,7 @@ at::Tensor scaleMaskSoftmax(const at::Tensor& input, const at::Tensor& mask,
   return out;
 }
 
-// [operators.fused.register] The kernel here; Meta and autograd are in Python.
+// [operators.fused.register] The kernel is here; those for Meta and autograd are in Python.
 TORCH_LIBRARY_IMPL(openreg, PrivateUse1, m) {
   m.impl("scale_mask_softmax", &scaleMaskSoftmax);
 }

@@ -12,8 +12,8 @@
 namespace openreg {
 namespace {
 
-// [operators.fused.backward] The output is all that the gradient needs: where it is zero, so is that.
-/// Each number is read and converted once: it is needed twice.
+// [operators.fused.backward] The gradient needs only the output: where the output is zero, the gradient is zero.
+/// Both loops below need each number, so it is read and converted once.
 template <class T, class Number>
 void read(Number* to, const Row<T>& row, int64_t width) {
   if (!row.isDense()) {
@@ -47,7 +47,7 @@ void softmaxBackwardInto(at::Tensor& out, const at::Tensor& grad,
   });
 }
 
-// [operators.fused.host-backward] Called by autograd, with a gradient that may have any strides.
+// [operators.fused.host-backward] Autograd may pass a gradient with any strides.
 at::Tensor scaleMaskSoftmaxBackward(const at::Tensor& grad,
                                     const at::Tensor& output, double scale) {
   TORCH_CHECK_VALUE(grad.sizes() == output.sizes() &&
@@ -68,7 +68,7 @@ at::Tensor scaleMaskSoftmaxBackward(const at::Tensor& grad,
   return out;
 }
 
-// [operators.fused.register-backward] An operator as well, and not only a part of one.
+// [operators.fused.register-backward] The backward function is an operator too, so that it can have a gradient of its own.
 TORCH_LIBRARY_IMPL(openreg, PrivateUse1, m) {
   m.impl("scale_mask_softmax_backward", &scaleMaskSoftmaxBackward);
 }

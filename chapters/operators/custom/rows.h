@@ -8,7 +8,7 @@
 
 namespace openreg {
 
-// [operators.fused.rows] Tensors as rows, whatever their strides: a broadcast mask is never written out.
+// [operators.fused.rows] Rows are addressed by strides, so a broadcast mask is never materialised.
 template <class T>
 class Row {
  public:
@@ -28,8 +28,8 @@ class Row {
   int64_t stride_;
 };
 
-/// Calls `body(begin, end)` for a few rows of `tensor` at a time, as many as a
-/// cache holds, on all threads of the device.
+/// Calls `body(begin, end)` for blocks of rows that fit the processor's cache,
+/// on all threads of the device.
 template <class Body>
 void forEachBlock(const at::Tensor& tensor, Body body) {
   if (tensor.numel() == 0) return;

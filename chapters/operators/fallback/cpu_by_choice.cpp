@@ -6,9 +6,9 @@
 namespace openreg {
 namespace {
 
-// [operators.choice.register] The same fallback for four operators, which somebody else has a kernel for.
-/// Eigenvalues of a matrix without symmetry: a sequential algorithm, which
-/// looks at its numbers and may fail.
+// [operators.choice.register] Four operators run on the CPU although the library has kernels for them.
+/// Eigenvalues of a general matrix: the algorithm is sequential, depends on the
+/// values, and may fail to converge.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   const auto on_cpu = [] {
     return torch::CppFunction::makeFromBoxedFunction<&fallback>();

@@ -11,13 +11,13 @@
 namespace openreg {
 namespace {
 
-// [operators.fallback.books] Who fell back how often, and whose name has been called.
+// [operators.fallback.counts] How often each operator fell back, and which ones a warning has named.
 std::mutex mutex;
 std::map<std::string, uint64_t> counts;
 std::set<std::string> warned;
 
-/// Enters `name`; returns whether a warning is due.
-bool enter(const std::string& name, FallbackPolicy policy) {
+/// Counts `name`; returns whether the policy asks for a warning now.
+bool countFallback(const std::string& name, FallbackPolicy policy) {
   std::lock_guard lock(mutex);
   ++counts[name];
   return policy == FallbackPolicy::warn && warned.insert(name).second;
@@ -26,7 +26,7 @@ bool enter(const std::string& name, FallbackPolicy policy) {
 // [-]
 }  // namespace
 
-// [operators.fallback.run] Copy to the CPU, run there, copy back; and write it down.
+// [operators.fallback.run] We apply the policy and count; PyTorch copies to the CPU, runs the kernel and copies back.
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::string name = c10::toString(op.operator_name());
   const std::string reason = fallbackRefusal(op);
@@ -39,14 +39,14 @@ void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
       " has no openreg kernel, and the fallback policy \"error\" forbids the "
       "CPU's; \"warn\" and \"silent\" allow it, in OPENREG_FALLBACK or "
       "torch.openreg.fallback.");
-  if (enter(name, policy)) {
+  if (countFallback(name, policy)) {
     TORCH_WARN(
         name, " has no openreg kernel and runs on the CPU; this is said once.");
   }
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }
 
-// [operators.fallback.report] The books are open.
+// [operators.fallback.report] Reading takes the lock as well, because another thread may be falling back.
 std::map<std::string, uint64_t> fallbackReport() {
   std::lock_guard lock(mutex);
   return counts;
@@ -58,7 +58,7 @@ void resetFallbackReport() {
   warned.clear();
 }
 
-// [operators.fallback.register] For every operator of every library that has no kernel of ours.
+// [operators.fallback.register] The namespace `_` stands for every operator of every library that has no kernel at our key.
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
 }

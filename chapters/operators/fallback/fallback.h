@@ -9,20 +9,22 @@
 
 namespace openreg {
 
-// [operators.fallback] What runs on the CPU for want of a kernel, and how often.
+// [operators.fallback] Operators without a kernel run on the CPU, and are counted.
 /// How often each operator fell back to the CPU since the last reset.
 std::map<std::string, uint64_t> fallbackReport();
 
-/// Begins to count anew, and to warn anew.
+/// Sets all counts to zero; each operator is warned about once more.
 void resetFallbackReport();
 
-/// Runs `op` on the CPU, between two copies, as a kernel at our key. Counts it;
-/// warns, if the policy is to warn.
-/// @throws c10::NotImplementedError if the policy forbids it, or it is refused.
+/// A boxed kernel for our key: copies the arguments to the CPU, runs `op` there
+/// and copies the results back. Counts the call, and warns if the policy says
+/// so.
+/// @throws c10::NotImplementedError if the policy forbids the fallback, or if
+/// `fallbackRefusal` has a reason against it.
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
 /// Why `op` must not run on the CPU, and what to do instead; empty if it may.
-/// Known from its schema and its tags.
+/// Its schema and tags decide.
 std::string fallbackRefusal(const c10::OperatorHandle& op);
 
 // [-]

@@ -8,7 +8,7 @@
 namespace openreg {
 namespace {
 
-// [operators.policy.names] Three words, in the environment and in a program.
+// [operators.policy.names] The environment variable and the Python function take the same three words.
 std::optional<FallbackPolicy> policyOf(const std::string& text) {
   if (text == "silent") return FallbackPolicy::silent;
   if (text == "warn") return FallbackPolicy::warn;
@@ -28,14 +28,14 @@ FallbackPolicy policyOfProcess() {
   return policy;
 }
 
-// [operators.policy.slot] PyTorch carries this slot of a thread to the threads of its backward pass.
+// [operators.policy.slot] PyTorch hands this slot of a thread on to the threads of its backward passes.
 constexpr std::string_view kSlotName = "openreg fallback";
 const c10::DebugInfoKind kSlot(&kSlotName);
 
 // [-]
 }  // namespace
 
-// [operators.policy.choice] The slot keeps a choice alive, and with it those around it.
+// [operators.policy.choice] The slot owns the policy of a scope, and through it those of the enclosing scopes.
 struct FallbackScope::Choice final : c10::DebugInfoBase {
   FallbackPolicy policy;
   const Choice* outer;
@@ -46,7 +46,7 @@ struct FallbackScope::Choice final : c10::DebugInfoBase {
   }
 };
 
-// [operators.policy.scope] The innermost choice of the thread that is not over, or the process's.
+// [operators.policy.scope] The innermost scope that has not ended decides; without one, the process-wide policy does.
 FallbackPolicy fallbackPolicy() {
   const auto* choice = FallbackScope::Choice::innermost();
   while (choice && choice->over) choice = choice->outer;
@@ -63,8 +63,9 @@ FallbackScope::FallbackScope(const std::string& text)
   guard_ = std::make_unique<c10::DebugInfoGuard>(kSlot, choice_);
 }
 
-/// The guard empties the slot. If another scope began in this one and is not
-/// over, the slot is that one's: what is over stays below it.
+/// The guard would restore the slot to what it was before this scope. If a
+/// scope that began later is still open, the slot belongs to that one and
+/// stays.
 FallbackScope::~FallbackScope() {
   choice_->over = true;
   if (Choice::innermost() != choice_.get()) guard_.release();

@@ -8,17 +8,18 @@
 
 namespace openreg {
 
-// [operators.policy] What shall happen when an operator has no kernel of ours.
+// [operators.policy] What happens when an operator has no kernel of ours is the program's choice.
 enum class FallbackPolicy { silent, warn, error };
 
-/// The policy of the innermost scope on this thread; outside of all, what
-/// OPENREG_FALLBACK says.
-/// @throws c10::ValueError if it says something else than a policy.
+/// The policy of the innermost scope on this thread; without a scope, that of
+/// OPENREG_FALLBACK.
+/// @throws c10::ValueError if OPENREG_FALLBACK is not a policy.
 FallbackPolicy fallbackPolicy();
 
-/// Another policy for the thread that makes it, for as long as it lives. A
-/// backward pass that begins meanwhile has it too, on whichever threads it
-/// runs. Other threads keep theirs. Scopes of one thread may end in any order.
+/// Sets the policy of the calling thread for as long as the scope lives. A
+/// backward pass that begins within the scope inherits the policy on all of its
+/// threads. Other threads keep theirs. Scopes of one thread may end in any
+/// order.
 class FallbackScope {
  public:
   /// @throws c10::ValueError unless `policy` is silent, warn or error.

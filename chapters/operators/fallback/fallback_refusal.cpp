@@ -8,7 +8,7 @@
 namespace openreg {
 namespace {
 
-// [operators.refusal] Three kinds of operators are wrong on the CPU, and their schemas tell which.
+// [operators.refusal] Three kinds of operators would be wrong on the CPU, and schemas and tags identify them.
 bool returnsView(const c10::OperatorHandle& op) {
   const auto& returns = op.schema().returns();
   return op.hasTag(at::Tag::inplace_view) ||
@@ -35,7 +35,7 @@ bool takesTensor(const c10::OperatorHandle& op) {
 // [-]
 }  // namespace
 
-// [operators.refusal.reasons] Each kind has its reason, and something to do instead.
+// [operators.refusal.reasons] Each kind has its reason, and an alternative for the user.
 std::string fallbackRefusal(const c10::OperatorHandle& op) {
   if (returnsView(op)) {
     return "its result shares memory with an argument, and what comes back "

@@ -12,7 +12,7 @@
 namespace openreg {
 namespace {
 
-// [operators.copy.same] Whether a copy is only bytes: the same elements, in the same order, without gaps.
+// [operators.copy.same] A copy of bytes is enough if dtype, bits and order agree and neither tensor has gaps.
 bool sameBytes(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
          a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg() &&
@@ -26,27 +26,28 @@ void copyBytes(const at::Tensor& to, const at::Tensor& from, orMemcpyKind kind,
                       nativeStream(stream)));
 }
 
-// [operators.copy.room] Where two tensors differ, a third stands between them.
-/// New memory on `device` that has the same bytes as `model` once it has its
-/// values: its type, shape, bits, and its order unless that has gaps.
-at::Tensor roomFor(const at::Tensor& model, c10::Device device) {
+// [operators.copy.staging] A conversion that the other side must do needs a staging tensor.
+/// An empty tensor on `device` with the dtype, shape and bits of `model`. It
+/// has the strides of `model` too, unless they leave gaps.
+at::Tensor stagingFor(const at::Tensor& model, c10::Device device) {
   const at::TensorOptions options = model.options().device(device);
-  at::Tensor room =
+  at::Tensor staging =
       model.is_non_overlapping_and_dense()
           ? at::empty_strided(model.sizes(), model.strides(), options)
           : at::empty(model.sizes(), options);
-  room._set_conj(model.is_conj());
-  room._set_neg(model.is_neg());
-  return room;
+  staging._set_conj(model.is_conj());
+  staging._set_neg(model.is_neg());
+  return staging;
 }
 
-// [operators.copy.kernel] What the device does where bytes are not enough.
+// [operators.copy.kernel] Where copying bytes is not enough, the device runs the CPU's `copy_`.
 void convert(at::Tensor to, const at::Tensor& from) {
-  // The CPU negates after it has converted, and not all types can be negated.
+  // The CPU converts first and negates then, and not every dtype has a
+  // negative.
   to.copy_(from.scalar_type() == to.scalar_type() ? from : from.resolve_neg());
 }
 
-// [operators.copy.device] Within a device, a kernel does it all: types, strides, bits, broadcasting.
+// [operators.copy.device] Within a device, one kernel handles dtypes, strides, bits and broadcasting.
 void copyOnDevice(const at::Tensor& to, const at::Tensor& from) {
   if (sameBytes(to, from)) {
     return copyBytes(to, from, orMemcpyDeviceToDevice,
@@ -55,20 +56,20 @@ void copyOnDevice(const at::Tensor& to, const at::Tensor& from) {
   launchKernel("copy_", &convert, to, from);
 }
 
-/// `from`, or a copy of it on its device that has the bytes `to` shall have.
+/// `from`, or a copy of it on its own device with the bytes that `to` needs.
 at::Tensor convertedFor(const at::Tensor& to, const at::Tensor& from) {
   if (sameBytes(to, from)) return from;
-  at::Tensor converted = roomFor(to, from.device());
+  at::Tensor converted = stagingFor(to, from.device());
   copyOnDevice(converted, from);
   return converted;
 }
 
-// [operators.copy.pinned] Pageable memory is the driver's care; pinned memory is ours.
-/// The driver has read or written pageable memory when it returns. Pinned
-/// memory it will still use, so the host waits, or the block is not handed out
-/// before the stream is done with it.
-void settleHost(const at::Tensor& host, const c10::Stream& stream,
-                bool non_blocking) {
+// [operators.copy.pinned] The driver takes care of pageable memory; we keep pinned memory alive until the stream has used it.
+/// When the driver returns, it has finished with pageable memory, but not with
+/// pinned memory. So the host waits for the stream; if it must not block, the
+/// host allocator keeps the memory until the stream is done with it.
+void keepPinnedMemory(const at::Tensor& host, const c10::Stream& stream,
+                      bool non_blocking) {
   const c10::DataPtr& data = host.storage().data_ptr();
   if (!isPinned(data.get())) return;
   if (non_blocking) {
@@ -78,51 +79,51 @@ void settleHost(const at::Tensor& host, const c10::Stream& stream,
   }
 }
 
-// [operators.copy.to-device] The host's bytes go over as they are; the device converts them.
+// [operators.copy.to-device] The host sends its bytes unchanged, and the device converts them.
 void copyToDevice(const at::Tensor& to, const at::Tensor& from,
                   bool non_blocking) {
   const c10::Stream stream = currentStream(to.device().index());
-  // A gap would go over as well; the host closes it first.
+  // The driver copies gaps too, so the host closes them first.
   const at::Tensor source =
       from.is_non_overlapping_and_dense() ? from : from.contiguous();
   const bool direct = sameBytes(to, source);
-  const at::Tensor landed = direct ? to : roomFor(source, to.device());
-  copyBytes(landed, source, orMemcpyHostToDevice, stream);
-  settleHost(source, stream, non_blocking);
-  if (!direct) copyOnDevice(to, landed);
+  const at::Tensor staged = direct ? to : stagingFor(source, to.device());
+  copyBytes(staged, source, orMemcpyHostToDevice, stream);
+  keepPinnedMemory(source, stream, non_blocking);
+  if (!direct) copyOnDevice(to, staged);
 }
 
-// [operators.copy.to-host] The device converts first; the host only fills gaps.
+// [operators.copy.to-host] The device converts first, so the host only has to fill gaps.
 void copyToHost(const at::Tensor& to, const at::Tensor& from,
                 bool non_blocking) {
   const c10::Stream stream = currentStream(from.device().index());
   const at::Tensor source = convertedFor(to, from);
   const bool direct = sameBytes(to, source);
-  const at::Tensor landed = direct ? to : roomFor(source, to.device());
-  copyBytes(landed, source, orMemcpyDeviceToHost, stream);
-  settleHost(landed, stream, non_blocking);
-  if (!direct) at::Tensor(to).copy_(landed);
+  const at::Tensor staged = direct ? to : stagingFor(source, to.device());
+  copyBytes(staged, source, orMemcpyDeviceToHost, stream);
+  keepPinnedMemory(staged, stream, non_blocking);
+  if (!direct) at::Tensor(to).copy_(staged);
 }
 
-// [operators.copy.peers] Between devices, each side's stream waits for the other's.
+// [operators.copy.peers] Between devices, the stream of each side waits for the other.
 void copyBetweenDevices(const at::Tensor& to, const at::Tensor& from) {
   const c10::Stream reads = currentStream(from.device().index());
   const c10::Stream writes = currentStream(to.device().index());
   const at::Tensor source = convertedFor(to, from);
   const bool direct = sameBytes(to, source);
-  const at::Tensor landed = direct ? to : roomFor(source, to.device());
+  const at::Tensor staged = direct ? to : stagingFor(source, to.device());
   c10::Event ready(kDeviceType), done(kDeviceType);
   ready.record(reads);
   ready.block(writes);
-  check(orMemcpyPeerAsync(landed.data_ptr(), to.device().index(),
+  check(orMemcpyPeerAsync(staged.data_ptr(), to.device().index(),
                           source.const_data_ptr(), from.device().index(),
                           source.nbytes(), nativeStream(writes)));
   done.record(writes);
   done.block(reads);
-  if (!direct) copyOnDevice(to, landed);
+  if (!direct) copyOnDevice(to, staged);
 }
 
-// [operators.copy.types] What no kernel could convert is refused while there is none.
+// [operators.copy.types] The host refuses conversions for which there can be no kernel.
 bool isNumber(at::ScalarType dtype) {
   return c10::isIntegralType(dtype, true) || c10::isFloatingType(dtype) ||
          c10::isComplexType(dtype);
@@ -131,12 +132,12 @@ bool isNumber(at::ScalarType dtype) {
 bool canCopy(const at::Tensor& to, const at::Tensor& from) {
   const at::ScalarType a = to.scalar_type(), b = from.scalar_type();
   if (a == b) return isNumber(a) || c10::isBitsType(a) || sameBytes(to, from);
-  // Two numbers of four bits share a byte; nobody takes them apart.
+  // Two numbers of four bits share a byte; no CPU kernel separates them.
   constexpr auto kPair = at::ScalarType::Float4_e2m1fn_x2;
   return isNumber(a) && isNumber(b) && a != kPair && b != kPair;
 }
 
-// [operators.copy.check] PyTorch hands copies on before it has looked at them.
+// [operators.copy.check] PyTorch calls `_copy_from` without having checked its arguments, so we check them.
 void checkCopy(const at::Tensor& to, const at::Tensor& from) {
   TORCH_CHECK(at::is_expandable_to(from.sizes(), to.sizes()),
               "copy_ cannot broadcast a tensor of ", from.sizes(),
@@ -154,7 +155,7 @@ void checkCopy(const at::Tensor& to, const at::Tensor& from) {
   }
 }
 
-// [operators.copy] Four ways, chosen by where the two tensors are.
+// [operators.copy] The devices of the two tensors alone decide which of four ways a copy takes.
 at::Tensor copyFrom(const at::Tensor& self, const at::Tensor& dst,
                     bool non_blocking) {
   checkCopy(dst, self);
@@ -182,7 +183,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_copy_from_and_resize", &copyFromAndResize);
 }
 
-// [operators.copy.register.bits] PyTorch resolves these views by copying them: without this, forever.
+// [operators.copy.register.bits] PyTorch resolves conjugate and negative views by copying them; a fallthrough ends that recursion.
 TORCH_LIBRARY_IMPL(aten, Conjugate, m) {
   m.impl("_copy_from", torch::CppFunction::makeFallthrough());
   m.impl("_copy_from_and_resize", torch::CppFunction::makeFallthrough());

@@ -16,7 +16,7 @@ using Layout = std::optional<at::Layout>;
 using Device = std::optional<at::Device>;
 using Pin = std::optional<bool>;
 
-// [operators.factories] Two lists of positions, whose length the host can tell.
+// [operators.factories] The host can compute the number of indices, so these factories need no synchronisation.
 template <class Indices>
 at::Tensor indices(const char* name, Indices indices, int64_t count,
                    Dtype dtype, Device device) {
@@ -51,7 +51,7 @@ at::Tensor triuIndices(int64_t row, int64_t col, int64_t offset, Dtype dtype,
       device);
 }
 
-// [operators.factories.zero] Zeros without memory: autograd uses them for gradients that are none.
+// [operators.factories.zero] Zeros without memory, which autograd uses for gradients that are zero whatever the input.
 at::Tensor efficientZeroTensor(at::IntArrayRef size, Dtype dtype, Layout,
                                Device device, Pin) {
   at::native::ZeroTensorAllocator allocator(
@@ -63,7 +63,7 @@ at::Tensor efficientZeroTensor(at::IntArrayRef size, Dtype dtype, Layout,
       c10::dtype_or_default(dtype), std::nullopt);
 }
 
-// [operators.factories.register] The fallback refuses factories, so these three are ours.
+// [operators.factories.register] These three are not composed of `empty` and an operator that fills, so they need kernels.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("tril_indices", &trilIndices);
   m.impl("triu_indices", &triuIndices);

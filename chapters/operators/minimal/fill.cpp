@@ -6,7 +6,7 @@
 namespace openreg {
 namespace {
 
-// [operators.fill] One value for all elements; a host scalar is carried by value.
+// [operators.fill] One value fills all elements; a scalar of the host travels by value.
 at::Tensor& fillScalar(at::Tensor& self, const at::Scalar& value) {
   checkConvertible(value, self.scalar_type());
   launchKernel(
@@ -14,7 +14,7 @@ at::Tensor& fillScalar(at::Tensor& self, const at::Scalar& value) {
   return self;
 }
 
-/// A value on another device is fetched, as PyTorch's other devices do.
+/// A value on another device is read by the host first, as on CUDA.
 at::Tensor& fillTensor(at::Tensor& self, const at::Tensor& value) {
   TORCH_CHECK_VALUE(value.dim() == 0,
                     "fill_ takes a tensor of 0 dimensions, not of ",
@@ -33,7 +33,7 @@ at::Tensor& zero(at::Tensor& self) {
   return self;
 }
 
-// [operators.fill.register] Of these three are made `full`, `ones`, `zeros` and `zero_grad`.
+// [operators.fill.register] `full`, `ones`, `zeros` and `zero_grad` are composed of these three.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("fill_.Scalar", &fillScalar);
   m.impl("fill_.Tensor", &fillTensor);

@@ -5,7 +5,7 @@
 namespace openreg {
 namespace {
 
-// [operators.layouts] A tensor that is more than bytes, sizes and strides has a key of its own, and here only a sentence.
+// [operators.layouts] Sparse, quantized and nested tensors have dispatch keys of their own, and there we only refuse.
 struct Layout {
   const char* name;
   const char* instead;
@@ -27,7 +27,7 @@ auto refusal() {
   return torch::CppFunction::makeFromBoxedFunction<&refuse<layout>>();
 }
 
-// [operators.layouts.register] What PyTorch composes for all layouts comes before a fallback, and works.
+// [operators.layouts.register] Operators that PyTorch composes for every layout never reach a fallback, so they work.
 TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, m) { m.fallback(refusal<kSparse>()); }
 TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1, m) {
   m.fallback(refusal<kSparse>());

@@ -22,7 +22,7 @@ namespace {
 
 using Sizes = at::IntArrayRef;
 
-// [operators.empty] Every tensor begins here: memory from our allocator, on the right device.
+// [operators.empty] Every tensor begins here, with memory from our allocator on the requested device.
 constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
 void checkOptions(std::optional<at::Device> device,
@@ -35,20 +35,21 @@ void checkOptions(std::optional<at::Device> device,
               "tensor instead.");
 }
 
-/// Whether `torch.use_deterministic_algorithms` wants new memory to be filled,
-/// with NaN or the largest number. Otherwise it is as its last owner left it.
+/// Whether `torch.use_deterministic_algorithms` asks for new memory to be
+/// filled with NaN or the largest number. Otherwise it keeps what its last
+/// owner wrote.
 bool fillsNewMemory() {
   const at::Context& context = at::globalContext();
   return C10_UNLIKELY(context.deterministicAlgorithms() &&
                       context.deterministicFillUninitializedMemory());
 }
 
-at::Tensor made(at::Tensor tensor) {
+at::Tensor filledIfDeterministic(at::Tensor tensor) {
   if (fillsNewMemory()) at::native::fill_empty_deterministic_(tensor);
   return tensor;
 }
 
-// [operators.empty.two] Two operators: with sizes only, and with strides.
+// [operators.empty.two] Two factories: one takes sizes, the other takes strides as well.
 at::Tensor emptyMemoryFormat(Sizes size, std::optional<at::ScalarType> dtype,
                              std::optional<at::Layout>,
                              std::optional<at::Device> device,
@@ -56,7 +57,7 @@ at::Tensor emptyMemoryFormat(Sizes size, std::optional<at::ScalarType> dtype,
                              std::optional<at::MemoryFormat> memory_format) {
   checkOptions(device, pin_memory);
   DeviceScope scope(device ? device->index() : -1);
-  return made(at::detail::empty_generic(
+  return filledIfDeterministic(at::detail::empty_generic(
       size, &allocator(), kKeys, c10::dtype_or_default(dtype), memory_format));
 }
 
@@ -67,11 +68,11 @@ at::Tensor emptyStrided(Sizes size, Sizes stride,
                         std::optional<bool> pin_memory) {
   checkOptions(device, pin_memory);
   DeviceScope scope(device ? device->index() : -1);
-  return made(at::detail::empty_strided_generic(
+  return filledIfDeterministic(at::detail::empty_strided_generic(
       size, stride, &allocator(), kKeys, c10::dtype_or_default(dtype)));
 }
 
-// [operators.resize] A tensor grows through the chapter before; PyTorch's own way would use memcpy.
+// [operators.resize] A tensor grows through `resizeStorage`, because PyTorch's own `resize_` would call memcpy on device memory.
 const at::Tensor& resize(const at::Tensor& self, Sizes size,
                          std::optional<at::MemoryFormat> memory_format) {
   TORCH_CHECK_VALUE(
@@ -79,7 +80,7 @@ const at::Tensor& resize(const at::Tensor& self, Sizes size,
       "resize_ cannot preserve a memory format; leave it out, or name one.");
   auto* tensor = self.unsafeGetTensorImpl();
   const size_t before = self.storage().nbytes();
-  // The same sizes may have other strides, and keep them.
+  // A tensor that already has these sizes keeps its strides.
   if (self.sizes() != size) tensor->set_sizes_contiguous(size);
   if (memory_format) tensor->empty_tensor_restride(*memory_format);
   const size_t bytes = at::detail::computeStorageNbytesContiguous(
@@ -91,7 +92,7 @@ const at::Tensor& resize(const at::Tensor& self, Sizes size,
   return self;
 }
 
-// [operators.set] Another storage under the same tensor; large enough before PyTorch looks.
+// [operators.set] We grow the new storage first, so that PyTorch's `set_` has nothing left to resize.
 at::Tensor& setStorageOffset(at::Tensor& self, at::Storage source,
                              int64_t offset, Sizes size, Sizes stride) {
   TORCH_CHECK_VALUE(source.device() == self.device(), "The storage is on ",
@@ -121,26 +122,26 @@ at::Tensor& setEmpty(at::Tensor& self) {
   return setStorage(self, std::move(none));
 }
 
-// [operators.scalar] The one operator that must wait: Python wants a number.
+// [operators.scalar] `item()` is the one operator that must wait, because Python needs the number.
 at::Scalar localScalarDense(const at::Tensor& self) {
   return at::_local_scalar_dense(self.cpu());
 }
 
-// [operators.shallow-copy] So that `module.to("openreg")` keeps its parameters.
-/// PyTorch asks whether a tensor may take over another's insides. Without this
-/// answer `module.to` makes new parameters, and an optimizer made before keeps
-/// the old ones.
+// [operators.shallow-copy] `module.to("openreg")` keeps its parameters only if a tensor may take over another's contents.
+/// Whether `self` may take over the storage and sizes of `from`. If not,
+/// `module.to` makes new parameters, and an optimizer that was made before
+/// keeps the old ones.
 bool hasCompatibleShallowCopyType(const at::Tensor& self,
                                   const at::Tensor& from) {
   return self.layout() == at::kStrided && from.layout() == at::kStrided;
 }
 
-// [operators.record-stream] Memory that another stream uses must not be reused too early.
+// [operators.record-stream] Memory that a second stream uses must not be reused before that stream is done.
 void recordStream(at::Tensor& self, at::Stream stream) {
   allocator().recordStream(self.storage().data_ptr(), stream);
 }
 
-// [operators.minimal.register] PyTorch's own views only compute sizes: they serve every backend.
+// [operators.minimal.register] PyTorch's view kernels compute only sizes and strides, so they serve every backend.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty.memory_format", &emptyMemoryFormat);
   m.impl("empty_strided", &emptyStrided);

@@ -16,10 +16,10 @@ namespace {
 
 using MaybeGenerator = std::optional<at::Generator>;
 
-// [operators.distributions.engine] The C++ library's distributions take as many numbers as they need.
-/// How many offsets an element may use. A distribution that rejects what it has
-/// drawn takes more than one number, and seldom more than ten.
-constexpr uint64_t kOffsets = 1 << 16;
+// [operators.distributions.engine] One engine for each element lets a distribution draw as many numbers as it needs.
+/// How many offsets an element may use. A distribution that rejects samples
+/// takes more than one number, but seldom more than ten.
+constexpr uint64_t kOffsetsPerElement = 1 << 16;
 
 struct Engine {
   using result_type = uint32_t;
@@ -34,15 +34,16 @@ Engine engineOf(RandomState state, int64_t i) {
   return {at::Philox4_32(state.seed, static_cast<uint64_t>(i), state.offset)};
 }
 
-// [operators.distributions.fill] Every element is a draw from one distribution.
-/// `draw(engine)` makes a double; several types of element have one formula.
+// [operators.distributions.fill] Every element is a sample of the same distribution.
+/// `draw(engine)` returns a double, which is converted to the dtype of `self`.
 template <class Draw>
 at::Tensor& drawInto(const char* name, at::Tensor& self,
                      const MaybeGenerator& generator, Draw draw) {
   checkReal(name, self, /*with_bool=*/false);
   launchKernel(
       name,
-      [draw, state = reserve(self, generator, kOffsets)](at::Tensor self) {
+      [draw,
+       state = reserve(self, generator, kOffsetsPerElement)](at::Tensor self) {
         AT_DISPATCH_V2(self.scalar_type(), "random", AT_WRAP([&] {
                          fillEach<scalar_t>(self, [&](int64_t i) {
                            Engine engine = engineOf(state, i);
@@ -55,8 +56,8 @@ at::Tensor& drawInto(const char* name, at::Tensor& self,
   return self;
 }
 
-/// The least positive number of the tensor's type.
-double leastOf(const at::Tensor& self) {
+/// The smallest positive normal number of the tensor's dtype.
+double smallestPositive(const at::Tensor& self) {
   double least = 0;
   AT_DISPATCH_FLOATING_TYPES_AND2(
       at::kHalf, at::kBFloat16, self.scalar_type(), "random", [&] {
@@ -65,15 +66,15 @@ double leastOf(const at::Tensor& self) {
   return least;
 }
 
-// [operators.distributions.continuous] The host checks what the host can see.
+// [operators.distributions.continuous] Scalar parameters are on the host, so they are checked before the launch.
 at::Tensor& exponential(at::Tensor& self, double lambda,
                         MaybeGenerator generator) {
   checkFloating("exponential_", self);
   TORCH_CHECK_VALUE(lambda > 0, "exponential_ needs lambd > 0; it is ", lambda,
                     ".");
   return drawInto("exponential_", self, generator,
-                  [lambda, least = leastOf(self)](Engine& engine) {
-                    // Never zero: others divide by it.
+                  [lambda, least = smallestPositive(self)](Engine& engine) {
+                    // Never zero, because callers divide by it.
                     const double time =
                         std::exponential_distribution(1.)(engine) / lambda;
                     return std::max(time, least);
@@ -98,19 +99,18 @@ at::Tensor& logNormal(at::Tensor& self, double mean, double std,
   });
 }
 
-// [operators.distributions.geometric] Whole numbers, and types that hold them.
+// [operators.distributions.geometric] Inversion in floating point gives results of any size, where `<random>` stops at its largest integer.
 at::Tensor& geometric(at::Tensor& self, double p, MaybeGenerator generator) {
   TORCH_CHECK_VALUE(0 < p && p < 1, "geometric_ needs 0 < p < 1; it is ", p,
                     ".");
   return drawInto("geometric_", self, generator, [p](Engine& engine) {
-    // Of any size: the C++ library's distribution has whole numbers only.
     const double u = std::uniform_real_distribution(0., 1.)(engine);
     return std::max(1., std::ceil(std::log1p(-u) / std::log1p(-p)));
   });
 }
 
-// [operators.distributions.each] Or every element has parameters of its own.
-/// `draw(engine, a, b)` for each pair of elements of two tensors.
+// [operators.distributions.each] Every element may have parameters of its own, in tensors on the device.
+/// Calls `draw(engine, a, b)` for each pair of elements, after broadcasting.
 template <class Draw>
 at::Tensor drawEach(const char* name, const at::Tensor& a, const at::Tensor& b,
                     const MaybeGenerator& generator, Draw draw) {
@@ -123,7 +123,7 @@ at::Tensor drawEach(const char* name, const at::Tensor& a, const at::Tensor& b,
                 a.options().device(kDeviceType, commonDevice(name, a, b)));
   launchKernel(
       name,
-      [draw, state = reserve(out, generator, kOffsets)](
+      [draw, state = reserve(out, generator, kOffsetsPerElement)](
           at::Tensor out, const at::Tensor& a, const at::Tensor& b) {
         const at::Tensor first = a.expand(out.sizes()).contiguous();
         const at::Tensor second = b.expand(out.sizes()).contiguous();
@@ -144,12 +144,12 @@ at::Tensor drawEach(const char* name, const at::Tensor& a, const at::Tensor& b,
   return out;
 }
 
-// [operators.distributions.parameters] What is no parameter of a distribution fails the device, late.
-/// From here on whole numbers have gaps, and the normal distribution is as
-/// good.
-constexpr double kMostCounted = 1e15;
+// [operators.distributions.parameters] Only the kernel sees the values of these parameters, so a wrong one is an error of the device.
+/// Beyond this, doubles begin to skip integers, and the normal distribution is
+/// as exact as they are.
+constexpr double kLargestCount = 1e15;
 
-double normalCount(Engine& engine, double mean, double variance) {
+double normalApproximation(Engine& engine, double mean, double variance) {
   if (!std::isfinite(mean)) return mean;
   return std::round(
       std::normal_distribution(mean, std::sqrt(variance))(engine));
@@ -161,8 +161,8 @@ at::Tensor poisson(const at::Tensor& self, MaybeGenerator generator) {
                     TORCH_CHECK(rate >= 0, "poisson needs rates >= 0; one is ",
                                 rate, ".");
                     if (rate == 0) return 0;
-                    if (rate > kMostCounted)
-                      return normalCount(engine, rate, rate);
+                    if (rate > kLargestCount)
+                      return normalApproximation(engine, rate, rate);
                     return std::poisson_distribution<int64_t>(rate)(engine);
                   });
 }
@@ -176,20 +176,20 @@ at::Tensor binomial(const at::Tensor& count, const at::Tensor& probability,
                     "binomial needs counts >= 0 and probabilities from 0 to 1; "
                     "one pair is ",
                     n, " and ", p, ".");
-        if (n > kMostCounted)
-          return normalCount(engine, n * p, n * p * (1 - p));
+        if (n > kLargestCount)
+          return normalApproximation(engine, n * p, n * p * (1 - p));
         return std::binomial_distribution(static_cast<int64_t>(n), p)(engine);
       });
 }
 
-// [operators.distributions.gamma] Zero has no logarithm, and the users of these want one.
+// [operators.distributions.gamma] Results stay above zero, because callers take their logarithm.
 at::Tensor standardGamma(const at::Tensor& self, MaybeGenerator generator) {
   checkFloating("_standard_gamma", self);
   return drawEach(
       "_standard_gamma", self, self, generator,
-      [least = leastOf(self)](Engine& engine, double alpha, double) {
-        // As on the CPU: of zero or nothing comes the least number,
-        // which has a logarithm.
+      [least = smallestPositive(self)](Engine& engine, double alpha, double) {
+        // As on the CPU, zero and NaN give the smallest number that has a
+        // logarithm.
         if (!(alpha > 0)) return least;
         return std::max(std::gamma_distribution(alpha)(engine), least);
       });
@@ -200,7 +200,7 @@ at::Tensor dirichlet(const at::Tensor& self, MaybeGenerator generator) {
   return gamma.div_(gamma.sum(-1, true));
 }
 
-// [operators.distributions.register] Those with `out=` and without are derived by PyTorch.
+// [operators.distributions.register] PyTorch derives the other forms of these operators.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("exponential_", &exponential);
   m.impl("cauchy_", &cauchy);

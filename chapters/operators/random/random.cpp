@@ -11,7 +11,7 @@
 #include <numbers>
 
 namespace openreg {
-// [operators.random.reserve] On the host, in the order of the program.
+// [operators.random.reserve] Offsets are reserved on the host, in program order.
 RandomState reserve(const at::Tensor& self,
                     const std::optional<at::Generator>& generator,
                     uint64_t count) {
@@ -26,7 +26,7 @@ RandomState reserve(const at::Tensor& self,
       ->reserve(count);
 }
 
-// [operators.random.types] A type that a sampler does not know is refused on the host.
+// [operators.random.types] The host refuses dtypes for which a sampler has no formula.
 void checkFloating(const char* name, const at::Tensor& self,
                    bool with_complex) {
   const at::ScalarType dtype = self.scalar_type();
@@ -46,12 +46,12 @@ void checkReal(const char* name, const at::Tensor& self, bool with_bool) {
       "; use a floating type, or one of whole numbers.");
 }
 
-// [operators.random.limits] What a type holds, as numbers of the host.
+// [operators.random.limits] The range of each dtype, in types of the host.
 namespace {
 
 struct Limits {
   double lowest, highest;
-  /// One more than the largest whole number up to which the type holds all.
+  /// One more than the largest n for which the dtype holds every integer to n.
   int64_t end = std::numeric_limits<int64_t>::max();
 };
 
@@ -73,7 +73,7 @@ Limits limitsOf(at::ScalarType dtype) {
 
 }  // namespace
 
-// [operators.random.range] A number that does not fit would be another one, or infinite.
+// [operators.random.range] A bound that the dtype cannot hold would become another number, or infinity.
 void checkRange(const char* name, const at::Tensor& self, double from,
                 double to) {
   const Limits limits = limitsOf(self.scalar_type());
@@ -92,7 +92,7 @@ void checkHolds(const char* name, const at::Tensor& self, int64_t n) {
 
 namespace {
 
-// [operators.random.uniform] Evenly, from `from` up to but without `to`.
+// [operators.random.uniform] Uniform numbers in the half-open interval from `from` to `to`.
 at::Tensor& uniform(at::Tensor& self, double from, double to,
                     std::optional<at::Generator> generator) {
   TORCH_CHECK_VALUE(from <= to, "uniform_ needs from <= to; from is ", from,
@@ -107,8 +107,8 @@ at::Tensor& uniform(at::Tensor& self, double from, double to,
             at::kHalf, at::kBFloat16, reals.scalar_type(), "uniform_", [&] {
               sampleInto<scalar_t>(reals, state, [&](uint64_t bits) {
                 const auto value = static_cast<scalar_t>(
-                    from + (to - from) * unit<scalar_t>(bits));
-                // Rounding may reach the bound that is excluded.
+                    from + (to - from) * unitInterval<scalar_t>(bits));
+                // Rounding may give the bound itself, which is excluded.
                 return value == static_cast<scalar_t>(to)
                            ? static_cast<scalar_t>(from)
                            : value;
@@ -119,7 +119,7 @@ at::Tensor& uniform(at::Tensor& self, double from, double to,
   return self;
 }
 
-// [operators.random.normal] Box and Muller: two even numbers make a normal one.
+// [operators.random.normal] The Box-Muller transform makes one normal number of two uniform ones.
 at::Tensor& normal(at::Tensor& self, double mean, double std,
                    std::optional<at::Generator> generator) {
   checkFloating("normal_", self, /*with_complex=*/true);
@@ -134,9 +134,9 @@ at::Tensor& normal(at::Tensor& self, double mean, double std,
             at::kHalf, at::kBFloat16, reals.scalar_type(), "normal_", [&] {
               sampleInto<scalar_t>(reals, state, [&](uint64_t bits) {
                 const double radius =
-                    std::sqrt(-2 * std::log1p(-unit<float>(bits)));
+                    std::sqrt(-2 * std::log1p(-unitInterval<float>(bits)));
                 const double angle =
-                    2 * std::numbers::pi * unit<float>(bits << 32);
+                    2 * std::numbers::pi * unitInterval<float>(bits << 32);
                 return static_cast<scalar_t>(mean +
                                              scale * radius * std::cos(angle));
               });
@@ -146,7 +146,7 @@ at::Tensor& normal(at::Tensor& self, double mean, double std,
   return self;
 }
 
-// [operators.random.integers] Whole numbers, from `from` up to but without `to`.
+// [operators.random.integers] Integers in the half-open interval from `from` to `to`.
 at::Tensor& randomFromTo(at::Tensor& self, int64_t from,
                          std::optional<int64_t> to,
                          std::optional<at::Generator> generator) {
@@ -175,7 +175,7 @@ at::Tensor& randomFromTo(at::Tensor& self, int64_t from,
   return self;
 }
 
-// [operators.random.any] Without bounds, the type has the last word.
+// [operators.random.any] Without bounds, the dtype determines the range.
 at::Tensor& randomTo(at::Tensor& self, int64_t to,
                      std::optional<at::Generator> generator) {
   return randomFromTo(self, 0, to, generator);
@@ -195,19 +195,19 @@ at::Tensor& bernoulli(at::Tensor& self, double p,
   launchKernel(
       "bernoulli_",
       [p, state = reserve(self, generator)](at::Tensor self) {
-        AT_DISPATCH_V2(self.scalar_type(), "bernoulli_", AT_WRAP([&] {
-                         sampleInto<scalar_t>(self, state, [&](uint64_t bits) {
-                           return static_cast<scalar_t>(unit<double>(bits) < p);
-                         });
-                       }),
-                       AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16,
-                       at::kBool);
+        AT_DISPATCH_V2(
+            self.scalar_type(), "bernoulli_", AT_WRAP([&] {
+              sampleInto<scalar_t>(self, state, [&](uint64_t bits) {
+                return static_cast<scalar_t>(unitInterval<double>(bits) < p);
+              });
+            }),
+            AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16, at::kBool);
       },
       self);
   return self;
 }
 
-// [operators.random.dropout] Which elements stay is the device's choice, not the CPU's.
+// [operators.random.dropout] The mask comes from the device's generator, not from the CPU's.
 std::tuple<at::Tensor, at::Tensor> nativeDropout(const at::Tensor& input,
                                                  double p,
                                                  std::optional<bool> train) {
@@ -218,7 +218,7 @@ std::tuple<at::Tensor, at::Tensor> nativeDropout(const at::Tensor& input,
   return {input.mul(mask).mul_(1 / (1 - p)), mask};
 }
 
-// [operators.random.register] What falls back draws from the CPU's generator; these do not.
+// [operators.random.register] The fallback would draw from the CPU's generator; these kernels draw from ours.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("uniform_", &uniform);
   m.impl("normal_", &normal);

@@ -12,23 +12,23 @@
 
 namespace openreg {
 
-// [operators.random.bits] Number i is a function of seed, offset and i, whichever thread computes it.
-inline uint64_t bitsOf(RandomState state, int64_t i) {
+// [operators.random.bits] Number i is a function of seed, offset and i, so any thread may compute it.
+inline uint64_t randomBits(RandomState state, int64_t i) {
   at::Philox4_32 engine(state.seed, static_cast<uint64_t>(i), state.offset);
   const uint64_t high = engine();
   return high << 32 | engine();
 }
 
-/// A number from [0, 1) with as many digits as T has.
+/// A number in [0, 1) with as many binary digits as T has.
 template <class T>
-double unit(uint64_t bits) {
+double unitInterval(uint64_t bits) {
   constexpr int digits = std::numeric_limits<T>::digits;
   return std::ldexp(static_cast<double>(bits >> (64 - digits)), -digits);
 }
 
-// [operators.random.launch] A sampler turns 64 bits into an element.
-/// `self[i] = sample(i)` for every element, in the order of its sizes. Only for
-/// code that runs on the device.
+// [operators.random.launch] A sampler is a function from 64 random bits to an element.
+/// Sets `self[i] = sample(i)` for every element, in logical order. Must run on
+/// the device.
 template <class Element, class Sample>
 void fillEach(at::Tensor& self, Sample sample) {
   at::Tensor packed = self.contiguous();
@@ -39,35 +39,36 @@ void fillEach(at::Tensor& self, Sample sample) {
   if (!packed.is_same(self)) self.copy_(packed);
 }
 
-/// `self[i] = sample(bits)`, with bits of its own for every element.
+/// Sets `self[i] = sample(bits)`, with different bits for every element.
 template <class Element, class Sample>
 void sampleInto(at::Tensor& self, RandomState state, Sample sample) {
-  fillEach<Element>(self, [&](int64_t i) { return sample(bitsOf(state, i)); });
+  fillEach<Element>(self,
+                    [&](int64_t i) { return sample(randomBits(state, i)); });
 }
 
-// [operators.random.state] Whose numbers, and which of them.
-/// Takes `count` offsets of the generator, or of the device's own if there is
-/// none.
-/// @throws c10::ValueError if the generator is of another device.
+// [operators.random.state] Each launch reserves its own range of the generator's offsets.
+/// Reserves `count` offsets of `generator`, or of the device's default
+/// generator if it is empty.
+/// @throws c10::ValueError if the generator belongs to another device.
 RandomState reserve(const at::Tensor& self,
                     const std::optional<at::Generator>& generator,
                     uint64_t count = 1);
 
-// [operators.random.check] What the host can see, the host refuses.
-/// @throws c10::NotImplementedError for a type that is not floating, or has
-/// eight bits; and for a complex one, unless `with_complex`.
+// [operators.random.check] The host refuses what it can see before it enqueues anything.
+/// @throws c10::NotImplementedError unless the dtype is floating point of more
+/// than eight bits; `with_complex` allows complex dtypes too.
 void checkFloating(const char* name, const at::Tensor& self,
                    bool with_complex = false);
 
-/// @throws c10::NotImplementedError for a type that is neither floating nor of
-/// whole numbers.
+/// @throws c10::NotImplementedError unless the dtype is integral, or floating
+/// point of more than eight bits; `with_bool` allows Bool too.
 void checkReal(const char* name, const at::Tensor& self, bool with_bool);
 
-/// @throws c10::ValueError if the type of `self` does not hold `from` and `to`.
+/// @throws c10::ValueError if the dtype of `self` cannot hold `from` and `to`.
 void checkRange(const char* name, const at::Tensor& self, double from,
                 double to);
 
-/// @throws c10::ValueError if `n` different whole numbers are too many for it.
+/// @throws c10::ValueError if the dtype cannot hold `n` different integers.
 void checkHolds(const char* name, const at::Tensor& self, int64_t n);
 
 // [-]

@@ -19,9 +19,9 @@ namespace {
 
 using MaybeGenerator = std::optional<at::Generator>;
 
-// [operators.sampling] Made of numbers that we can draw already, so they are ours too.
-/// A result in a tensor of the user's.
-at::Tensor& into(at::Tensor& out, const at::Tensor& result) {
+// [operators.sampling] Random operators that are composed of samplers we already have.
+/// Copies `result` into the `out=` tensor of the user, after resizing it.
+at::Tensor& copyInto(at::Tensor& out, const at::Tensor& result) {
   TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()),
               "result type ", result.scalar_type(),
               " can't be cast to the desired output type ", out.scalar_type());
@@ -29,8 +29,8 @@ at::Tensor& into(at::Tensor& out, const at::Tensor& result) {
   return out.copy_(result);
 }
 
-// [operators.sampling.check] A kernel that computes nothing.
-/// Fails the device, late, unless `holds` is true of every number.
+// [operators.sampling.check] A kernel that only checks values.
+/// Enqueues a check; the device fails unless `holds` is true of every number.
 template <class Holds>
 void checkNumbers(const char* name, const at::Tensor& self, Holds holds,
                   const char* sentence) {
@@ -63,7 +63,7 @@ at::Tensor& bernoulliOut(const at::Tensor& p, MaybeGenerator generator,
   return bernoulliTensor(out, p, std::move(generator));
 }
 
-// [operators.sampling.normal] A mean or a deviation for each element.
+// [operators.sampling.normal] Each element may have its own mean, its own standard deviation, or both.
 void checkDeviations(const at::Tensor& std) {
   TORCH_CHECK(!std.is_complex(),
               "normal expects standard deviation to be non-complex");
@@ -72,15 +72,16 @@ void checkDeviations(const at::Tensor& std) {
       "normal needs std >= 0, for each element.");
 }
 
-at::Tensor standard(at::IntArrayRef sizes, const at::TensorOptions& options,
-                    MaybeGenerator generator) {
+at::Tensor standardNormal(at::IntArrayRef sizes,
+                          const at::TensorOptions& options,
+                          MaybeGenerator generator) {
   return at::empty(sizes, options).normal_(0, 1, std::move(generator));
 }
 
 at::Tensor normalMean(const at::Tensor& mean, double std,
                       MaybeGenerator generator) {
   TORCH_CHECK_VALUE(std >= 0, "normal needs std >= 0; it is ", std, ".");
-  return standard(mean.sizes(), mean.options(), std::move(generator))
+  return standardNormal(mean.sizes(), mean.options(), std::move(generator))
       .mul_(std)
       .add_(mean);
 }
@@ -88,7 +89,7 @@ at::Tensor normalMean(const at::Tensor& mean, double std,
 at::Tensor normalStd(double mean, const at::Tensor& std,
                      MaybeGenerator generator) {
   checkDeviations(std);
-  return standard(std.sizes(), std.options(), std::move(generator))
+  return standardNormal(std.sizes(), std.options(), std::move(generator))
       .mul_(std)
       .add_(mean);
 }
@@ -96,29 +97,29 @@ at::Tensor normalStd(double mean, const at::Tensor& std,
 at::Tensor normalBoth(const at::Tensor& mean, const at::Tensor& std,
                       MaybeGenerator generator) {
   checkDeviations(std);
-  return standard(at::infer_size(mean.sizes(), std.sizes()), mean.options(),
-                  std::move(generator))
+  return standardNormal(at::infer_size(mean.sizes(), std.sizes()),
+                        mean.options(), std::move(generator))
       .mul_(std)
       .add_(mean);
 }
 
-// [operators.sampling.normal-out] The same, into a tensor of the user's.
+// [operators.sampling.normal-out] The same three into a tensor of the user's.
 at::Tensor& normalMeanOut(const at::Tensor& mean, double std,
                           MaybeGenerator generator, at::Tensor& out) {
-  return into(out, normalMean(mean, std, std::move(generator)));
+  return copyInto(out, normalMean(mean, std, std::move(generator)));
 }
 
 at::Tensor& normalStdOut(double mean, const at::Tensor& std,
                          MaybeGenerator generator, at::Tensor& out) {
-  return into(out, normalStd(mean, std, std::move(generator)));
+  return copyInto(out, normalStd(mean, std, std::move(generator)));
 }
 
 at::Tensor& normalBothOut(const at::Tensor& mean, const at::Tensor& std,
                           MaybeGenerator generator, at::Tensor& out) {
-  return into(out, normalBoth(mean, std, std::move(generator)));
+  return copyInto(out, normalBoth(mean, std, std::move(generator)));
 }
 
-// [operators.sampling.permutation] Sorted by a random key, and by number where two keys are equal.
+// [operators.sampling.permutation] Indices sorted by a random key; equal keys keep the order of the indices.
 at::Tensor& randperm(int64_t n, MaybeGenerator generator, at::Tensor& out) {
   TORCH_CHECK_VALUE(n >= 0, "randperm needs n >= 0; it is ", n, ".");
   checkReal("randperm", out, /*with_bool=*/false);
@@ -128,7 +129,7 @@ at::Tensor& randperm(int64_t n, MaybeGenerator generator, at::Tensor& out) {
       "randperm",
       [n, state = reserve(out, generator)](at::Tensor out) {
         std::vector<std::pair<uint64_t, int64_t>> keys(n);
-        for (int64_t i = 0; i < n; ++i) keys[i] = {bitsOf(state, i), i};
+        for (int64_t i = 0; i < n; ++i) keys[i] = {randomBits(state, i), i};
         std::sort(keys.begin(), keys.end());
         at::Tensor order = at::empty({n}, at::TensorOptions(at::kLong));
         auto* data = order.mutable_data_ptr<int64_t>();
@@ -139,7 +140,7 @@ at::Tensor& randperm(int64_t n, MaybeGenerator generator, at::Tensor& out) {
   return out;
 }
 
-// [operators.sampling.weights] Shapes are refused at once, weights late.
+// [operators.sampling.weights] The host checks shapes at once; the device checks the weights later.
 void checkWeights(const at::Tensor& self, int64_t count, bool replacement) {
   TORCH_CHECK((self.dim() == 1 || self.dim() == 2) && self.size(-1) > 0,
               "multinomial needs one or two dimensions with categories in the "
@@ -164,7 +165,7 @@ void checkWeights(const at::Tensor& self, int64_t count, bool replacement) {
       "multinomial needs weights with a sum > 0.");
 }
 
-// [operators.sampling.categories] The first to arrive of exponential times; or a place in the sum.
+// [operators.sampling.categories] Without replacement, categories race with exponential times; with replacement, uniform numbers are looked up in the cumulative sum.
 at::Tensor drawCategories(const at::Tensor& self, int64_t count,
                           bool replacement, MaybeGenerator generator) {
   checkWeights(self, count, replacement);
@@ -191,7 +192,7 @@ at::Tensor& drawCategoriesOut(const at::Tensor& self, int64_t count,
   return out.resize_(drawn.sizes()).copy_(drawn);
 }
 
-// [operators.sampling.rrelu] A slope for each negative element, kept for the gradient.
+// [operators.sampling.rrelu] Every negative element gets a random slope, which the backward pass needs again.
 at::Tensor rrelu(const at::Tensor& self, at::Tensor& noise,
                  const at::Scalar& lower, const at::Scalar& upper,
                  bool training, MaybeGenerator generator) {
@@ -211,11 +212,11 @@ at::Tensor& rreluInPlace(at::Tensor& self, at::Tensor& noise,
 at::Tensor& rreluOut(const at::Tensor& self, at::Tensor& noise,
                      const at::Scalar& lower, const at::Scalar& upper,
                      bool training, MaybeGenerator generator, at::Tensor& out) {
-  return into(out,
-              rrelu(self, noise, lower, upper, training, std::move(generator)));
+  return copyInto(
+      out, rrelu(self, noise, lower, upper, training, std::move(generator)));
 }
 
-// [operators.sampling.register] PyTorch derives nothing here: each form is registered.
+// [operators.sampling.register] PyTorch derives none of these forms, so each of them is registered.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("bernoulli_.Tensor", &bernoulliTensor);
   m.impl("bernoulli.out", &bernoulliOut);

@@ -20,7 +20,7 @@ import torch
 
 from . import _C
 
-# [operators.dispatch.paths] Six paths, and why an operator takes one.
+# [operators.dispatch.paths] An operator takes one of these paths, or is refused.
 WHY = {
     "native": "a kernel for it was registered at our key",
     "library": "the device runs the CPU's kernel on its own memory",
@@ -38,7 +38,7 @@ def split(name):
     return operator, overload
 
 
-# [operators.dispatch.table] One line of the dispatcher's table: who answers at a key, and by which rule.
+# [operators.dispatch.table] A line of the dispatcher's table names the kernel at a key and the rule that chose it.
 def entry(name, key):
     """(file and line of the registration, rule) at `key`, for example (..., "math kernel")."""
     table = torch._C._dispatch_dump_table(name)
@@ -63,7 +63,7 @@ def path_of(name):
     return path, WHY[path], where
 
 
-# [operators.dispatch.autograd] The same table, one key higher: where the gradient comes from.
+# [operators.dispatch.autograd] The line for the key above tells where the gradient comes from.
 def autograd_of(name):
     where, rule = entry(name, "AutogradPrivateUse1")
     if rule == "math kernel":
@@ -75,7 +75,7 @@ def autograd_of(name):
     return "no formula: a gradient ends here, with a warning"
 
 
-# [operators.dispatch.names] A name as people write it; a wrong one gets near ones in return.
+# [operators.dispatch.names] Users spell operators in several ways; an unknown name gets suggestions.
 def resolve(text):
     """All operators that `text` can mean, with or without namespace and overload."""
     names = set(torch._C._dispatch_get_all_op_names())
@@ -93,7 +93,7 @@ def resolve(text):
     return found
 
 
-# [operators.dispatch.describe] What is printed for one operator.
+# [operators.dispatch.describe] The report on one operator.
 def describe(name):
     path, why, where = path_of(name)
     print(torch._C._get_schema(*split(name)))
@@ -102,7 +102,7 @@ def describe(name):
     print(f"  gradient  {autograd_of(name)}")
 
 
-# [operators.dispatch.lists] The same questions, asked of every operator.
+# [operators.dispatch.lists] The same questions, asked about every operator.
 def has_kernel(name, key):
     return torch._C._dispatch_has_kernel_for_dispatch_key(name, key)
 
@@ -128,7 +128,7 @@ def list_overridden(names):
             print(f"  gradient now: {autograd_of(name)}")
 
 
-# [operators.dispatch.trace] A program is run as it is, and the dispatcher counts.
+# [operators.dispatch.trace] The program runs unchanged while the dispatcher counts.
 def trace(script, arguments):
     if not Path(script).is_file():
         sys.exit(f"There is no program {script}; name one that can be read.")

@@ -12,12 +12,12 @@
 namespace openreg {
 namespace {
 
-// [operators.trace.state] Threads of all kinds call operators, so the books have a lock.
+// [operators.trace.state] Any thread may call operators, so a lock protects the counts.
 std::mutex mutex;
 std::map<std::string, Calls> calls;
 at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
 
-// [operators.trace.call] One call, from its arguments to its results.
+// [operators.trace.call] A call is counted when it returns, because a factory is known by its result.
 thread_local int depth = 0;
 
 struct Call final : at::ObserverContext {
@@ -32,7 +32,7 @@ bool anyOurs(c10::ArrayRef<c10::IValue> values) {
 }
 
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
-  // PyTorch records the steps of a backward pass too; they are no operators.
+  // PyTorch also reports the nodes of a backward pass, which are not operators.
   if (!function.operator_name()) return nullptr;
   auto call = std::make_unique<Call>();
   const auto inputs = function.inputs();
@@ -45,7 +45,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
 void end(const at::RecordFunction& function, at::ObserverContext* context) {
   if (!context) return;
   --depth;
-  // A factory is known by what it returns.
+  // A factory takes no tensor of ours, but returns one.
   if (!static_cast<const Call*>(context)->is_ours &&
       !anyOurs(function.outputs())) {
     return;
@@ -58,7 +58,7 @@ void end(const at::RecordFunction& function, at::ObserverContext* context) {
 // [-]
 }  // namespace
 
-// [operators.trace.start] PyTorch calls back at every operator that is dispatched, of every thread.
+// [operators.trace.start] The dispatcher calls the observer for every operator, on every thread.
 void startTrace() {
   stopTrace();
   std::lock_guard lock(mutex);

@@ -7,16 +7,16 @@
 
 namespace openreg {
 
-// [operators.trace] Which operators a program calls on our devices, counted by the dispatcher.
+// [operators.trace] The dispatcher counts which operators a program calls on our devices.
 struct Calls {
-  /// By the program, or by a backward pass.
+  /// Calls by the program or by a backward pass.
   uint64_t direct = 0;
-  /// By other operators.
+  /// Calls by other operators.
   uint64_t inner = 0;
 };
 
-/// From now on, on all threads, counts the calls of operators that take or
-/// return a tensor of ours. Forgets what was counted before.
+/// Starts to count, on all threads, the calls of operators that take or return
+/// a tensor of ours. Earlier counts are dropped.
 void startTrace();
 
 /// Stops counting; returns the calls of each operator.

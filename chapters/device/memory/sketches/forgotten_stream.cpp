@@ -25,7 +25,7 @@ int main() {
   float* place = openreg::onDevice(static_cast<float*>(y.get()));
   openreg::launch(nullptr, "write y", [=] { *place = 2; });
   orDeviceSynchronize();
-  // What y is, if nobody has waited: any other failure would prove nothing.
+  // 2 is the value of y; any other failure would prove nothing.
   const float wrong = 2;
   return read == 1 ? 0 : read == wrong ? 1 : 99;
 }
