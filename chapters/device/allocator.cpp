@@ -2,7 +2,7 @@
 #include "chapters/device/allocator.h"
 #include "chapters/device/cache.h"
 #include "chapters/device/poison.h"
-#include "common/error.h"
+#include "common/check.h"
 
 #include <array>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #include "chapters/hooks/sharing.h"
 #include "chapters/device/cache.h"
 #include "chapters/device/runtime.h"
-#include "common/error.h"
+#include "common/check.h"
 #include "common/openreg/openreg_tools.h"
 
 #include <fcntl.h>

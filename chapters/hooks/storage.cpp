@@ -2,7 +2,7 @@
 #include "chapters/hooks/storage.h"
 #include "chapters/device/allocator.h"
 #include "chapters/device/stream.h"
-#include "common/error.h"
+#include "common/check.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -3,7 +3,7 @@
 
 #include "chapters/device/stream.h"
 #include "chapters/operators/view.h"
-#include "common/error.h"
+#include "common/check.h"
 #include "common/openreg/launch.h"
 
 #include <c10/util/Exception.h>

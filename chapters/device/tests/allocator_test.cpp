@@ -2,7 +2,7 @@
 #include "chapters/device/allocator.h"
 
 #include "chapters/device/stream.h"
-#include "common/error.h"
+#include "common/check.h"
 #include "common/openreg/launch.h"
 
 #include <c10/core/DeviceGuard.h>

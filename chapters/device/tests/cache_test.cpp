@@ -2,7 +2,7 @@
 // The cache alone, without Python and PyTorch's registries: also run under
 // ThreadSanitizer.
 #include "chapters/device/cache.h"
-#include "common/error.h"
+#include "common/check.h"
 #include "common/openreg/launch.h"
 
 #include <gtest/gtest.h>
