@@ -2,7 +2,7 @@
 // What the caching allocator costs, and what a program would cost without it.
 #include "chapters/device/allocator.h"
 #include "chapters/device/stream.h"
-#include "common/openreg/launch.h"
+#include "common/openreg/interface/openreg_kernels.h"
 
 #include <algorithm>
 #include <chrono>

@@ -5,7 +5,7 @@
 
 namespace openreg {
 
-// [common.check.raise] Whoever catches it can tell what sort of error it is.
+// [common.check.raise] The code decides the type of the exception, and the driver's sentence is its text.
 void raise(orError_t error) {
   const char* detail = orGetErrorDetail();
   switch (error) {
@@ -18,6 +18,8 @@ void raise(orError_t error) {
       TORCH_CHECK_VALUE(false, detail);
     case orErrorMemoryAllocation:
       TORCH_CHECK_WITH(OutOfMemoryError, false, detail);
+    case orErrorNotSupported:
+      TORCH_CHECK_NOT_IMPLEMENTED(false, detail);
     case orErrorLaunchFailure:
       throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, error,
                                   detail);

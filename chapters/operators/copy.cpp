@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/device/stream.h"
 #include "chapters/hooks/host_memory.h"
-#include "chapters/operators/launcher.h"
+#include "chapters/operators/copy_kernel.h"
+#include "chapters/operators/view.h"
+#include "common/check.h"
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
@@ -40,19 +43,13 @@ at::Tensor roomFor(const at::Tensor& model, c10::Device device) {
   return room;
 }
 
-// [operators.copy.kernel] What the device does where bytes are not enough.
-void convert(at::Tensor to, const at::Tensor& from) {
-  // The CPU negates after it has converted, and not all types can be negated.
-  to.copy_(from.scalar_type() == to.scalar_type() ? from : from.resolve_neg());
-}
-
 // [operators.copy.device] Within a device, a kernel does it all: types, strides, bits, broadcasting.
 void copyOnDevice(const at::Tensor& to, const at::Tensor& from) {
   if (sameBytes(to, from)) {
     return copyBytes(to, from, orMemcpyDeviceToDevice,
                      currentStream(to.device().index()));
   }
-  launchKernel("copy_", &convert, to, from);
+  launchConversion(to, from);
 }
 
 /// `from`, or a copy of it on its device that has the bytes `to` shall have.

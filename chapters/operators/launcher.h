@@ -4,7 +4,7 @@
 #include "chapters/device/stream.h"
 #include "chapters/operators/view.h"
 #include "common/check.h"
-#include "common/openreg/launch.h"
+#include "common/openreg/interface/openreg_kernels.h"
 
 #include <c10/util/Exception.h>
 

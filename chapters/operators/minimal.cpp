@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/device/allocator.h"
+#include "chapters/device/runtime.h"
 #include "chapters/hooks/storage.h"
-#include "chapters/operators/launcher.h"
 
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>

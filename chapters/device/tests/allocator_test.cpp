@@ -3,7 +3,7 @@
 
 #include "chapters/device/stream.h"
 #include "common/check.h"
-#include "common/openreg/launch.h"
+#include "common/openreg/interface/openreg_kernels.h"
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/StreamGuard.h>

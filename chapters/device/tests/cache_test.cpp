@@ -3,7 +3,7 @@
 // ThreadSanitizer.
 #include "chapters/device/cache.h"
 #include "common/check.h"
-#include "common/openreg/launch.h"
+#include "common/openreg/interface/openreg_kernels.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
