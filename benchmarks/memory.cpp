@@ -2,7 +2,7 @@
 // What the caching allocator costs, and what a program would cost without it.
 #include "chapters/device/memory/allocator.h"
 #include "chapters/device/streams/stream.h"
-#include "common/openreg/launch.h"
+#include "common/openreg/interface/openreg_kernels.h"
 
 #include <algorithm>
 #include <chrono>

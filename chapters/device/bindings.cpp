@@ -2,7 +2,7 @@
 #include "chapters/device/memory/allocator.h"
 #include "chapters/device/streams/stream.h"
 #include "common/bindings.h"
-#include "common/error.h"
+#include "common/check.h"
 
 namespace openreg {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/device/memory/allocator.h"
 #include "chapters/device/streams/stream.h"
-#include "common/error.h"
+#include "common/check.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 

@@ -2,7 +2,7 @@
 #include "chapters/hooks/generator.h"
 #include "chapters/hooks/hooks.h"
 #include "common/bindings.h"
-#include "common/error.h"
+#include "common/check.h"
 
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <torch/csrc/utils/pybind.h>

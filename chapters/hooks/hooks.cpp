@@ -4,7 +4,7 @@
 #include "chapters/hooks/hooks.h"
 #include "chapters/hooks/host_memory.h"
 #include "chapters/hooks/storage/storage.h"
-#include "common/error.h"
+#include "common/check.h"
 
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/hooks/host_memory.h"
 #include "chapters/device/streams/stream.h"
-#include "common/error.h"
+#include "common/check.h"
 
 namespace openreg {
 namespace {

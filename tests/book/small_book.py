@@ -82,13 +82,13 @@ class Repository:
         )
         self.write("chapters/device/guard.cpp", GUARD)
         self.write("chapters/hooks/_hooks.py", HOOKS)
-        self.write("common/error.h", ERROR)
+        self.write("common/check.h", ERROR)
         self.write("python/torch_openreg/__init__.py", "")
         self.device = [
             listing("chapters/device/guard.cpp", "device.guard"),
             listing("chapters/device/guard.cpp", "device.guard.streams", ":dedent:"),
             listing("chapters/device/guard.cpp", "device.guard.register"),
-            listing("common/error.h", "common.error"),
+            listing("common/check.h", "common.error"),
         ]
         self.hooks = [
             listing("chapters/hooks/_hooks.py", "hooks.python"),

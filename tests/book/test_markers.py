@@ -56,7 +56,7 @@ def test_a_name_is_unique_in_the_repository(book):
 
 @pytest.mark.parametrize(
     ("path", "old", "prefix"),
-    [(CPP, "device.guard.register", "device"), ("common/error.h", "common.error", "common")],
+    [(CPP, "device.guard.register", "device"), ("common/check.h", "common.error", "common")],
 )
 def test_a_name_starts_with_its_directory(book, path, old, prefix):
     book.change(path, f"[{old}]", "[hooks.error]")

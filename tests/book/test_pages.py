@@ -85,12 +85,12 @@ def test_an_example_of_a_listing_shows_nothing(book, opening):
 
 
 def test_what_a_build_leaves_under_docs_is_not_a_page(book):
-    book.write("docs/_build/device.md", listing("common/error.h", "common.error"))
+    book.write("docs/_build/device.md", listing("common/check.h", "common.error"))
     assert book.check() == ["4 files, 6 passages, 14 lines shown, 0.0% hidden"]
 
 
 def test_a_passage_on_two_pages_is_refused(book):
-    book.write("docs/start.md", listing("common/error.h", "common.error"))
+    book.write("docs/start.md", listing("common/check.h", "common.error"))
     assert book.only_problem() == (
         "docs/start.md:1: [common.error] is already at docs/device.md:28; once is enough."
     )

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Loaded before all others, stands between a backend and PyTorch's dispatcher:
-// leaves out the one operator that OPENREG_LEAVE_OUT names, for one key.
+// leaves out the operators that OPENREG_LEAVE_OUT names, each for one key and
+// separated by commas.
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <dlfcn.h>
@@ -15,8 +16,10 @@ bool leftOut(const c10::OperatorName& name,
   const char* left_out = std::getenv("OPENREG_LEAVE_OUT");
   std::string operator_name = c10::toString(name);
   if (operator_name.starts_with("aten::")) operator_name.erase(0, 6);
-  return left_out && key &&
-         left_out == std::string(c10::toString(*key)) + "." + operator_name;
+  if (!left_out || !key) return false;
+  const std::string listed = "," + std::string(left_out) + ",";
+  return listed.find("," + std::string(c10::toString(*key)) + "." +
+                     operator_name + ",") != std::string::npos;
 }
 
 }  // namespace

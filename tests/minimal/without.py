@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs small programs, each in a child in which the backend lacks one registration.
+"""Runs small programs, each in a child in which the backend lacks some registrations.
 
 PyTorch is imported once, the backend in each child: so a child costs little. Reads
 a list of [left out, program] and prints a list of what became of them, both JSON.

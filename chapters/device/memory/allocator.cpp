@@ -2,7 +2,7 @@
 #include "chapters/device/memory/allocator.h"
 #include "chapters/device/memory/cache.h"
 #include "chapters/device/memory/poison.h"
-#include "common/error.h"
+#include "common/check.h"
 
 #include <array>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/device/memory/cache.h"
-#include "common/error.h"
+#include "common/check.h"
 
 #include <algorithm>
 #include <atomic>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "chapters/device/runtime.h"
-#include "common/openreg/openreg.h"
+#include "common/openreg/interface/openreg.h"
 
 #include <c10/core/Stream.h>
 

@@ -2,8 +2,8 @@
 #include "chapters/hooks/storage/sharing.h"
 #include "chapters/device/memory/cache.h"
 #include "chapters/device/runtime.h"
-#include "common/error.h"
-#include "common/openreg/openreg_tools.h"
+#include "common/check.h"
+#include "common/openreg/interface/openreg_tools.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -2,7 +2,7 @@
 #include "chapters/hooks/storage/storage.h"
 #include "chapters/device/memory/allocator.h"
 #include "chapters/device/streams/stream.h"
-#include "common/error.h"
+#include "common/check.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include "chapters/hooks/generator.h"
 #include "chapters/hooks/host_memory.h"
 #include "chapters/hooks/storage/storage.h"
-#include "common/openreg/launch.h"
+#include "common/openreg/interface/openreg_kernels.h"
 
 #include <ATen/Context.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>

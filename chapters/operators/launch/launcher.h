@@ -3,8 +3,8 @@
 
 #include "chapters/device/streams/stream.h"
 #include "chapters/operators/launch/view.h"
-#include "common/error.h"
-#include "common/openreg/launch.h"
+#include "common/check.h"
+#include "common/openreg/interface/openreg_kernels.h"
 
 #include <c10/util/Exception.h>
 

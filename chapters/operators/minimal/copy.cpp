@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "chapters/device/streams/stream.h"
 #include "chapters/hooks/host_memory.h"
-#include "chapters/operators/launch/launcher.h"
+#include "chapters/operators/minimal/copy_kernel.h"
+#include "chapters/operators/launch/view.h"
+#include "common/check.h"
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
@@ -40,20 +43,13 @@ at::Tensor stagingFor(const at::Tensor& model, c10::Device device) {
   return staging;
 }
 
-// [operators.copy.kernel] Where copying bytes is not enough, the device runs the CPU's `copy_`.
-void convert(at::Tensor to, const at::Tensor& from) {
-  // The CPU converts first and negates then, and not every dtype has a
-  // negative.
-  to.copy_(from.scalar_type() == to.scalar_type() ? from : from.resolve_neg());
-}
-
 // [operators.copy.device] Within a device, one kernel handles dtypes, strides, bits and broadcasting.
 void copyOnDevice(const at::Tensor& to, const at::Tensor& from) {
   if (sameBytes(to, from)) {
     return copyBytes(to, from, orMemcpyDeviceToDevice,
                      currentStream(to.device().index()));
   }
-  launchKernel("copy_", &convert, to, from);
+  launchConversion(to, from);
 }
 
 /// `from`, or a copy of it on its own device with the bytes that `to` needs.

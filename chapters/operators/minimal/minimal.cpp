@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/device/memory/allocator.h"
+#include "chapters/device/runtime.h"
 #include "chapters/hooks/storage/storage.h"
-#include "chapters/operators/launch/launcher.h"
 
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>

@@ -2,8 +2,8 @@
 #include "chapters/device/memory/allocator.h"
 
 #include "chapters/device/streams/stream.h"
-#include "common/error.h"
-#include "common/openreg/launch.h"
+#include "common/check.h"
+#include "common/openreg/interface/openreg_kernels.h"
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/StreamGuard.h>

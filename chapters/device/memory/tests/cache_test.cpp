@@ -2,8 +2,8 @@
 // The cache alone, without Python and PyTorch's registries: also run under
 // ThreadSanitizer.
 #include "chapters/device/memory/cache.h"
-#include "common/error.h"
-#include "common/openreg/launch.h"
+#include "common/check.h"
+#include "common/openreg/interface/openreg_kernels.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

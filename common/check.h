@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "common/openreg/interface/openreg.h"
+
+#include <c10/macros/Macros.h>
+
+namespace openreg {
+
+// [common.check] Error codes of the driver become exceptions of PyTorch in one place.
+/// Throws the driver's last error on this thread as PyTorch's own type.
+/// @throws c10::IndexError for a device that does not exist, c10::ValueError
+/// for a wrong argument or handle, c10::OutOfMemoryError,
+/// c10::NotImplementedError for a function that the driver does not have,
+/// c10::AcceleratorError for a kernel that threw, and c10::Error for the rest.
+[[noreturn]] void raise(orError_t error);
+
+/// Throws unless `error` is orSuccess.
+inline void check(orError_t error) {
+  if (C10_UNLIKELY(error != orSuccess)) raise(error);
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/core/failure.h"
+#include "common/openreg/core/lookup.h"
+
+using namespace openreg::hardware;
+
+// [common.api-device.choose] Counting and choosing devices starts nothing.
+orError_t orGetDeviceCount(int* count) {
+  if (!count)
+    return fail(orErrorInvalidValue,
+                "orGetDeviceCount needs a place for the count, not null.");
+  if (!config().problem.empty()) {
+    return setLastError(orErrorInvalidConfiguration, config().problem);
+  }
+  *count = config().device_count;
+  return orSuccess;
+}
+
+orError_t orGetDevice(int* device) {
+  if (!device)
+    return fail(orErrorInvalidValue,
+                "orGetDevice needs a place for the number, not null.");
+  *device = currentIndex();
+  return orSuccess;
+}
+
+orError_t orSetDevice(int device) {
+  if (orError_t error = checkDevice(device)) return error;
+  currentIndex() = device;
+  return orSuccess;
+}
+
+// [common.api-device.properties] The properties come from the configuration.
+orError_t orGetDeviceProperties(orDeviceProp* properties, int device) {
+  if (!properties) {
+    return fail(orErrorInvalidValue,
+                "orGetDeviceProperties needs a place for them, not null.");
+  }
+  if (orError_t error = checkDevice(device)) return error;
+  *properties = {"openreg, a simulated device", config().device_memory,
+                 config().device_threads, Region::kAlignment};
+  return orSuccess;
+}
+
+orError_t orDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  if (!least || !greatest) {
+    return fail(orErrorInvalidValue,
+                "orDeviceGetStreamPriorityRange needs two places, not null.");
+  }
+  *least = kLeastPriority;
+  *greatest = kGreatestPriority;
+  return orSuccess;
+}
+
+// [common.api-device.synchronize] Synchronising reports the sticky error, and a reset clears it.
+orError_t orDeviceSynchronize() {
+  if (orError_t error = enter()) return error;
+  current().synchronize();
+  return current().sticky_error.report();
+}
+
+orError_t orDeviceReset() {
+  if (orError_t error = enter()) return error;
+  current().synchronize();
+  return current().sticky_error.reset();
+}
+
+// [-]

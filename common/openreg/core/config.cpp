@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/core/config.h"
+
+#include "common/openreg/tools/injection.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+namespace openreg::hardware {
+namespace {
+
+// [common.config.number] A number outside its bounds is a problem, and not silently replaced.
+size_t number(Config& config, const char* name, size_t default_value,
+              size_t least, size_t most, bool units = false) {
+  const char* text = std::getenv(name);
+  if (!text || !*text) return default_value;
+  const char* end = text + std::strlen(text);
+  size_t value = 0;
+  auto [rest, error] = std::from_chars(text, end, value);
+  size_t unit = 1;
+  if (units && rest + 1 == end) {
+    const size_t shift = *rest == 'K'   ? 10
+                         : *rest == 'M' ? 20
+                         : *rest == 'G' ? 30
+                                        : 0;
+    if (shift) ++rest;
+    unit = size_t{1} << shift;
+  }
+  if (error != std::errc{} || rest != end || value > most / unit ||
+      value * unit < least) {
+    config.problem = std::string(name) + "=" + text +
+                     " is not allowed; it must be a whole number from " +
+                     std::to_string(least) + " to " + std::to_string(most) +
+                     (units ? ", in bytes or with K, M or G." : ".");
+    return default_value;
+  }
+  return value * unit;
+}
+
+// [common.config.schedule] A schedule is one of two words, or a seed.
+void readSchedule(Config& config) {
+  const char* text = std::getenv("OPENREG_SCHEDULE");
+  const std::string schedule = text ? text : "";
+  if (schedule.empty() || schedule == "threads") return;
+  config.blocking = schedule == "blocking";
+  if (config.blocking) return;
+  if (schedule.rfind("seed:", 0) == 0) {
+    const char* end = text + schedule.size();
+    auto [rest, error] = std::from_chars(text + 5, end, config.seed);
+    config.seeded = error == std::errc{} && rest == end;
+    if (config.seeded) return;
+  }
+  config.problem = "OPENREG_SCHEDULE=" + schedule +
+                   " is not allowed; it must be threads, blocking or seed:N.";
+}
+
+// [common.config.read] The number of devices is read first, because the default of their memory depends on it.
+size_t machineMemory() {
+  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+Config read() {
+  Config config;
+  config.device_count =
+      static_cast<int>(number(config, "OPENREG_DEVICE_COUNT", 2, 0, 16));
+  const size_t share = machineMemory() / 2 / std::max(config.device_count, 1);
+  const size_t page = sysconf(_SC_PAGESIZE);
+  config.device_memory = number(config, "OPENREG_DEVICE_MEMORY", share, 1 << 20,
+                                size_t{1} << 40, true) /
+                         page * page;
+  config.device_threads =
+      static_cast<int>(number(config, "OPENREG_DEVICE_THREADS", 2, 1, 64));
+  readSchedule(config);
+  if (!Injection().configure(std::getenv("OPENREG_INJECT"))) {
+    config.problem = std::string("OPENREG_INJECT=") +
+                     std::getenv("OPENREG_INJECT") +
+                     " is not allowed; it must be a list such as "
+                     "alloc:3,copy:2,launch:10,lost:1@20.";
+  }
+  return config;
+}
+
+// [-]
+}  // namespace
+
+// [common.config.once] The configuration is read once and never destroyed.
+const Config& config() {
+  static const Config& config = *new Config(read());
+  return config;
+}
+
+// [-]
+}  // namespace openreg::hardware

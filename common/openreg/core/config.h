@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace openreg::hardware {
+
+// [common.config] The environment configures the machine.
+struct Config {
+  /// OPENREG_DEVICE_COUNT: 0 to 16, default 2.
+  int device_count = 2;
+  /// OPENREG_DEVICE_MEMORY: bytes of each device, optionally with K, M or
+  /// G; default an equal share of half of the machine's memory.
+  size_t device_memory = 0;
+  /// OPENREG_DEVICE_THREADS: how many streams of a device run at the same
+  /// time; 1 to 64, default 2.
+  int device_threads = 2;
+  /// OPENREG_SCHEDULE=threads|blocking|seed:N: a launch returns at once (the
+  /// default), or when its work is done, which is easier to debug; or work is
+  /// held until the host waits, and then runs in a random order.
+  bool blocking = false;
+  bool seeded = false;
+  uint64_t seed = 0;
+  /// The sentence of an error in the environment; empty if there is none.
+  std::string problem;
+};
+
+/// Read once, at the first call of the driver that needs it.
+const Config& config();
+
+// [-]
+}  // namespace openreg::hardware

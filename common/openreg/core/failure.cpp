@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/core/failure.h"
+
+#include <utility>
+
+namespace openreg::hardware {
+namespace {
+
+// [common.failure.state] Each thread has its own last failure.
+thread_local orError_t last_error = orSuccess;
+thread_local std::string last_detail;
+
+// [common.failure.texts] One table holds the name and the sentence of every code.
+struct Text {
+  orError_t error;
+  const char* name;
+  const char* sentence;
+};
+#define OPENREG_TEXT(error, sentence) \
+  { error, #error, sentence }
+constexpr Text kTexts[] = {
+    OPENREG_TEXT(orSuccess, "The call succeeded."),
+    OPENREG_TEXT(orErrorUnknown, "The error code is not one of openreg's."),
+    OPENREG_TEXT(orErrorNotReady, "The work is still running."),
+    OPENREG_TEXT(orErrorInvalidValue,
+                 "An argument has a value that is not allowed."),
+    OPENREG_TEXT(orErrorMemoryAllocation, "There is not enough memory left."),
+    OPENREG_TEXT(orErrorInvalidDevice, "There is no device of that number."),
+    OPENREG_TEXT(orErrorNoDevice, "This machine has no openreg device."),
+    OPENREG_TEXT(orErrorInvalidResourceHandle,
+                 "The stream or event does not exist, or no longer."),
+    OPENREG_TEXT(orErrorInvalidMemcpyDirection,
+                 "A pointer is not where the kind of copy says it is."),
+    OPENREG_TEXT(orErrorLaunchFailure,
+                 "A kernel threw an exception; the device runs nothing more "
+                 "until it is reset."),
+    OPENREG_TEXT(orErrorForked,
+                 "openreg devices cannot be used in a process that was forked "
+                 "after they were started."),
+    OPENREG_TEXT(
+        orErrorInvalidConfiguration,
+        "An environment variable of openreg has a value that is not allowed."),
+    OPENREG_TEXT(orErrorDeviceLost,
+                 "The device is gone, and no reset brings it back."),
+    OPENREG_TEXT(orErrorNotSupported,
+                 "This driver does not have the function that was called."),
+};
+#undef OPENREG_TEXT
+
+// [common.failure.look-up] A number that is not a code has the text of orErrorUnknown.
+const Text& textOf(orError_t error) {
+  for (const Text& text : kTexts) {
+    if (text.error == error) return text;
+  }
+  return textOf(orErrorUnknown);
+}
+
+// [-]
+}  // namespace
+
+// [common.failure.last] Every failure is recorded by one function.
+orError_t setLastError(orError_t error, std::string detail) {
+  last_error = error;
+  last_detail = std::move(detail);
+  return error;
+}
+
+// [-]
+}  // namespace openreg::hardware
+
+using namespace openreg::hardware;
+
+// [common.failure.api] orGetLastError resets the error, orPeekAtLastError does not.
+const char* orGetErrorName(orError_t error) { return textOf(error).name; }
+const char* orGetErrorString(orError_t error) { return textOf(error).sentence; }
+const char* orGetErrorDetail() { return last_detail.c_str(); }
+orError_t orPeekAtLastError() { return last_error; }
+orError_t orGetLastError() { return std::exchange(last_error, orSuccess); }
+
+// [-]

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "common/openreg/interface/openreg.h"
+
+#include <sstream>
+#include <string>
+
+namespace openreg::hardware {
+
+// [common.failure] A failure is a code and a sentence with values, kept for the calling thread.
+/// Stores the failure for `orGetLastError` and `orGetErrorDetail`; returns
+/// `error`.
+orError_t setLastError(orError_t error, std::string detail);
+
+/// Sets the last error to a sentence that is composed of `parts`.
+template <class... Parts>
+orError_t fail(orError_t error, const Parts&... parts) {
+  std::ostringstream detail;
+  (detail << ... << parts);
+  return setLastError(error, detail.str());
+}
+
+// [-]
+}  // namespace openreg::hardware

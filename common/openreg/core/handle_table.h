@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+namespace openreg::hardware {
+
+// [common.handles] A handle is a slot number and a generation, so a stale handle is detected.
+/// Objects that are recycled and never freed. The generation of a slot grows
+/// when its object is created and when it is destroyed, and is odd in between.
+/// A look-up costs two loads and no lock, and a destroyed or invented handle
+/// finds nothing.
+template <class Object, class Handle>
+class HandleTable {
+ public:
+  struct Entry {
+    Handle handle;
+    Object* object;
+  };
+
+  Entry create() {
+    std::lock_guard lock(mutex_);
+    uint64_t index;
+    if (free_.empty()) {
+      index = ++slots_used_;
+      if (index / kChunk >= kChunks) return {nullptr, nullptr};
+      auto& chunk = chunks_[index / kChunk];
+      if (!chunk.load()) chunk.store(new std::array<Slot, kChunk>);
+    } else {
+      index = free_.front();
+      free_.pop_front();
+    }
+    Slot& slot = *slotAt(index);
+    const uint64_t generation = slot.generation.fetch_add(1) + 1;
+    return {reinterpret_cast<Handle>(generation << kIndexBits | index),
+            &slot.object};
+  }
+
+  // [common.handles.find] A look-up compares the generation of the handle with that of the slot.
+  /// The object, or null if `handle` is not alive.
+  Object* find(Handle handle) const {
+    const auto [index, generation] = split(handle);
+    Slot* slot = slotAt(index);
+    return slot && (generation & 1) && slot->generation.load() == generation
+               ? &slot->object
+               : nullptr;
+  }
+
+  // [common.handles.retire] Destroying invalidates the handle at once; the slot is reused when the work is done.
+  /// Makes `handle` stale; whether it was alive.
+  bool retire(Handle handle) {
+    auto [index, generation] = split(handle);
+    Slot* slot = slotAt(index);
+    return slot && (generation & 1) &&
+           slot->generation.compare_exchange_strong(generation, generation + 1);
+  }
+  /// Frees the slot of a retired handle for the next object.
+  void recycle(Handle handle) {
+    std::lock_guard lock(mutex_);
+    free_.push_back(split(handle).index);
+  }
+
+  // [common.handles.state] Slots are in chunks that never move.
+ private:
+  static constexpr uint64_t kIndexBits = 20, kChunk = 1024, kChunks = 1024;
+  struct Slot {
+    std::atomic<uint64_t> generation{0};
+    Object object;
+  };
+  struct Parts {
+    uint64_t index, generation;
+  };
+
+  static Parts split(Handle handle) {
+    const auto bits = reinterpret_cast<uint64_t>(handle);
+    return {bits & (kChunk * kChunks - 1), bits >> kIndexBits};
+  }
+  Slot* slotAt(uint64_t index) const {
+    auto* chunk = chunks_[index / kChunk].load();
+    return chunk ? &(*chunk)[index % kChunk] : nullptr;
+  }
+
+  std::array<std::atomic<std::array<Slot, kChunk>*>, kChunks> chunks_{};
+  std::mutex mutex_;
+  std::deque<uint64_t> free_;
+  uint64_t slots_used_ = 0;
+};
+
+// [-]
+}  // namespace openreg::hardware

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/core/machine.h"
+
+#include "common/openreg/core/failure.h"
+
+#include <pthread.h>
+
+#include <cstdlib>
+
+namespace openreg::hardware {
+namespace {
+
+// [common.machine.state] The process remembers whether the machine started, and whether it was forked after that.
+std::atomic<bool> started{false};
+std::atomic<bool> forked{false};
+
+// [-]
+}  // namespace
+
+// [common.machine.start] Threads do not survive a fork, so a forked child is marked as one.
+Machine::Machine() : memory(config().device_count, config().device_memory) {
+  for (int index = 0; index < config().device_count; ++index) {
+    devices.push_back(std::make_unique<Device>(index));
+  }
+  pthread_atfork(nullptr, nullptr, [] { forked = true; });
+  // Work that is enqueued still runs: it may include a copy to the host.
+  std::atexit([] {
+    if (!forked) synchronizeAll();
+  });
+  started = true;
+}
+
+Machine& machine() {
+  static Machine& machine = *new Machine;
+  return machine;
+}
+
+void synchronizeAll() {
+  for (auto& device : machine().devices) device->synchronize();
+}
+
+// [common.machine.enter] A call is refused for one of three reasons.
+orError_t checkConfiguration() {
+  if (!config().problem.empty()) {
+    return setLastError(orErrorInvalidConfiguration, config().problem);
+  }
+  if (config().device_count == 0) {
+    return fail(orErrorNoDevice, "This machine has no openreg device.");
+  }
+  return orSuccess;
+}
+
+orError_t enter() {
+  if (forked) {
+    return fail(orErrorForked,
+                "openreg devices were started before this process was forked; "
+                "start it with the 'spawn' method instead.");
+  }
+  if (orError_t error = checkConfiguration()) return error;
+  try {
+    machine();
+    return orSuccess;
+  } catch (const std::exception& error) {
+    return fail(orErrorUnknown, "The devices did not start: ", error.what());
+  }
+}
+
+// [-]
+}  // namespace openreg::hardware
+
+using namespace openreg::hardware;
+
+// [common.machine.api] Two questions about the process start nothing.
+orError_t orDeviceIsStarted(int device, int* is_started) {
+  if (!is_started)
+    return fail(orErrorInvalidValue,
+                "orDeviceIsStarted needs a place for the answer, not null.");
+  *is_started =
+      started && !forked && device >= 0 && device < config().device_count;
+  return orSuccess;
+}
+
+int orIsForked() { return forked; }
+
+// [-]

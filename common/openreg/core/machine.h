@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "common/openreg/core/config.h"
+#include "common/openreg/core/handle_table.h"
+#include "common/openreg/execution/command_queue.h"
+#include "common/openreg/execution/device.h"
+#include "common/openreg/execution/event.h"
+#include "common/openreg/memory/memory.h"
+
+#include <memory>
+#include <vector>
+
+namespace openreg::hardware {
+
+// [common.machine] The machine owns all devices, their memory, and the tables of handles.
+struct Machine {
+  Machine();
+
+  Memory memory;
+  std::vector<std::unique_ptr<Device>> devices;
+  HandleTable<CommandQueue, orStream_t> streams;
+  HandleTable<Event, orEvent_t> events;
+};
+
+/// Starts the machine when it is first called. It is never destroyed, because
+/// its threads outlive every destructor.
+Machine& machine();
+
+/// Waits for all commands of all devices.
+void synchronizeAll();
+
+// [common.machine.check] Every call checks the machine before it does anything.
+/// orSuccess if the configuration is valid and names at least one device.
+orError_t checkConfiguration();
+
+/// Refuses calls in a forked child and under a wrong configuration, and starts
+/// the devices otherwise.
+orError_t enter();
+
+// [-]
+}  // namespace openreg::hardware

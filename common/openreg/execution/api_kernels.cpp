@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/core/failure.h"
+#include "common/openreg/core/lookup.h"
+#include "common/openreg/execution/enqueue.h"
+#include "common/openreg/interface/openreg_kernels.h"
+#include "common/openreg/tools/injection.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace openreg::hardware;
+
+// [common.api-kernels.launch] Every kernel enters its queue through one function.
+orError_t orLaunchCommand(const orKernel* kernel, const char* name,
+                          void* arguments, orStream_t handle) {
+  if (orError_t error = enter()) return error;
+  if (!kernel || kernel->bytes > orMaxArgumentBytes) {
+    return fail(orErrorInvalidValue, "A launch needs a kernel with at most ",
+                int{orMaxArgumentBytes}, " bytes of arguments.");
+  }
+  const bool fails = injection().failsLaunch();
+  return submit(handle, kernel, name ? name : kernel->name, arguments,
+                fails ? "a launch was made to fail, by order" : nullptr);
+}
+
+// [common.api-kernels.protect] A debugger can get access to the front mapping, page by page.
+ptrdiff_t orDeviceWindow() { return enter() ? 0 : machine().memory.window(); }
+
+static orError_t protect(void* pointer, int rights) {
+  if (orError_t error = enter()) return error;
+  orPointerAttributes attributes;
+  if (orError_t error = checkBlock(pointer, &attributes)) return error;
+  const uintptr_t page = sysconf(_SC_PAGESIZE);
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(pointer) / page * page;
+  const uintptr_t end = reinterpret_cast<uintptr_t>(pointer) + attributes.size;
+  if (mprotect(reinterpret_cast<void*>(begin), end - begin, rights) == 0) {
+    return orSuccess;
+  }
+  return fail(orErrorUnknown, "The rights of ", pointer, " did not change.");
+}
+
+orError_t orMemoryUnprotect(void* pointer) {
+  return protect(pointer, PROT_READ | PROT_WRITE);
+}
+
+orError_t orMemoryProtect(void* pointer) { return protect(pointer, PROT_NONE); }
+
+// [-]

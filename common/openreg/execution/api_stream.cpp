@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/core/failure.h"
+#include "common/openreg/core/lookup.h"
+#include "common/openreg/interface/openreg_kernels.h"
+#include "common/openreg/tools/seeded_scheduler.h"
+
+#include <algorithm>
+
+using namespace openreg::hardware;
+
+// [common.api-stream.create] A priority out of range is clamped and not refused, as in CUDA.
+orError_t orStreamCreate(orStream_t* handle) {
+  return orStreamCreateWithPriority(handle, 0, kLeastPriority);
+}
+
+orError_t orStreamCreateWithPriority(orStream_t* handle, unsigned int flags,
+                                     int priority) {
+  if (orError_t error = enter()) return error;
+  if (!handle)
+    return fail(orErrorInvalidValue,
+                "Creating a stream needs a place for its handle, not null.");
+  if (flags)
+    return fail(orErrorInvalidValue, "A stream has no flags; ", flags,
+                " was given, it must be 0.");
+  *handle = current().createStream(
+      std::clamp(priority, kGreatestPriority, kLeastPriority));
+  if (!*handle)
+    return fail(orErrorMemoryAllocation,
+                "There are too many streams: a machine has room for 2^20.");
+  return orSuccess;
+}
+
+// [common.api-stream.properties] A stream has a device of its own, whichever device is current.
+orError_t orStreamGetPriority(orStream_t handle, int* priority) {
+  if (orError_t error = enter()) return error;
+  if (!priority)
+    return fail(orErrorInvalidValue,
+                "orStreamGetPriority needs a place for the answer, not null.");
+  CommandQueue* queue = findStream(handle);
+  if (!queue) return orErrorInvalidResourceHandle;
+  *priority = queue->priority();
+  return orSuccess;
+}
+
+orError_t orStreamGetDevice(orStream_t handle, int* device) {
+  if (orError_t error = enter()) return error;
+  if (!device)
+    return fail(orErrorInvalidValue,
+                "orStreamGetDevice needs a place for the answer, not null.");
+  CommandQueue* queue = findStream(handle);
+  if (!queue) return orErrorInvalidResourceHandle;
+  *device = queue->device().index;
+  return orSuccess;
+}
+
+// [common.api-stream.query] A query compares two counters, and waits for nothing.
+orError_t orStreamQuery(orStream_t handle) {
+  if (orError_t error = enter()) return error;
+  CommandQueue* queue = findStream(handle);
+  if (!queue) return orErrorInvalidResourceHandle;
+  if (orError_t error = queue->device().sticky_error.report()) return error;
+  stepIfSeeded();
+  return queue->completed() < queue->submitted() ? orErrorNotReady : orSuccess;
+}
+
+orError_t orDeviceGetDefaultStream(orStream_t* handle, int device) {
+  if (orError_t error = enter()) return error;
+  if (!handle)
+    return fail(
+        orErrorInvalidValue,
+        "orDeviceGetDefaultStream needs a place for the handle, not null.");
+  if (orError_t error = checkDevice(device)) return error;
+  *handle = machine().devices[device]->defaultStream();
+  return orSuccess;
+}
+
+// [common.api-stream.wait] Synchronising a stream reports the sticky error of its device.
+orError_t orStreamSynchronize(orStream_t handle) {
+  if (orError_t error = enter()) return error;
+  CommandQueue* queue = findStream(handle);
+  if (!queue) return orErrorInvalidResourceHandle;
+  queue->device().synchronize(*queue);
+  return queue->device().sticky_error.report();
+}
+
+// [common.api-stream.destroy] The default stream cannot be destroyed, and of two threads that destroy a stream one succeeds.
+orError_t orStreamDestroy(orStream_t handle) {
+  if (orError_t error = enter()) return error;
+  if (!handle)
+    return fail(orErrorInvalidResourceHandle,
+                "The default stream cannot be destroyed.");
+  CommandQueue* queue = findStream(handle);
+  if (queue && handle == queue->device().defaultStream()) {
+    return fail(orErrorInvalidResourceHandle,
+                "The default stream cannot be destroyed.");
+  }
+  if (!queue || !machine().streams.retire(handle))
+    return orErrorInvalidResourceHandle;
+  queue->close();
+  return orSuccess;
+}
+
+// [common.api-stream.host] A host function is a kernel that calls it.
+orError_t orLaunchHostFunc(orStream_t handle, void (*function)(void*),
+                           void* data) {
+  if (!function) {
+    return fail(orErrorInvalidValue,
+                "orLaunchHostFunc needs a function, not null.");
+  }
+  return openreg::launch(handle, "host function",
+                         [function, data] { function(data); });
+}
+
+// [-]

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/execution/command_queue.h"
+
+#include "common/openreg/execution/device.h"
+#include "common/openreg/execution/spin.h"
+#include "common/openreg/tools/observer.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace openreg::hardware {
+
+// [common.queue.open] Queues are recycled with their commands, and their counters keep growing.
+void CommandQueue::open(Device* device, int priority, orStream_t handle) {
+  std::lock_guard lock(mutex_);
+  device_ = device;
+  priority_ = priority;
+  handle_ = handle;
+  if (!newest_) newest_ = oldest_ = current_ = new Command;
+  state_ = State::idle;
+}
+
+// [common.queue.allocate] In the steady state a launch reuses a command that has run, and allocates nothing.
+Command* CommandQueue::allocate() {
+  if (reused_ == reusable_) reusable_ = completed_;
+  if (reused_ == reusable_) return new Command;
+  ++reused_;
+  return std::exchange(oldest_, oldest_->next.load());
+}
+
+// [common.queue.append] The first command of an idle stream schedules the stream.
+uint64_t CommandQueue::append(Command* command) {
+  command->next.store(nullptr, std::memory_order_relaxed);
+  command->correlation = observer().nextCorrelation();
+  report(orCommandEnqueued, *command);
+  const uint64_t number = submitted_.load(std::memory_order_relaxed) + 1;
+  submitted_.store(number, std::memory_order_relaxed);
+  newest_->next = command;
+  newest_ = command;
+  // The worker wrote these lines last; the next launch needs them here.
+  __builtin_prefetch(oldest_, 1);
+  __builtin_prefetch(oldest_->arguments, 1);
+  schedule();
+  return number;
+}
+
+void CommandQueue::schedule() {
+  State found = State::idle;
+  if (state_ == found &&
+      state_.compare_exchange_strong(found, State::scheduled)) {
+    device_->workers.makeReady(this);
+  }
+}
+
+// [common.queue.next] A worker that leaves a queue marks it idle, and then checks it once more.
+Command* CommandQueue::next() {
+  // Once the queue is idle, another worker may change `current_`.
+  Command* const current = current_;
+  Command* next = current->next;
+  if (!next && WorkerPool::shouldSpin()) next = spinForNext();
+  if (next) return next;
+  State found = State::scheduled;
+  if (state_.compare_exchange_strong(found, State::idle)) {
+    if (current->next) schedule();
+    return nullptr;
+  }
+  // The queue is closing, so no command comes after those that are here.
+  next = current->next;
+  if (!next) device_->removeStream(this, handle_);
+  return next;
+}
+
+// [common.queue.spin] A worker spins on an empty queue, but reads the host's cache line rarely unless the host waits.
+Command* CommandQueue::spinForNext() {
+  constexpr int kChecksBetweenReads = 64;
+  Command* const current = current_;
+  Command* next = nullptr;
+  int checks = 0;
+  spin([&] {
+    if (device_->host_waiters.areSpinning() ||
+        ++checks % kChecksBetweenReads == 0) {
+      next = current->next;
+    }
+    return next || device_->workers.hasHigherPriorityWork(priority_, true);
+  });
+  return next;
+}
+
+// [common.queue.run] A stream gives way to a more urgent one after each command, to an equal one after its turn.
+void CommandQueue::run(int turn) {
+  while (Command* command = next()) {
+    if (device_->workers.hasHigherPriorityWork(priority_, turn-- <= 0)) {
+      device_->workers.makeReady(this);
+      return;
+    }
+    if (command->kind == Command::Kind::wait && park(*command)) return;
+    current_ = command;
+    execute(*command);
+    if (command->kind != Command::Kind::kernel) command->recording.reset();
+    if (completed_.fetch_add(1) + 1 >= wake_host_at_) {
+      device_->host_waiters.wake([this] { wake_host_at_ = kNever; });
+    }
+  }
+}
+
+bool CommandQueue::park(Command& command) {
+  // Another worker may run the parked queue at once and drop its reference.
+  const std::shared_ptr<Recording> recording = command.recording;
+  return recording->park(this);
+}
+
+// [common.queue.wake] Waking a thread costs more than most kernels, so only the awaited command wakes the host.
+void CommandQueue::wakeHostAt(uint64_t number) {
+  wake_host_at_ = std::min(wake_host_at_.load(), number);
+}
+
+// [common.queue.execute] Events complete on a failed device too, or their waiters would never wake.
+void CommandQueue::execute(Command& command) {
+  report(orCommandBegins, command);
+  if (command.kind == Command::Kind::record) {
+    command.recording->complete();
+  } else if (command.kind == Command::Kind::kernel) {
+    if (!device_->sticky_error.isSet()) runKernel(command);
+    command.kernel->destroy(command.arguments);
+  }
+  report(orCommandEnds, command);
+}
+
+// [common.queue.kernel] A kernel that throws fails the device, not the process.
+void CommandQueue::runKernel(Command& command) {
+  try {
+    if (command.fault) throw std::runtime_error(command.fault);
+    command.kernel->run(command.arguments);
+  } catch (const std::exception& error) {
+    device_->sticky_error.set(command.name, error.what());
+  } catch (...) {
+    device_->sticky_error.set(command.name,
+                              "an exception that is no std::exception");
+  }
+}
+
+void CommandQueue::report(orCommandPhase phase, const Command& command) {
+  observer().report(phase, command.correlation, command.name, device_->index,
+                    handle_);
+}
+
+// [common.queue.close] Pending commands run before the slot of the stream is reused.
+void CommandQueue::close() {
+  if (state_.exchange(State::closing) != State::idle) return;
+  // The worker that marked the queue idle may not have checked it again yet.
+  if (completed_ < submitted_) return device_->workers.makeReady(this);
+  device_->removeStream(this, handle_);
+}
+
+// [-]
+}  // namespace openreg::hardware

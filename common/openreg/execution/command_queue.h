@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "common/openreg/execution/event.h"
+#include "common/openreg/interface/openreg_kernels.h"
+#include "common/openreg/interface/openreg_tools.h"
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+
+namespace openreg::hardware {
+
+// [common.queue.command] A command holds its kernel's arguments, and shares no cache line with them.
+/// A cache line that host and device both write travels between their cores,
+/// and each transfer takes as long as a small kernel.
+inline constexpr size_t kCacheLine = 64;
+
+struct alignas(kCacheLine) Command {
+  enum class Kind { kernel, record, wait };
+
+  std::atomic<Command*> next{nullptr};
+  Kind kind = Kind::kernel;
+  const orKernel* kernel = nullptr;
+  const char* name = nullptr;
+  /// Null, or the reason for which the command must fail.
+  const char* fault = nullptr;
+  uint64_t correlation = 0;
+  std::shared_ptr<Recording> recording;
+  alignas(std::max_align_t) std::byte arguments[orMaxArgumentBytes];
+};
+
+// [common.queue] A stream is a queue of commands that one worker at a time takes from.
+class CommandQueue {
+ public:
+  void open(Device* device, int priority, orStream_t handle);
+  Device& device() const { return *device_; }
+  int priority() const { return priority_; }
+
+  /// Enqueues a command that `fill` completes; returns its number.
+  template <class Fill>
+  uint64_t push(Fill fill) {
+    std::lock_guard lock(mutex_);
+    Command* command = allocate();
+    fill(*command);
+    return append(command);
+  }
+  uint64_t submitted() const { return submitted_; }
+  /// How many commands have run, dropped ones included.
+  uint64_t completed() const { return completed_; }
+
+  /// Asks for the host threads to be woken when command `number` is done. The
+  /// smallest number that was asked for counts.
+  void wakeHostAt(uint64_t number);
+
+  /// Runs commands until there are none, until one waits for an event, or until
+  /// another stream should run, at the latest after `turn` commands if there is
+  /// one. Called by one worker at a time.
+  void run(int turn);
+  /// Returns the handle to the table once the pending commands have run.
+  void close();
+
+  // [common.queue.state] Each cache line has one writer: nobody in the steady state, the host, or the worker.
+ private:
+  Command* allocate();
+  uint64_t append(Command* command);
+  void schedule();
+  Command* next();
+  Command* spinForNext();
+  bool park(Command& command);
+  void execute(Command& command);
+  void runKernel(Command& command);
+  void report(orCommandPhase phase, const Command& command);
+
+  Device* device_ = nullptr;
+  orStream_t handle_ = nullptr;
+  int priority_ = 0;
+  enum class State { idle, scheduled, closing };
+  std::atomic<State> state_{State::idle};
+
+  alignas(kCacheLine) std::mutex mutex_;
+  Command* newest_ = nullptr;
+  Command* oldest_ = nullptr;
+  /// How many commands were reused, and how many had run when last checked.
+  uint64_t reused_ = 0, reusable_ = 0;
+  std::atomic<uint64_t> submitted_{0};
+
+  /// The command that runs or ran last; its `next` is the one to run.
+  alignas(kCacheLine) Command* current_ = nullptr;
+  std::atomic<uint64_t> completed_{0};
+  static constexpr uint64_t kNever = ~uint64_t{0};
+  std::atomic<uint64_t> wake_host_at_{kNever};
+};
+
+// [-]
+}  // namespace openreg::hardware

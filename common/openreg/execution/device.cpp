@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/execution/device.h"
+
+#include "common/openreg/core/machine.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace openreg::hardware {
+
+// [common.device.synchronize] A host thread waits for the number of a command, which later commands cannot move.
+void Device::synchronize(CommandQueue& queue, uint64_t number) {
+  host_waiters.waitUntil([&] { return queue.completed() >= number; },
+                         [&] { queue.wakeHostAt(number); });
+}
+
+void Device::synchronize() {
+  std::vector<std::pair<CommandQueue*, uint64_t>> targets;
+  {
+    std::lock_guard lock(mutex_);
+    for (CommandQueue* queue : streams_) {
+      targets.emplace_back(queue, queue->submitted());
+    }
+  }
+  for (auto [queue, number] : targets) synchronize(*queue, number);
+}
+
+// [common.device.create-stream] The default stream is created like any other.
+orStream_t Device::createStream(int priority) {
+  auto [handle, queue] = machine().streams.create();
+  if (!queue) return nullptr;
+  queue->open(this, priority, handle);
+  std::lock_guard lock(mutex_);
+  streams_.push_back(queue);
+  return handle;
+}
+
+orStream_t Device::defaultStream() {
+  std::call_once(default_once_,
+                 [this] { default_stream_ = createStream(kLeastPriority); });
+  return default_stream_;
+}
+
+void Device::removeStream(CommandQueue* queue, orStream_t handle) {
+  std::lock_guard lock(mutex_);
+  streams_.erase(std::find(streams_.begin(), streams_.end(), queue));
+  machine().streams.recycle(handle);
+}
+
+// [-]
+}  // namespace openreg::hardware

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "common/openreg/execution/command_queue.h"
+#include "common/openreg/execution/host_waiters.h"
+#include "common/openreg/execution/sticky_error.h"
+#include "common/openreg/execution/worker_pool.h"
+
+#include <mutex>
+#include <vector>
+
+namespace openreg::hardware {
+
+// [common.device] A device is its threads, the host threads that wait for it, its error and its streams.
+class Device {
+ public:
+  explicit Device(int index)
+      : index(index), sticky_error(index), workers(index) {}
+
+  const int index;
+  StickyError sticky_error;
+  WorkerPool workers;
+  HostWaiters host_waiters;
+
+  /// Waits for all commands that were submitted to `queue` before the call, or
+  /// for the first `number` commands of it.
+  void synchronize(CommandQueue& queue) {
+    synchronize(queue, queue.submitted());
+  }
+  void synchronize(CommandQueue& queue, uint64_t number);
+  /// Waits for all streams of the device.
+  void synchronize();
+
+  // [common.device.streams] A device lists its streams for those that wait for all of them.
+  orStream_t defaultStream();
+  /// Null if the machine has no room for another stream.
+  orStream_t createStream(int priority);
+  /// Removes a destroyed stream whose commands have all run.
+  void removeStream(CommandQueue* queue, orStream_t handle);
+
+ private:
+  std::mutex mutex_;
+  std::vector<CommandQueue*> streams_;
+  std::once_flag default_once_;
+  orStream_t default_stream_ = nullptr;
+};
+
+// [-]
+}  // namespace openreg::hardware

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/execution/event.h"
+
+#include "common/openreg/execution/device.h"
+
+namespace openreg::hardware {
+
+// [common.event.complete] The clock is read before anything is woken.
+void Recording::complete() {
+  std::vector<CommandQueue*> waiting;
+  {
+    std::lock_guard lock(mutex);
+    time = std::chrono::steady_clock::now();
+    completed = true;
+    waiting.swap(parked);
+  }
+  if (host_waits) device->host_waiters.wake([] {});
+  for (CommandQueue* queue : waiting) {
+    queue->device().workers.makeReady(queue);
+  }
+}
+
+// [common.event.park] A stream that waits for an event occupies no thread.
+bool Recording::park(CommandQueue* queue) {
+  std::lock_guard lock(mutex);
+  if (completed.load()) return false;
+  parked.push_back(queue);
+  return true;
+}
+
+void Recording::synchronize() {
+  device->host_waiters.waitUntil([&] { return completed.load(); },
+                                 [&] { host_waits = true; });
+}
+
+// [-]
+}  // namespace openreg::hardware

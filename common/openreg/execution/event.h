@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace openreg::hardware {
+
+class CommandQueue;
+class Device;
+
+// [common.event.recording] A recording is one point in a stream.
+/// One call of orEventRecord. Recording an event again makes a new recording,
+/// and does not disturb those who wait for the old one.
+struct Recording {
+  Device* device = nullptr;
+  std::atomic<bool> completed{false};
+  /// Whether a host thread sleeps until it completes.
+  std::atomic<bool> host_waits{false};
+  std::chrono::steady_clock::time_point time;
+  std::mutex mutex;
+  std::vector<CommandQueue*> parked;
+
+  /// Marks the recording as complete, and wakes whatever waits for it.
+  void complete();
+  /// Parks `queue` until the recording completes; false if it is complete.
+  bool park(CommandQueue* queue);
+  /// Blocks a host thread until the recording completes.
+  void synchronize();
+};
+
+// [common.event] An event refers to its latest recording.
+struct Event {
+  std::mutex mutex;
+  bool timed = false;
+  std::shared_ptr<Recording> latest;
+};
+
+// [-]
+}  // namespace openreg::hardware

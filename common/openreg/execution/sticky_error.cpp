@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/execution/sticky_error.h"
+
+#include "common/openreg/core/failure.h"
+
+namespace openreg::hardware {
+
+// [common.sticky-error.set] Later failures are dropped, because they mostly follow from the first.
+void StickyError::set(const char* kernel, const char* reason) {
+  std::lock_guard lock(mutex_);
+  if (failed_) return;
+  detail_ = "openreg:" + std::to_string(device_) + " stopped in " + kernel +
+            ": " + reason;
+  failed_ = true;
+}
+
+void StickyError::setLost() {
+  std::lock_guard lock(mutex_);
+  detail_ = "openreg:" + std::to_string(device_) + " is lost.";
+  lost_ = failed_ = true;
+}
+
+// [common.sticky-error.reset] A reset clears a failure, but does not bring back a lost device.
+orError_t StickyError::reset() {
+  if (lost_) return report();
+  std::lock_guard lock(mutex_);
+  failed_ = false;
+  detail_.clear();
+  return orSuccess;
+}
+
+orError_t StickyError::report() const {
+  if (!isSet()) return orSuccess;
+  std::lock_guard lock(mutex_);
+  return setLastError(lost_ ? orErrorDeviceLost : orErrorLaunchFailure,
+                      detail_);
+}
+
+// [-]
+}  // namespace openreg::hardware

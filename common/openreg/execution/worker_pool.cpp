@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/execution/worker_pool.h"
+
+#include "common/openreg/core/config.h"
+#include "common/openreg/execution/command_queue.h"
+#include "common/openreg/execution/spin.h"
+#include "common/openreg/tools/seeded_scheduler.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <string>
+#include <thread>
+
+namespace openreg::hardware {
+
+// [common.worker-pool.start] The threads start with the first command, and block all signals.
+void WorkerPool::start() {
+  started_ = true;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  for (int thread = 0; thread < config().device_threads; ++thread) {
+    std::thread worker([this] { run(*new Worker); });
+    const std::string name =
+        "openreg:" + std::to_string(device_) + "/" + std::to_string(thread);
+    pthread_setname_np(worker.native_handle(), name.c_str());
+    worker.detach();
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+bool& onDeviceThread() {
+  thread_local bool own = false;
+  return own;
+}
+
+void WorkerPool::run(Worker& worker) {
+  onDeviceThread() = true;
+  for (;;) next(worker)->run(64);
+}
+
+// [common.worker-pool.ready] The thread that slept last wakes first, because its caches are warm.
+void WorkerPool::makeReady(CommandQueue* queue) {
+  if (config().seeded) return seededScheduler().add(queue);
+  const int level = queue->priority() - kGreatestPriority;
+  std::lock_guard lock(mutex_);
+  if (!started_) start();
+  ready_[level].push_back(queue);
+  ++ready_count_[level];
+  if (spinning_ == 0) wakeOne();
+}
+
+void WorkerPool::wakeOne() {
+  if (asleep_.empty()) return;
+  asleep_.back()->woken = true;
+  asleep_.back()->wake.notify_one();
+  asleep_.pop_back();
+}
+
+// [common.worker-pool.priorities] A running stream checks for more urgent work without a lock.
+bool WorkerPool::hasHigherPriorityWork(int priority, bool turn_is_over) const {
+  if (config().seeded) return turn_is_over;
+  const int level = priority - kGreatestPriority;
+  for (int higher = 0; higher < level; ++higher) {
+    if (ready_count_[higher].load(std::memory_order_relaxed)) return true;
+  }
+  return turn_is_over && ready_count_[level].load(std::memory_order_relaxed);
+}
+
+bool WorkerPool::shouldSpin() { return !config().seeded; }
+
+// [common.worker-pool.take] The worker that takes a stream wakes another if more streams are ready.
+CommandQueue* WorkerPool::take() {
+  for (int level = 0; level < kPriorities; ++level) {
+    if (ready_[level].empty()) continue;
+    CommandQueue* queue = ready_[level].front();
+    ready_[level].pop_front();
+    --ready_count_[level];
+    const bool more = std::any_of(ready_.begin(), ready_.end(),
+                                  [](auto& queues) { return !queues.empty(); });
+    if (more) wakeOne();
+    return queue;
+  }
+  return nullptr;
+}
+
+// [common.worker-pool.next] A worker spins and then sleeps, so an idle device uses no processor time.
+CommandQueue* WorkerPool::next(Worker& worker) {
+  ++spinning_;
+  spin([this] {
+    return std::any_of(ready_count_.begin(), ready_count_.end(),
+                       [](auto& count) { return count.load() > 0; });
+  });
+  std::unique_lock lock(mutex_);
+  --spinning_;
+  for (;;) {
+    if (CommandQueue* queue = take()) return queue;
+    worker.woken = false;
+    asleep_.push_back(&worker);
+    worker.wake.wait(lock, [&] { return worker.woken; });
+  }
+}
+
+// [-]
+}  // namespace openreg::hardware

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The C interface of a driver, in the shape of CUDA's runtime: what every
+// vendor's driver has. Kernels are in openreg_kernels.h, optional parts in
+// openreg_tools.h.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+// [common.api] Linux only: the mappings need memfd_create.
+#if defined(_WIN32)
+#error "openreg needs memfd_create and mmap; it is built and tested on Linux."
+#endif
+#define OPENREG_EXPORT __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// [common.api.error] Every function returns one of these codes.
+/// The outcome of a call. A call that fails changes nothing. Unless a function
+/// says otherwise, a null output pointer, a size past the end of a block and a
+/// pointer that is not the beginning of one return orErrorInvalidValue; a
+/// stream or event that does not exist returns orErrorInvalidResourceHandle; a
+/// wrong device returns orErrorInvalidDevice; and any call that needs the
+/// device may return orErrorNoDevice, orErrorForked,
+/// orErrorInvalidConfiguration, and the sticky orErrorLaunchFailure or
+/// orErrorDeviceLost.
+typedef enum orError_t {
+  orSuccess = 0,
+  orErrorUnknown = 1,
+  /// Not an error: the work in question is still running.
+  orErrorNotReady = 2,
+  orErrorInvalidValue = 3,
+  orErrorMemoryAllocation = 4,
+  orErrorInvalidDevice = 5,
+  orErrorNoDevice = 6,
+  /// The stream or event was never created, or is destroyed.
+  orErrorInvalidResourceHandle = 7,
+  /// The pointer is not where the kind of copy says it is.
+  orErrorInvalidMemcpyDirection = 8,
+  /// A kernel threw. Sticky: see `orDeviceReset`.
+  orErrorLaunchFailure = 9,
+  /// The calling process was forked from one that had started the device.
+  orErrorForked = 10,
+  /// An environment variable has a value that is not allowed.
+  orErrorInvalidConfiguration = 11,
+  /// The device is gone, and no reset brings it back.
+  orErrorDeviceLost = 12,
+  /// This driver does not have the optional function that was called.
+  orErrorNotSupported = 13,
+} orError_t;
+
+// [common.api.error-text] The text of an error belongs to the thread that made the call.
+/// The enumerator's own name, such as "orErrorNotReady".
+OPENREG_EXPORT const char* orGetErrorName(orError_t error);
+/// One sentence that is true of every occurrence of `error`.
+OPENREG_EXPORT const char* orGetErrorString(orError_t error);
+/// What went wrong in the last call that failed on this thread, with values.
+/// Valid until the next failure on this thread.
+OPENREG_EXPORT const char* orGetErrorDetail(void);
+/// Returns the last failure on this thread and resets it to orSuccess.
+OPENREG_EXPORT orError_t orGetLastError(void);
+/// Returns the last failure on this thread and keeps it.
+OPENREG_EXPORT orError_t orPeekAtLastError(void);
+
+// [common.api.device] Devices are numbered from 0; each thread has a current one.
+/// The number of devices. Does not start the driver.
+OPENREG_EXPORT orError_t orGetDeviceCount(int* count);
+OPENREG_EXPORT orError_t orGetDevice(int* device);
+/// @returns orErrorInvalidDevice if there is no such device.
+OPENREG_EXPORT orError_t orSetDevice(int device);
+/// Waits for all streams of the current device.
+/// @returns the device's sticky error, if it has one.
+OPENREG_EXPORT orError_t orDeviceSynchronize(void);
+/// Waits for all streams of the current device and forgets its sticky error.
+/// Memory, streams and events stay as they are.
+OPENREG_EXPORT orError_t orDeviceReset(void);
+/// The lowest and the highest priority; a smaller number is a higher priority.
+OPENREG_EXPORT orError_t orDeviceGetStreamPriorityRange(int* leastPriority,
+                                                        int* greatestPriority);
+
+typedef struct orDeviceProp {
+  char name[64];
+  /// Bytes.
+  size_t totalGlobalMem;
+  /// How many streams run at the same time.
+  int multiProcessorCount;
+  /// Every address that orMalloc returns is a multiple of this.
+  size_t textureAlignment;
+} orDeviceProp;
+
+OPENREG_EXPORT orError_t orGetDeviceProperties(orDeviceProp* properties,
+                                               int device);
+/// Whether the device has started. All devices start together, at the first
+/// call that does more than count or choose devices. This one does not start
+/// them.
+OPENREG_EXPORT orError_t orDeviceIsStarted(int device, int* started);
+/// Whether this process was forked from one in which a device had started.
+OPENREG_EXPORT int orIsForked(void);
+
+// [common.api.memory] Device memory has addresses that the host cannot follow.
+/// @returns orErrorMemoryAllocation if the current device has no room. The
+/// address is aligned to 512 bytes; a size of 0 gives a null pointer.
+OPENREG_EXPORT orError_t orMalloc(void** devPtr, size_t size);
+/// Waits for all pending work first, as cudaFree does, including that of other
+/// devices, which may be copying from the block. Null is allowed.
+OPENREG_EXPORT orError_t orFree(void* devPtr);
+/// Host memory that the device can copy to and from while the host goes on.
+OPENREG_EXPORT orError_t orMallocHost(void** hostPtr, size_t size);
+OPENREG_EXPORT orError_t orFreeHost(void* hostPtr);
+/// Free and total bytes of the current device.
+OPENREG_EXPORT orError_t orMemGetInfo(size_t* free, size_t* total);
+
+typedef enum orMemoryType {
+  orMemoryTypeUnmanaged = 0,
+  orMemoryTypeHost = 1,
+  orMemoryTypeDevice = 2,
+} orMemoryType;
+
+typedef struct orPointerAttributes {
+  orMemoryType type;
+  /// -1 unless `type` is orMemoryTypeDevice.
+  int device;
+  /// The beginning of the allocation and its size in bytes; null and 0 if the
+  /// pointer is not one of the driver's.
+  void* pointer;
+  size_t size;
+} orPointerAttributes;
+
+/// Recognises a pointer anywhere inside an allocation.
+OPENREG_EXPORT orError_t orPointerGetAttributes(orPointerAttributes* attributes,
+                                                const void* ptr);
+
+// [common.api.copy] Copies run on a stream, like kernels.
+typedef enum orMemcpyKind {
+  orMemcpyHostToHost = 0,
+  orMemcpyHostToDevice = 1,
+  orMemcpyDeviceToHost = 2,
+  orMemcpyDeviceToDevice = 3,
+} orMemcpyKind;
+
+typedef struct orStream* orStream_t;
+typedef struct orEvent* orEvent_t;
+
+/// Copies on the default stream and waits.
+OPENREG_EXPORT orError_t orMemcpy(void* dst, const void* src, size_t count,
+                                  orMemcpyKind kind);
+/// Enqueues a copy. Memory from `orMallocHost` must stay allocated until the
+/// copy has run. Other host memory is read or written before the call returns.
+OPENREG_EXPORT orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
+                                       orMemcpyKind kind, orStream_t stream);
+/// Copies between two devices, or within one. The numbers must be those of the
+/// devices on which the blocks are.
+OPENREG_EXPORT orError_t orMemcpyPeer(void* dst, int dstDevice, const void* src,
+                                      int srcDevice, size_t count);
+OPENREG_EXPORT orError_t orMemcpyPeerAsync(void* dst, int dstDevice,
+                                           const void* src, int srcDevice,
+                                           size_t count, orStream_t stream);
+OPENREG_EXPORT orError_t orMemset(void* devPtr, int value, size_t count);
+OPENREG_EXPORT orError_t orMemsetAsync(void* devPtr, int value, size_t count,
+                                       orStream_t stream);
+
+// [common.api.stream] A stream is a queue of commands; null names the current device's default stream.
+/// The default stream does not wait for the other streams.
+OPENREG_EXPORT orError_t orStreamCreate(orStream_t* stream);
+/// A priority outside the range is clamped to it. `flags` must be 0.
+OPENREG_EXPORT orError_t orStreamCreateWithPriority(orStream_t* stream,
+                                                    unsigned int flags,
+                                                    int priority);
+OPENREG_EXPORT orError_t orStreamGetPriority(orStream_t stream, int* priority);
+OPENREG_EXPORT orError_t orStreamGetDevice(orStream_t stream, int* device);
+/// A handle of the default stream that is valid whichever device is current.
+OPENREG_EXPORT orError_t orDeviceGetDefaultStream(orStream_t* stream,
+                                                  int device);
+/// The handle is invalid at once; commands that were enqueued before still run.
+OPENREG_EXPORT orError_t orStreamDestroy(orStream_t stream);
+/// @returns orErrorNotReady while work is pending.
+OPENREG_EXPORT orError_t orStreamQuery(orStream_t stream);
+OPENREG_EXPORT orError_t orStreamSynchronize(orStream_t stream);
+/// Commands enqueued on `stream` from now on wait until the latest recording of
+/// `event` completes. They do not wait for an event that was never recorded.
+OPENREG_EXPORT orError_t orStreamWaitEvent(orStream_t stream, orEvent_t event,
+                                           unsigned int flags);
+/// Enqueues a function that runs on a thread of the driver, after the commands
+/// before it and before those after it. It must not call the driver.
+OPENREG_EXPORT orError_t orLaunchHostFunc(orStream_t stream,
+                                          void (*function)(void*), void* data);
+
+// [common.api.event] An event marks a point in a stream.
+typedef enum orEventFlags {
+  orEventDisableTiming = 0x0,
+  orEventEnableTiming = 0x1,
+} orEventFlags;
+
+OPENREG_EXPORT orError_t orEventCreate(orEvent_t* event);
+OPENREG_EXPORT orError_t orEventCreateWithFlags(orEvent_t* event,
+                                                unsigned int flags);
+/// Streams and threads that wait for the event keep waiting for its recording.
+OPENREG_EXPORT orError_t orEventDestroy(orEvent_t event);
+/// Event and stream must belong to the same device.
+OPENREG_EXPORT orError_t orEventRecord(orEvent_t event, orStream_t stream);
+OPENREG_EXPORT orError_t orEventSynchronize(orEvent_t event);
+/// @returns orErrorNotReady until the latest recording completes. An event that
+/// was never recorded is ready.
+OPENREG_EXPORT orError_t orEventQuery(orEvent_t event);
+/// Milliseconds from `start` to `end`, both created with timing and recorded.
+OPENREG_EXPORT orError_t orEventElapsedTime(float* ms, orEvent_t start,
+                                            orEvent_t end);
+
+// [-]
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What only a device has whose kernels are functions of the host's program and
+// can reach device memory by address. A vendor's kernels replace this header.
+#pragma once
+
+#include "openreg.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// [common.kernels] A kernel is a function pointer and the bytes of its arguments.
+/// How to run one kind of kernel. Must outlive every launch.
+typedef struct orKernel {
+  /// The name that error messages use.
+  const char* name;
+  /// The size of its arguments in bytes; at most `orMaxArgumentBytes`.
+  size_t bytes;
+  /// Moves arguments into the queue.
+  void (*move)(void* to, void* from);
+  /// Runs on a thread of the device.
+  void (*run)(void* arguments);
+  /// Called once for arguments that were moved, whether they ran or not.
+  void (*destroy)(void* arguments);
+} orKernel;
+
+enum { orMaxArgumentBytes = 1280 };
+
+/// Enqueues a kernel; `name`, unless null, replaces `kernel->name` and must
+/// outlive the launch.
+OPENREG_EXPORT orError_t orLaunchCommand(const orKernel* kernel,
+                                         const char* name, void* arguments,
+                                         orStream_t stream);
+
+// [common.kernels.window] A kernel reaches device memory at a constant distance from the address that orMalloc returned.
+/// The distance in bytes. 0 if the devices do not start.
+OPENREG_EXPORT ptrdiff_t orDeviceWindow(void);
+/// Lets the host read and write a block under its own addresses, for debugging.
+/// Access is given for whole pages, which may hold parts of other blocks.
+OPENREG_EXPORT orError_t orMemoryUnprotect(void* devPtr);
+/// Takes the access away again.
+OPENREG_EXPORT orError_t orMemoryProtect(void* devPtr);
+
+// [-]
+#ifdef __cplusplus
+}
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <new>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace openreg {
+
+// [common.kernels.on-device] Device code adds the window to an address before following it.
+/// The address under which a kernel reaches what `orMalloc` returned as
+/// `pointer`. Only for code that runs on the device.
+template <class T>
+T* onDevice(T* pointer) {
+  static const ptrdiff_t window = orDeviceWindow();
+  return pointer ? reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(pointer) +
+                                        window)
+                 : nullptr;
+}
+
+// [common.kernels.closure] Any callable is a kernel, and its captures are the arguments.
+template <class Closure>
+struct KernelOf {
+  static void move(void* to, void* from) {
+    new (to) Closure(std::move(*static_cast<Closure*>(from)));
+  }
+  static void run(void* arguments) { (*static_cast<Closure*>(arguments))(); }
+  static void destroy(void* arguments) {
+    static_cast<Closure*>(arguments)->~Closure();
+  }
+  static constexpr orKernel kernel{"kernel", sizeof(Closure), &move, &run,
+                                   &destroy};
+};
+
+// [common.kernels.launch] A callable that is too large for a command moves to the heap.
+/// Enqueues `body()` on `stream`. Captures larger than `orMaxArgumentBytes`
+/// move to the heap. `name` must outlive the launch; error messages quote it.
+template <class Body>
+orError_t launch(orStream_t stream, const char* name, Body body) {
+  if constexpr (sizeof(Body) <= orMaxArgumentBytes &&
+                alignof(Body) <= alignof(std::max_align_t)) {
+    return orLaunchCommand(&KernelOf<Body>::kernel, name, &body, stream);
+  } else {
+    auto boxed = [heap = std::make_unique<Body>(std::move(body))] {
+      (*heap)();
+    };
+    return orLaunchCommand(&KernelOf<decltype(boxed)>::kernel, name, &boxed,
+                           stream);
+  }
+}
+
+// [-]
+}  // namespace openreg
+
+// [common.kernels.function] The reference backend's launch function is kept, so that its programs compile.
+/// Enqueues `function(arguments...)`; the arguments are copied.
+template <class Function, class... Arguments>
+orError_t orLaunchKernel(orStream_t stream, Function&& function,
+                         Arguments&&... arguments) {
+  return openreg::launch(
+      stream, nullptr,
+      [function = std::decay_t<Function>(std::forward<Function>(function)),
+       arguments = std::make_tuple(std::forward<Arguments>(
+           arguments)...)]() mutable { std::apply(function, arguments); });
+}
+
+// [-]
+#endif

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/core/failure.h"
+#include "common/openreg/core/lookup.h"
+#include "common/openreg/execution/enqueue.h"
+#include "common/openreg/interface/openreg_kernels.h"
+#include "common/openreg/tools/injection.h"
+
+#include <cstring>
+#include <memory>
+
+using namespace openreg::hardware;
+
+// [common.api-copy.check] Each side of a copy must be where the kind says, and large enough.
+namespace {
+
+orError_t checkSide(const void* pointer, size_t count, bool on_device,
+                    const char* role, orPointerAttributes* where) {
+  *where = machine().memory.attributes(pointer);
+  if ((where->type == orMemoryTypeDevice) != on_device) {
+    return fail(orErrorInvalidMemcpyDirection, "The ", role, " ", pointer,
+                " is ", on_device ? "not in" : "in",
+                " device memory, but the kind of the copy says the opposite.");
+  }
+  if (where->type == orMemoryTypeUnmanaged) return orSuccess;
+  const size_t room = static_cast<char*>(where->pointer) + where->size -
+                      static_cast<const char*>(pointer);
+  if (count > room) {
+    return fail(orErrorInvalidValue, "The ", role, " ", pointer, " has ", room,
+                " bytes to the end of its block, and ", count,
+                " were asked for.");
+  }
+  return orSuccess;
+}
+
+// [common.api-copy.sides] The bits of the kind say which side is translated to a device address.
+struct Copy {
+  void* target;
+  const void* origin;
+  orMemoryType to, from;
+};
+
+orError_t prepare(Copy* copy, void* dst, const void* src, size_t count,
+                  orMemcpyKind kind) {
+  if (kind < orMemcpyHostToHost || kind > orMemcpyDeviceToDevice) {
+    return fail(orErrorInvalidMemcpyDirection, "There is no kind of copy ",
+                int{kind}, ".");
+  }
+  if (!dst || !src) {
+    return fail(orErrorInvalidValue, "A copy needs two addresses, not null.");
+  }
+  const bool to_device = kind & orMemcpyHostToDevice;
+  const bool from_device = kind & orMemcpyDeviceToHost;
+  orPointerAttributes to, from;
+  orError_t error = checkSide(dst, count, to_device, "destination", &to);
+  if (!error) error = checkSide(src, count, from_device, "source", &from);
+  if (error) return error;
+  *copy = {to_device ? openreg::onDevice(dst) : dst,
+           from_device ? openreg::onDevice(src) : src, to.type, from.type};
+  return orSuccess;
+}
+
+// [common.api-copy.submit] A copy is a kernel that fault injection counts as a copy.
+template <class Body>
+orError_t submitCopy(orStream_t handle, const char* name, Body body) {
+  static_assert(sizeof(Body) <= orMaxArgumentBytes);
+  const bool fails = injection().failsCopy();
+  return submit(handle, &openreg::KernelOf<Body>::kernel, name, &body,
+                fails ? "a copy was made to fail, by order" : nullptr);
+}
+
+// Up to this size, copying twice costs less than waiting for the stream.
+constexpr size_t kStagedBytes = 64 << 10;
+
+}  // namespace
+
+// [common.api-copy.copy] A copy of pageable memory is staged or waited for, every other copy is asynchronous.
+orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
+                        orMemcpyKind kind, orStream_t handle) {
+  if (orError_t error = enter()) return error;
+  CommandQueue* queue = findStream(handle);
+  if (!queue) return orErrorInvalidResourceHandle;
+  if (count == 0) return orSuccess;
+  Copy copy{};
+  if (orError_t error = prepare(&copy, dst, src, count, kind)) return error;
+
+  if (copy.from == orMemoryTypeUnmanaged && copy.to == orMemoryTypeDevice &&
+      count <= kStagedBytes) {
+    auto staged = std::make_unique<char[]>(count);
+    std::memcpy(staged.get(), copy.origin, count);
+    return submitCopy(handle, "memcpy",
+                      [target = copy.target, staged = std::move(staged),
+                       count] { std::memcpy(target, staged.get(), count); });
+  }
+  orError_t error = submitCopy(handle, "memcpy", [copy, count] {
+    std::memmove(copy.target, copy.origin, count);
+  });
+  if (error || (copy.to && copy.from)) return error;
+  queue->device().synchronize(*queue);
+  return queue->device().sticky_error.report();
+}
+
+// [common.api-copy.copy-wait] The synchronous copy is an asynchronous one and a wait.
+orError_t orMemcpy(void* dst, const void* src, size_t count,
+                   orMemcpyKind kind) {
+  if (orError_t error = orMemcpyAsync(dst, src, count, kind, nullptr))
+    return error;
+  return orStreamSynchronize(nullptr);
+}
+
+// [common.api-copy.peer] One window covers all devices, so a copy between them only needs a check of their numbers.
+static orError_t checkPeers(const void* dst, int dst_device, const void* src,
+                            int src_device) {
+  const int to = machine().memory.attributes(dst).device;
+  const int from = machine().memory.attributes(src).device;
+  if (to == dst_device && from == src_device) return orSuccess;
+  return fail(orErrorInvalidValue, "The copy is from openreg:", src_device,
+              " to openreg:", dst_device, ", but the blocks are of ", from,
+              " and ", to, " (-1: of no device).");
+}
+
+orError_t orMemcpyPeerAsync(void* dst, int dst_device, const void* src,
+                            int src_device, size_t count, orStream_t stream) {
+  if (orError_t error = enter()) return error;
+  if (count == 0) return orSuccess;
+  if (orError_t error = checkPeers(dst, dst_device, src, src_device)) {
+    return error;
+  }
+  return orMemcpyAsync(dst, src, count, orMemcpyDeviceToDevice, stream);
+}
+
+orError_t orMemcpyPeer(void* dst, int dst_device, const void* src,
+                       int src_device, size_t count) {
+  if (orError_t error =
+          orMemcpyPeerAsync(dst, dst_device, src, src_device, count, nullptr)) {
+    return error;
+  }
+  return orStreamSynchronize(nullptr);
+}
+
+// [common.api-copy.set] Setting bytes is a kernel like any other.
+orError_t orMemsetAsync(void* pointer, int value, size_t count,
+                        orStream_t handle) {
+  if (orError_t error = enter()) return error;
+  if (count == 0) return orSuccess;
+  orPointerAttributes where;
+  if (orError_t error = checkSide(pointer, count, true, "destination", &where))
+    return error;
+  return submitCopy(handle, "memset",
+                    [target = openreg::onDevice(pointer), value, count] {
+                      std::memset(target, value, count);
+                    });
+}
+
+orError_t orMemset(void* pointer, int value, size_t count) {
+  if (orError_t error = orMemsetAsync(pointer, value, count, nullptr)) {
+    return error;
+  }
+  return orStreamSynchronize(nullptr);
+}
+
+// [-]

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/core/failure.h"
+#include "common/openreg/core/lookup.h"
+#include "common/openreg/tools/injection.h"
+
+using namespace openreg::hardware;
+
+// [common.api-memory.allocate] The error of a full device tells no room from fragmentation.
+orError_t orMalloc(void** pointer, size_t size) {
+  if (orError_t error = enter()) return error;
+  if (!pointer)
+    return fail(orErrorInvalidValue,
+                "orMalloc needs a place for the address, not null.");
+  *pointer = nullptr;
+  if (size == 0) return orSuccess;
+  if (current().sticky_error.isLost()) return current().sticky_error.report();
+  if (injection().failsAllocation()) {
+    return fail(orErrorMemoryAllocation, "An allocation of ", size,
+                " bytes was made to fail, by order.");
+  }
+  Region& region = machine().memory.device(currentIndex());
+  const uintptr_t address = region.allocate(size);
+  if (!address) {
+    return fail(orErrorMemoryAllocation, "openreg:", currentIndex(), " has ",
+                region.freeBytes(), " of ", region.size(),
+                " bytes free, and no free block of ", size, " bytes.");
+  }
+  machine().memory.unpoison(address, size);
+  *pointer = reinterpret_cast<void*>(address);
+  return orSuccess;
+}
+
+// [common.api-memory.free] orFree waits for all work, because a pending write would bring the freed pages back.
+orError_t orFree(void* pointer) {
+  if (!pointer) return orSuccess;
+  if (orError_t error = enter()) return error;
+  orPointerAttributes attributes;
+  if (orError_t error = checkBlock(pointer, &attributes)) return error;
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  if (machine().memory.ipc().contains(address)) {
+    return fail(orErrorInvalidValue, pointer,
+                " is another process's; close it with orIpcCloseMemHandle.");
+  }
+  synchronizeAll();
+  machine().memory.poison(address, attributes.size);
+  machine().memory.device(attributes.device).free(address);
+  return orSuccess;
+}
+
+// [common.api-memory.pinned] Pinned memory is a range that the driver recognises.
+orError_t orMallocHost(void** pointer, size_t size) {
+  if (orError_t error = enter()) return error;
+  if (!pointer)
+    return fail(orErrorInvalidValue,
+                "orMallocHost needs a place for the address, not null.");
+  *pointer = nullptr;
+  if (size == 0) return orSuccess;
+  const uintptr_t address = machine().memory.pinned().allocate(size);
+  if (!address)
+    return fail(orErrorMemoryAllocation, "There is no room for ", size,
+                " bytes of pinned host memory.");
+  *pointer = reinterpret_cast<void*>(address);
+  return orSuccess;
+}
+
+orError_t orFreeHost(void* pointer) {
+  if (!pointer) return orSuccess;
+  if (orError_t error = enter()) return error;
+  const orPointerAttributes attributes = machine().memory.attributes(pointer);
+  if (attributes.type != orMemoryTypeHost || attributes.pointer != pointer) {
+    return fail(orErrorInvalidValue, pointer,
+                " is not what orMallocHost returned, or was freed before.");
+  }
+  synchronizeAll();
+  machine().memory.pinned().free(reinterpret_cast<uintptr_t>(pointer));
+  return orSuccess;
+}
+
+// [common.api-memory.query] Queries of memory wait for no stream.
+orError_t orMemGetInfo(size_t* free, size_t* total) {
+  if (orError_t error = enter()) return error;
+  if (!free || !total)
+    return fail(orErrorInvalidValue,
+                "orMemGetInfo needs two places, not null.");
+  const Region& region = machine().memory.device(currentIndex());
+  *free = region.freeBytes();
+  *total = region.size();
+  return orSuccess;
+}
+
+orError_t orPointerGetAttributes(orPointerAttributes* attributes,
+                                 const void* pointer) {
+  if (orError_t error = enter()) return error;
+  if (!attributes)
+    return fail(
+        orErrorInvalidValue,
+        "orPointerGetAttributes needs a place for the answer, not null.");
+  *attributes = machine().memory.attributes(pointer);
+  return orSuccess;
+}
+
+// [-]

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "common/openreg/interface/openreg.h"
+#include "common/openreg/memory/region.h"
+#include "common/openreg/tools/ipc_memory.h"
+
+#include <memory>
+#include <vector>
+
+namespace openreg::hardware {
+
+// [common.memory] One object owns the memory of all devices and the pinned memory of the host.
+/// Device memory is one memory file, mapped twice. The front mapping has no
+/// access rights: its addresses are what `orMalloc` returns, and the host
+/// faults when it follows one. The back mapping is readable and writable,
+/// `window()` bytes further, and is used by device code.
+class Memory {
+ public:
+  explicit Memory(int device_count, size_t device_memory);
+
+  Region& device(int index) { return *devices_[index]; }
+  Region& pinned() { return *pinned_; }
+  IpcMemory& ipc() { return *ipc_; }
+  /// What another process needs to open the block of `size` bytes at `pointer`
+  /// on device `device`.
+  IpcBlock ipcBlock(uintptr_t pointer, size_t size, int device) const;
+  ptrdiff_t window() const { return window_; }
+
+  /// Tells AddressSanitizer, if the driver is built with it, that kernels must
+  /// not touch a block any more, or that they may again.
+  void poison(uintptr_t address, size_t size) const;
+  void unpoison(uintptr_t address, size_t size) const;
+
+  /// The block that contains `pointer`; of type orMemoryTypeUnmanaged if none
+  /// of the driver does.
+  orPointerAttributes attributes(const void* pointer) const;
+
+ private:
+  void createRegions(int device_count, size_t device_memory);
+
+  std::vector<std::unique_ptr<Region>> devices_;
+  std::unique_ptr<Region> pinned_;
+  std::unique_ptr<IpcMemory> ipc_;
+  uintptr_t base_ = 0;
+  int file_ = -1;
+  ptrdiff_t window_ = 0;
+};
+
+// [-]
+}  // namespace openreg::hardware

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/tools/seeded_scheduler.h"
+
+#include "common/openreg/core/config.h"
+#include "common/openreg/execution/command_queue.h"
+#include "common/openreg/execution/worker_pool.h"
+
+namespace openreg::hardware {
+
+// [common.seeded.start] The thread lives as long as the process.
+SeededScheduler::SeededScheduler(uint64_t seed) : random_(seed) {
+  std::thread([this] { run(); }).detach();
+}
+
+SeededScheduler& seededScheduler() {
+  static SeededScheduler& scheduler = *new SeededScheduler(config().seed);
+  return scheduler;
+}
+
+void stepIfSeeded() {
+  if (config().seeded) seededScheduler().step();
+}
+
+void SeededScheduler::add(CommandQueue* queue) {
+  std::lock_guard lock(mutex_);
+  ready_.push_back(queue);
+}
+
+// [common.seeded.step] The host requests one command and waits for it, so nothing else runs meanwhile.
+bool SeededScheduler::step() {
+  std::lock_guard turn(turn_mutex_);
+  std::unique_lock lock(mutex_);
+  if (ready_.empty()) return false;
+  step_requested_ = true;
+  step_changed_.notify_all();
+  step_changed_.wait(lock, [&] { return !step_requested_; });
+  return true;
+}
+
+// [common.seeded.run] The only random choice is which ready stream runs its next command.
+void SeededScheduler::run() {
+  onDeviceThread() = true;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    step_changed_.wait(lock, [&] { return step_requested_; });
+    const size_t chosen = random_() % ready_.size();
+    CommandQueue* queue = ready_[chosen];
+    ready_.erase(ready_.begin() + static_cast<ptrdiff_t>(chosen));
+    lock.unlock();
+    queue->run(1);
+    lock.lock();
+    step_requested_ = false;
+    step_changed_.notify_all();
+  }
+}
+
+// [-]
+}  // namespace openreg::hardware

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a vendor takes over unchanged: which headers of the driver each file reaches."""
+
+import functools
+import re
+from pathlib import Path
+
+import pytest
+from contents import NOT_IN_THE_BOOK
+
+ROOT = Path(__file__).parents[2]
+INTERFACE = "common/openreg/interface/"
+DRIVER, KERNELS, TOOLS = (
+    f"{INTERFACE}{name}.h" for name in ("openreg", "openreg_kernels", "openreg_tools")
+)
+
+
+def reached(root, path):
+    """Every file inside the repository that `path` includes, directly or not."""
+    found, left = set(), [path]
+    while left:
+        file = left.pop()
+        for name in re.findall(r'^\s*#\s*include\s+"(.*)"', (root / file).read_text(), re.M):
+            beside = (Path(file).parent / name).as_posix()
+            header = beside if (root / beside).is_file() else name
+            if header not in found and (root / header).is_file():
+                found.add(header)
+                left.append(header)
+    return found
+
+
+def code_of(chapter):
+    files = sorted((ROOT / "chapters" / chapter).rglob("*.*"))
+    paths = [file.relative_to(ROOT).as_posix() for file in files if file.suffix in (".cpp", ".h")]
+    return [path for path in paths if NOT_IN_THE_BOOK.isdisjoint(path.split("/"))]
+
+
+@functools.cache
+def uses_kernels():
+    """The list that the build files declare."""
+    found = set()
+    for file in sorted((ROOT / "chapters").rglob("meson.build")):
+        folder = file.parent.relative_to(ROOT).as_posix()
+        for names in re.findall(r"^uses_kernels \+= files\((.*?)\)", file.read_text(), re.M | re.S):
+            found |= {f"{folder}/{name}" for name in re.findall(r"'([^']+)'", names)}
+    return found
+
+
+def test_an_include_is_followed_through_other_headers(tmp_path):
+    for name, text in {
+        INTERFACE + "openreg_kernels.h": '#include "openreg.h"\n',
+        DRIVER: "",
+        "chapters/hooks/launch.h": f'#include "{KERNELS}"\n',
+        "chapters/hooks/generator.cpp": '#include "chapters/hooks/launch.h"\n#include <mutex>\n',
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = reached(tmp_path, "chapters/hooks/generator.cpp")
+    assert found == {"chapters/hooks/launch.h", KERNELS, DRIVER}
+
+
+@pytest.mark.parametrize("chapter", ["device", "hooks", "autoload"])
+def test_the_first_chapters_need_only_what_every_driver_has(chapter):
+    for path in code_of(chapter):
+        found = {header for header in reached(ROOT, path) if header.startswith("common/openreg/")}
+        allowed = {DRIVER, TOOLS} if path.endswith("/sharing.cpp") else {DRIVER}
+        assert found <= allowed, f"{path} reaches {sorted(found - allowed)}"
+
+
+def test_the_list_of_files_that_use_kernels_is_exact():
+    code = [path for chapter in ("operators", "amp") for path in code_of(chapter)]
+    assert {path for path in code if KERNELS in reached(ROOT, path)} == uses_kernels()
+
+
+def test_the_tests_of_any_driver_know_nothing_of_the_simulator():
+    tests = sorted((ROOT / "tests/openreg/any_driver").glob("*.cpp"))
+    assert tests
+    for file in tests:
+        found = reached(ROOT, file.relative_to(ROOT).as_posix())
+        assert {header for header in found if header.startswith("common/")} == {DRIVER}, file.name
+
+
+def table_of(page):
+    """The rows of the table of what a vendor does with each part, as lists of cells."""
+    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    start = next(n for n, line in enumerate(lines) if re.match(r"\| *part *\|", line))
+    rows = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            return rows
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows
+
+
+def named_in(cell):
+    return set(re.findall(r"`([^`]+)`", cell))
+
+
+@pytest.mark.parametrize("page", ["docs/introduction.md", "README.md"])
+def test_the_table_of_what_a_vendor_does_agrees_with_the_list(page):
+    rows = table_of(page)
+    assert {row[1] for row in rows} == {"unchanged", "adapts", "replaces"}
+    names = {answer: set() for answer in ("unchanged", "adapts", "replaces")}
+    for part, answer, _ in rows:
+        names[answer] |= named_in(part)
+    by_name = {Path(path).name for path in uses_kernels()}
+    changed = names["adapts"] | names["replaces"]
+    assert {name for name in changed if "/" not in name} == by_name
+    assert names["adapts"].isdisjoint(names["replaces"])
+    assert not names["unchanged"] & changed
+    for name in names["unchanged"] | changed:
+        assert (ROOT / name).exists() or name in by_name, name
+
+
+def test_both_tables_are_the_same():
+    assert table_of("README.md") == table_of("docs/introduction.md")

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/openreg/streams.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+namespace {
+
+TEST(Stream, commands_run_in_order) {
+  Stream stream;
+  std::vector<int> seen;
+  for (int i = 0; i < 1000; ++i) {
+    enqueue(stream.handle, [&seen, i] { seen.push_back(i); });
+  }
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+  ASSERT_EQ(seen.size(), 1000u);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(seen[i], i);
+}
+
+TEST(Stream, commands_of_several_producers_all_run) {
+  Stream stream;
+  std::atomic<int> count{0};
+  std::vector<std::thread> producers;
+  for (int p = 0; p < 4; ++p) {
+    producers.emplace_back([&] {
+      for (int i = 0; i < 2500; ++i) enqueue(stream.handle, [&] { ++count; });
+    });
+  }
+  for (auto& producer : producers) producer.join();
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+  EXPECT_EQ(count, 10000);
+}
+
+TEST(Stream, a_launch_does_not_wait) {
+  Stream stream;
+  std::atomic<bool> go{false}, ran{false};
+  enqueue(stream.handle, [&] {
+    while (!go) usleep(10);
+    ran = true;
+  });
+  EXPECT_FALSE(ran);
+  EXPECT_EQ(orStreamQuery(stream.handle), orErrorNotReady);
+  go = true;
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+  EXPECT_TRUE(ran);
+}
+
+TEST(Stream, a_thousand_streams_share_the_threads) {
+  std::vector<Stream> streams(1000);
+  std::atomic<int> count{0};
+  for (auto& stream : streams) enqueue(stream.handle, [&] { ++count; });
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  EXPECT_EQ(count, 1000);
+}
+
+TEST(Stream, a_destroyed_stream_finishes_its_work_and_its_handle_is_refused) {
+  orStream_t stream;
+  orStreamCreate(&stream);
+  std::atomic<bool> ran{false};
+  enqueue(stream, [&] {
+    usleep(5000);
+    ran = true;
+  });
+  EXPECT_EQ(orStreamDestroy(stream), orSuccess);
+  EXPECT_EQ(orStreamDestroy(stream), orErrorInvalidResourceHandle);
+  EXPECT_EQ(enqueue(stream, [] {}), orErrorInvalidResourceHandle);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  EXPECT_TRUE(ran);
+  EXPECT_EQ(orStreamQuery(reinterpret_cast<orStream_t>(0x1234567)),
+            orErrorInvalidResourceHandle);
+}
+
+TEST(Stream, what_is_not_allowed_is_refused) {
+  orStream_t stream;
+  EXPECT_EQ(orStreamCreate(nullptr), orErrorInvalidValue);
+  EXPECT_EQ(orStreamCreateWithPriority(&stream, 1, 0), orErrorInvalidValue);
+  EXPECT_EQ(orStreamDestroy(nullptr), orErrorInvalidResourceHandle);
+  int count;
+  orGetDeviceCount(&count);
+  EXPECT_EQ(orSetDevice(count), orErrorInvalidDevice);
+  EXPECT_EQ(orPeekAtLastError(), orErrorInvalidDevice);
+  EXPECT_EQ(orGetLastError(), orErrorInvalidDevice);
+  EXPECT_EQ(orGetLastError(), orSuccess);
+}
+
+TEST(Stream, the_default_stream_cannot_be_destroyed_by_its_handle_either) {
+  orStream_t standard;
+  orDeviceGetDefaultStream(&standard, 0);
+  EXPECT_EQ(orStreamDestroy(standard), orErrorInvalidResourceHandle);
+  EXPECT_EQ(enqueue(nullptr, [] {}), orSuccess);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+}
+
+TEST(Stream, waiting_for_all_streams_is_not_confused_by_a_destroyed_one) {
+  std::atomic<bool> go{false};
+  Stream held;
+  orStream_t idle;
+  orStreamCreate(&idle);
+  enqueue(held.handle, [&] {
+    while (!go) usleep(10);
+  });
+  std::thread waiter([] { orDeviceSynchronize(); });
+  usleep(5000);
+  orStreamDestroy(idle);
+  orSetDevice(1);
+  {
+    Stream other;  // In the destroyed one's place, on another device.
+    std::atomic<bool> stay{true};
+    enqueue(other.handle, [&] {
+      while (stay) usleep(10);
+    });
+    go = true;
+    waiter.join();
+    stay = false;
+    orStreamSynchronize(other.handle);
+  }
+  orSetDevice(0);
+}
+
+/// Waits about as long as a thread of the device stays with an empty stream.
+void waitUntilItLeaves(int attempt) {
+  const auto end = std::chrono::steady_clock::now() +
+                   std::chrono::nanoseconds(45000 + 10 * (attempt % 1500));
+  while (std::chrono::steady_clock::now() < end) continue;
+}
+
+/// Whether it is done within some seconds.
+template <class Done>
+bool eventually(Done done) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    usleep(100);
+  }
+  return true;
+}
+
+TEST(Stream, no_command_is_overlooked_by_a_thread_that_leaves) {
+  int count = 0;
+  for (int i = 0; i < 8000; ++i) {
+    enqueue(nullptr, [&] { ++count; });
+    waitUntilItLeaves(i);
+  }
+  ASSERT_TRUE(eventually([] { return orStreamQuery(nullptr) == orSuccess; }));
+  EXPECT_EQ(count, 8000);
+}
+
+TEST(Stream, nor_is_the_last_one_of_a_stream_that_is_destroyed) {
+  std::atomic<int> count{0};
+  for (int i = 0; i < 4000; ++i) {
+    Stream stream;
+    enqueue(stream.handle, [&] { ++count; });
+    waitUntilItLeaves(i);
+    enqueue(stream.handle, [&] { ++count; });
+  }
+  EXPECT_TRUE(eventually([&] { return count >= 8000; }));
+  EXPECT_EQ(count, 8000);
+}
+
+TEST(Stream, streams_come_and_go_while_their_commands_run) {
+  std::atomic<int> count{0};
+  std::vector<std::thread> hosts;
+  for (int host = 0; host < 4; ++host) {
+    hosts.emplace_back([&count, host] {
+      orSetDevice(host % 2);
+      for (int i = 0; i < 1000; ++i) {
+        Stream stream;
+        for (int command = 0; command < i % 4; ++command)
+          enqueue(stream.handle, [&] { ++count; });
+        if (i % 3 == 0) orStreamSynchronize(stream.handle);
+      }
+      orDeviceSynchronize();
+    });
+  }
+  for (auto& host : hosts) host.join();
+  EXPECT_EQ(count, 4 * 1500);
+}
+
+TEST(Stream, a_created_stream_is_not_the_default_one) {
+  Stream stream;
+  orStream_t standard;
+  ASSERT_EQ(orDeviceGetDefaultStream(&standard, 0), orSuccess);
+  EXPECT_NE(stream.handle, standard);
+  EXPECT_NE(stream.handle, nullptr);
+}
+
+TEST(Stream, a_function_of_the_host_runs_in_its_place) {
+  int seen = 0;
+  EXPECT_EQ(
+      orLaunchHostFunc(
+          nullptr, [](void* data) { *static_cast<int*>(data) = 5; }, &seen),
+      orSuccess);
+  orStreamSynchronize(nullptr);
+  EXPECT_EQ(seen, 5);
+  EXPECT_EQ(orLaunchHostFunc(nullptr, nullptr, nullptr), orErrorInvalidValue);
+}
+
+TEST(Device, it_says_how_much_memory_it_has) {
+  orDeviceProp properties;
+  EXPECT_EQ(orGetDeviceProperties(&properties, 1), orSuccess);
+  orSetDevice(1);
+  size_t free, total;
+  orMemGetInfo(&free, &total);
+  orSetDevice(0);
+  EXPECT_EQ(properties.totalGlobalMem, total);
+  EXPECT_EQ(orGetDeviceProperties(&properties, 7), orErrorInvalidDevice);
+  EXPECT_EQ(orGetDeviceProperties(nullptr, 0), orErrorInvalidValue);
+}
+
+}  // namespace

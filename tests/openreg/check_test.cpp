@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What check() makes of each code. The driver here is one function.
+#include "common/check.h"
+
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+const char* orGetErrorDetail() {
+  return "This driver does not share memory between processes.";
+}
+
+namespace {
+
+template <class Exception>
+void expectThrow(orError_t error) {
+  try {
+    openreg::check(error);
+    FAIL() << error << " passed";
+  } catch (const c10::Error& thrown) {
+    EXPECT_EQ(typeid(thrown), typeid(Exception)) << error;
+    EXPECT_STREQ(thrown.what_without_backtrace(), orGetErrorDetail());
+  }
+}
+
+TEST(Check, a_function_that_the_driver_does_not_have_is_not_implemented) {
+  expectThrow<c10::NotImplementedError>(orErrorNotSupported);
+}
+
+TEST(Check, every_other_code_has_the_exception_that_its_header_names) {
+  openreg::check(orSuccess);
+  expectThrow<c10::IndexError>(orErrorInvalidDevice);
+  expectThrow<c10::ValueError>(orErrorInvalidValue);
+  expectThrow<c10::ValueError>(orErrorInvalidResourceHandle);
+  expectThrow<c10::ValueError>(orErrorInvalidMemcpyDirection);
+  expectThrow<c10::ValueError>(orErrorInvalidConfiguration);
+  expectThrow<c10::OutOfMemoryError>(orErrorMemoryAllocation);
+  expectThrow<c10::AcceleratorError>(orErrorLaunchFailure);
+  expectThrow<c10::Error>(orErrorNoDevice);
+  expectThrow<c10::Error>(orErrorDeviceLost);
+}
+
+}  // namespace

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/interface/openreg_kernels.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+void* allocate(size_t bytes) {
+  void* pointer = nullptr;
+  EXPECT_EQ(orMalloc(&pointer, bytes), orSuccess) << orGetErrorDetail();
+  return pointer;
+}
+
+TEST(Memory, freed_pages_are_zero_when_they_come_back) {
+  const size_t bytes = 1 << 20;
+  void* first = allocate(bytes);
+  orMemsetAsync(first, 0x5a, bytes, nullptr);
+  orFree(first);
+  void* second = allocate(bytes);
+  ASSERT_EQ(first, second);
+  std::vector<char> out(bytes, 1);
+  orMemcpy(out.data(), second, bytes, orMemcpyDeviceToHost);
+  EXPECT_EQ(out, std::vector<char>(bytes, 0));
+  orFree(second);
+}
+
+// Kilobytes of shared memory, device memory among it, that this process holds.
+long sharedKilobytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("RssShmem:", 0) == 0) return std::stol(line.substr(9));
+  }
+  return -1;
+}
+
+TEST(Memory, pages_go_back_to_the_system_when_they_are_freed) {
+  const size_t bytes = 64 << 20;
+  void* pointer = allocate(bytes);
+  const long before = sharedKilobytes();
+  orMemset(pointer, 1, bytes);
+  EXPECT_GE(sharedKilobytes() - before, 64 << 10);
+  orFree(pointer);
+  EXPECT_LT(sharedKilobytes() - before, 1 << 10);
+}
+
+TEST(Memory, a_write_that_was_pending_when_memory_was_freed_stays_invisible) {
+  char* pointer = static_cast<char*>(allocate(1 << 20));
+  openreg::launch(nullptr, "late", [pointer] {
+    usleep(10000);
+    std::memset(openreg::onDevice(pointer), 7, 1 << 20);
+  });
+  orFree(pointer);
+  EXPECT_EQ(orStreamQuery(nullptr), orSuccess);
+  ASSERT_EQ(allocate(1 << 20), pointer);
+  std::vector<char> out(1 << 20, 1);
+  orMemcpy(out.data(), pointer, 1 << 20, orMemcpyDeviceToHost);
+  EXPECT_EQ(out, std::vector<char>(1 << 20, 0));
+  orFree(pointer);
+}
+
+TEST(Memory,
+     an_unprotected_block_can_be_read_by_the_host_until_it_is_protected) {
+  void* pointer;
+  orMalloc(&pointer, 100);
+  orMemset(pointer, 7, 100);
+  ASSERT_EQ(orMemoryUnprotect(pointer), orSuccess);
+  EXPECT_EQ(static_cast<char*>(pointer)[99], 7);
+  ASSERT_EQ(orMemoryProtect(pointer), orSuccess);
+  EXPECT_EXIT(std::_Exit(*static_cast<volatile char*>(pointer)),
+              testing::KilledBySignal(SIGSEGV), "");
+  EXPECT_EQ(orMemoryUnprotect(&pointer), orErrorInvalidValue);
+  orFree(pointer);
+}
+
+}  // namespace

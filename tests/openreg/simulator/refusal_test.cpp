@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/interface/openreg_kernels.h"
+#include "common/openreg/interface/openreg_tools.h"
+#include "tests/openreg/refused.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+std::string detail() { return orGetErrorDetail(); }
+
+TEST_F(Refused, tools) {
+  void* out;
+  expectAll({
+      {"unprotect of freed memory", orErrorInvalidValue,
+       [&] { return orMemoryUnprotect(freed); }},
+      {"protect of null", orErrorInvalidValue,
+       [&] { return orMemoryProtect(nullptr); }},
+      {"handle of freed memory", orErrorInvalidValue,
+       [&] {
+         orIpcMemHandle_t handle;
+         return orIpcGetMemHandle(&handle, freed);
+       }},
+      {"handle to null", orErrorInvalidValue,
+       [&] { return orIpcGetMemHandle(nullptr, block); }},
+      {"open to null", orErrorInvalidValue,
+       [&] { return orIpcOpenMemHandle(nullptr, {}); }},
+      {"open of an invented handle", orErrorInvalidResourceHandle,
+       [&] { return orIpcOpenMemHandle(&out, {}); }},
+      {"close of what was not opened", orErrorInvalidValue,
+       [&] { return orIpcCloseMemHandle(block); }},
+      {"order", orErrorInvalidConfiguration, [] { return orInject("no"); }},
+  });
+}
+
+TEST_F(Refused, launches) {
+  std::vector<Refusal> refusals = {
+      {"launch nothing", orErrorInvalidValue,
+       [] { return orLaunchCommand(nullptr, "", nullptr, nullptr); }},
+  };
+  for (orStream_t stream : {gone_stream, no_stream}) {
+    refusals.push_back({"launch", orErrorInvalidResourceHandle, [=] {
+                          return openreg::launch(stream, "late", [] {});
+                        }});
+  }
+  expectAll(refusals);
+}
+
+// The sentences of the simulator; another driver has its own.
+TEST(Sentences, name_the_values) {
+  size_t free, total;
+  orMemGetInfo(&free, &total);
+  void* pointer;
+  EXPECT_EQ(orMalloc(&pointer, total + 1), orErrorMemoryAllocation);
+  EXPECT_EQ(detail(), "openreg:0 has " + std::to_string(free) + " of " +
+                          std::to_string(total) +
+                          " bytes free, and no free block of " +
+                          std::to_string(total + 1) + " bytes.");
+  char host[64];
+  ASSERT_EQ(orMalloc(&pointer, 32), orSuccess);
+  EXPECT_EQ(orMemcpy(pointer, host, 33, orMemcpyHostToDevice),
+            orErrorInvalidValue);
+  EXPECT_NE(detail().find("has 32 bytes to the end of its block, and 33"),
+            std::string::npos);
+  orFree(pointer);
+  EXPECT_EQ(orSetDevice(2), orErrorInvalidDevice);
+  EXPECT_EQ(detail(),
+            "openreg:2 does not exist; this machine has 2 openreg devices, "
+            "numbered from 0.");
+  orStream_t standard;
+  orDeviceGetDefaultStream(&standard, 0);
+  EXPECT_EQ(orStreamDestroy(standard), orErrorInvalidResourceHandle);
+  EXPECT_EQ(detail(), "The default stream cannot be destroyed.");
+}
+
+TEST(Sentences, name_both_devices) {
+  orEvent_t event;
+  orEventCreate(&event);
+  orEventRecord(event, nullptr);
+  void *here, *there;
+  orMalloc(&here, 64);
+  orSetDevice(1);
+  orMalloc(&there, 64);
+  EXPECT_EQ(orEventRecord(event, nullptr), orErrorInvalidValue);
+  EXPECT_EQ(detail(),
+            "The event was recorded on openreg:0, the stream is on openreg:1; "
+            "they must be of one device.");
+  orSetDevice(0);
+  EXPECT_EQ(orMemcpyPeer(there, 0, here, 0, 64), orErrorInvalidValue);
+  EXPECT_EQ(detail(),
+            "The copy is from openreg:0 to openreg:0, but the blocks are of 0 "
+            "and 1 (-1: of no device).");
+  orEventDestroy(event);
+  orFree(here);
+  orFree(there);
+}
+
+TEST(Sentences, a_forked_child_is_told_to_spawn) {
+  orDeviceSynchronize();
+  const pid_t child = fork();
+  if (child == 0) {
+    void* pointer;
+    const bool refused = orMalloc(&pointer, 1) == orErrorForked &&
+                         detail().find("'spawn'") != std::string::npos;
+    _exit(refused && orIsForked() ? 0 : 1);
+  }
+  int status;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(orIsForked());
+}
+
+}  // namespace

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/openreg/streams.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+TEST(Threads, two_streams_run_at_a_time) {
+  Stream a, b;
+  std::atomic<bool> a_runs{false}, b_runs{false};
+  enqueue(a.handle, [&] {
+    a_runs = true;
+    while (!b_runs) usleep(10);
+  });
+  enqueue(b.handle, [&] {
+    b_runs = true;
+    while (!a_runs) usleep(10);
+  });
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+}
+
+TEST(Threads, the_more_urgent_stream_goes_first) {
+  std::vector<Stream> holders(2);
+  std::atomic<int> held{0};
+  std::atomic<bool> go{false};
+  for (auto& holder : holders) {
+    enqueue(holder.handle, [&] {
+      ++held;
+      while (!go) usleep(10);
+    });
+  }
+  while (held < 2) usleep(10);
+  Stream low(0), high(-2);
+  std::mutex mutex;
+  std::string order;
+  auto note = [&](char who) {
+    return [&, who] {
+      {
+        std::lock_guard lock(mutex);
+        order += who;
+      }
+      usleep(20000);
+    };
+  };
+  enqueue(low.handle, note('l'));
+  enqueue(low.handle, note('l'));
+  enqueue(low.handle, note('l'));
+  enqueue(high.handle, note('h'));
+  go = true;
+  orDeviceSynchronize();
+  EXPECT_NE(order.substr(0, 2).find('h'), std::string::npos) << order;
+}
+
+TEST(Threads, a_host_that_runs_ahead_waits_at_last) {
+  Stream stream;
+  std::atomic<bool> go{false};
+  std::atomic<int> launched{0};
+  enqueue(stream.handle, [&] {
+    while (!go) usleep(10);
+  });
+  std::thread host([&] {
+    for (; launched < 10000; ++launched) enqueue(stream.handle, [] {});
+  });
+  usleep(50000);
+  EXPECT_LT(launched, 5000);
+  go = true;
+  host.join();
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+}
+
+TEST(Threads, the_devices_threads_may_run_on_every_core) {
+  cpu_set_t host, device;
+  sched_getaffinity(0, sizeof(host), &host);
+  enqueue(nullptr, [&] { sched_getaffinity(0, sizeof(device), &device); });
+  orStreamSynchronize(nullptr);
+  EXPECT_TRUE(CPU_EQUAL(&host, &device));
+}
+
+TEST(Threads, an_idle_device_uses_no_processor_time) {
+  enqueue(nullptr, [] {});
+  orDeviceSynchronize();
+  usleep(10000);
+  const auto used = [] {
+    timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return time.tv_sec * 1e3 + time.tv_nsec / 1e6;
+  };
+  const double before = used();
+  usleep(300000);
+  EXPECT_LT(used() - before, 60) << "milliseconds of processor time in 300";
+}
+
+}  // namespace

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/interface/openreg_kernels.h"
+#include "common/openreg/interface/openreg_tools.h"
+
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+extern char** environ;
+
+namespace {
+
+std::string detail() { return orGetErrorDetail(); }
+
+// Runs one test of this program again, in a fresh process with these settings.
+int again(const std::string& test, std::vector<std::string> settings) {
+  std::string filter = "--gtest_filter=" + test;
+  std::string disabled = "--gtest_also_run_disabled_tests";
+  char program[] = "/proc/self/exe";
+  char* arguments[] = {program, filter.data(), disabled.data(), nullptr};
+  std::vector<char*> environment;
+  for (std::string& setting : settings) environment.push_back(setting.data());
+  for (char** old = environ; *old; ++old) environment.push_back(*old);
+  environment.push_back(nullptr);
+  char self[4096] = {};
+  EXPECT_GT(readlink("/proc/self/exe", self, sizeof(self) - 1), 0);
+  pid_t child;
+  EXPECT_EQ(posix_spawn(&child, self, nullptr, nullptr, arguments,
+                        environment.data()),
+            0);
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(Inject, an_allocation_fails_when_it_is_ordered_to) {
+  void* pointer;
+  ASSERT_EQ(orInject("alloc:2"), orSuccess);
+  EXPECT_EQ(orMalloc(&pointer, 64), orSuccess);
+  orFree(pointer);
+  EXPECT_EQ(orMalloc(&pointer, 64), orErrorMemoryAllocation);
+  EXPECT_EQ(detail(), "An allocation of 64 bytes was made to fail, by order.");
+  EXPECT_EQ(orMalloc(&pointer, 64), orSuccess);
+  orFree(pointer);
+}
+
+TEST(Inject, a_launch_and_a_copy_fail_their_device_by_name) {
+  ASSERT_EQ(orInject("launch:2"), orSuccess);
+  int ran = 0;
+  for (int i = 0; i < 3; ++i) openreg::launch(nullptr, "count", [&] { ++ran; });
+  EXPECT_EQ(orDeviceSynchronize(), orErrorLaunchFailure);
+  EXPECT_EQ(detail(),
+            "openreg:0 stopped in count: a launch was made to fail, by order");
+  EXPECT_EQ(ran, 1);
+  EXPECT_EQ(orDeviceReset(), orSuccess);
+  ASSERT_EQ(orInject("copy:1"), orSuccess);
+  void* pointer;
+  orMalloc(&pointer, 64);
+  EXPECT_EQ(orMemset(pointer, 0, 64), orErrorLaunchFailure);
+  EXPECT_EQ(detail(),
+            "openreg:0 stopped in memset: a copy was made to fail, by order");
+  EXPECT_EQ(orDeviceReset(), orSuccess);
+  EXPECT_EQ(orMemset(pointer, 0, 64), orSuccess);
+  orFree(pointer);
+}
+
+TEST(Inject, an_order_that_cannot_be_read_is_refused_and_changes_nothing) {
+  for (const char* order : {"alloc", "alloc:", "alloc:x", "alloc:0", "alloc:-1",
+                            "frob:1", "lost:1", "alloc:1,,copy:1"}) {
+    EXPECT_EQ(orInject(order), orErrorInvalidConfiguration) << order;
+    EXPECT_NE(detail().find("cannot be read; it must be a list such as"),
+              std::string::npos);
+  }
+  EXPECT_EQ(orInject(nullptr), orSuccess);
+}
+
+TEST(Inject, DISABLED_lost) {
+  ASSERT_EQ(openreg::launch(nullptr, "first", [] {}), orSuccess);
+  EXPECT_EQ(openreg::launch(nullptr, "second", [] {}), orErrorDeviceLost);
+  EXPECT_EQ(detail(), "openreg:0 is lost.");
+  EXPECT_EQ(orDeviceSynchronize(), orErrorDeviceLost);
+  EXPECT_EQ(orDeviceReset(), orErrorDeviceLost);
+  void* pointer;
+  EXPECT_EQ(orMalloc(&pointer, 1), orErrorDeviceLost);
+  orSetDevice(1);
+  EXPECT_EQ(orMalloc(&pointer, 1), orSuccess);
+  EXPECT_EQ(orFree(pointer), orSuccess);
+}
+
+TEST(Inject, a_lost_device_stays_lost_and_the_other_goes_on) {
+  EXPECT_EQ(again("Inject.DISABLED_lost", {"OPENREG_INJECT=lost:0@2"}), 0);
+}
+
+TEST(Observe, every_command_is_seen_in_three_phases_with_one_number) {
+  struct Seen {
+    std::mutex mutex;
+    std::map<uint64_t, std::vector<orCommandRecord>> records;
+  } seen;
+  const auto watch = [](const orCommandRecord* record, void* data) {
+    auto* seen = static_cast<Seen*>(data);
+    std::lock_guard lock(seen->mutex);
+    seen->records[record->correlation].push_back(*record);
+  };
+  orStream_t stream;
+  orStreamCreate(&stream);
+  ASSERT_EQ(orSetCommandObserver(watch, &seen), orSuccess);
+  openreg::launch(stream, "add", [] {});
+  openreg::launch(stream, "mul", [] {});
+  orStreamSynchronize(stream);
+  orSetCommandObserver(nullptr, nullptr);
+  usleep(1000);
+  orStreamDestroy(stream);
+  std::lock_guard lock(seen.mutex);
+  ASSERT_EQ(seen.records.size(), 2u);
+  for (auto& [number, records] : seen.records) {
+    ASSERT_GE(records.size(), 2u);
+    EXPECT_EQ(records[0].phase, orCommandEnqueued);
+    EXPECT_EQ(records[1].phase, orCommandBegins);
+    EXPECT_LE(records[0].time, records[1].time);
+    EXPECT_EQ(records[1].stream, stream);
+  }
+  EXPECT_STREQ(seen.records.begin()->second[0].name, "add");
+}
+
+TEST(Ipc, DISABLED_other_process) {
+  orIpcMemHandle_t handle;
+  const char* text = std::getenv("OPENREG_TEST_HANDLE");
+  for (size_t i = 0; i < sizeof(handle); ++i) {
+    unsigned byte;
+    std::sscanf(text + 2 * i, "%2x", &byte);
+    handle.reserved[i] = static_cast<char>(byte);
+  }
+  void* theirs;
+  ASSERT_EQ(orIpcOpenMemHandle(&theirs, handle), orSuccess) << detail();
+  char word[6] = {};
+  EXPECT_EQ(orMemcpy(word, theirs, 5, orMemcpyDeviceToHost), orSuccess)
+      << detail();
+  EXPECT_STREQ(word, "hello");
+  EXPECT_EQ(orMemcpy(theirs, "world", 5, orMemcpyHostToDevice), orSuccess);
+  EXPECT_EQ(orFree(theirs), orErrorInvalidValue);
+  EXPECT_EQ(orIpcGetMemHandle(&handle, theirs), orErrorInvalidValue);
+  EXPECT_NE(detail().find("that process can hand it on."), std::string::npos);
+  EXPECT_EQ(orIpcCloseMemHandle(theirs), orSuccess);
+  EXPECT_EQ(orIpcCloseMemHandle(theirs), orErrorInvalidValue);
+}
+
+TEST(Ipc, another_process_opens_a_block_and_both_see_it) {
+  void *padding, *ours;
+  orMalloc(&padding, 512);
+  orMalloc(&ours, 10000);
+  orMemcpy(ours, "hello", 5, orMemcpyHostToDevice);
+  orIpcMemHandle_t handle;
+  ASSERT_EQ(orIpcGetMemHandle(&handle, ours), orSuccess);
+  std::string text = "OPENREG_TEST_HANDLE=";
+  for (char byte : handle.reserved) {
+    char hex[3];
+    std::snprintf(hex, 3, "%02x", static_cast<unsigned char>(byte));
+    text += hex;
+  }
+  EXPECT_EQ(again("Ipc.DISABLED_other_process", {text}), 0);
+  char word[6] = {};
+  orMemcpy(word, ours, 5, orMemcpyDeviceToHost);
+  EXPECT_STREQ(word, "world");
+  int host;
+  EXPECT_EQ(orIpcGetMemHandle(&handle, &host), orErrorInvalidValue);
+  orFree(ours);
+  orFree(padding);
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+TEST(Debug, DISABLED_use_after_free) {
+  void* pointer;
+  orMalloc(&pointer, 4096);
+  orFree(pointer);
+  openreg::launch(nullptr, "late", [pointer] {
+    *static_cast<volatile char*>(openreg::onDevice(pointer)) = 1;
+  });
+  orDeviceSynchronize();
+}
+
+TEST(Debug, a_kernel_that_touches_freed_memory_is_reported) {
+  EXPECT_NE(again("Debug.DISABLED_use_after_free", {}), 0);
+}
+#endif
+
+TEST(Device, DISABLED_configuration) {
+  int count = 0;
+  void* pointer;
+  EXPECT_EQ(orMalloc(&pointer, 1), orErrorInvalidConfiguration);
+  EXPECT_EQ(detail(), std::getenv("OPENREG_TEST_SENTENCE"));
+  orGetDeviceCount(&count);
+  EXPECT_EQ(count, 0);
+}
+
+TEST(Device, a_wrong_setting_is_named_with_what_is_allowed) {
+  const std::vector<std::pair<std::string, std::string>> settings = {
+      {"OPENREG_DEVICE_COUNT=17", "it must be a whole number from 0 to 16."},
+      {"OPENREG_DEVICE_THREADS=0", "it must be a whole number from 1 to 64."},
+      {"OPENREG_DEVICE_MEMORY=1T",
+       "it must be a whole number from 1048576 to 1099511627776, in bytes or "
+       "with K, M or G."},
+      {"OPENREG_SCHEDULE=seed:x", "it must be threads, blocking or seed:N."},
+      {"OPENREG_INJECT=more",
+       "it must be a list such as alloc:3,copy:2,launch:10,lost:1@20."}};
+  for (const auto& [setting, allowed] : settings) {
+    const std::string sentence =
+        "OPENREG_TEST_SENTENCE=" + setting + " is not allowed; " + allowed;
+    EXPECT_EQ(again("Device.DISABLED_configuration", {setting, sentence}), 0)
+        << setting;
+  }
+}
+
+TEST(Device, DISABLED_none) {
+  void* pointer;
+  EXPECT_EQ(orMalloc(&pointer, 1), orErrorNoDevice);
+  EXPECT_EQ(orSetDevice(0), orErrorNoDevice);
+  EXPECT_EQ(orDeviceSynchronize(), orErrorNoDevice);
+  EXPECT_EQ(detail(), "This machine has no openreg device.");
+}
+
+TEST(Device, a_machine_without_devices_says_so) {
+  EXPECT_EQ(again("Device.DISABLED_none", {"OPENREG_DEVICE_COUNT=0"}), 0);
+}
+
+}  // namespace

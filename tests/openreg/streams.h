@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "common/openreg/interface/openreg.h"
+
+#include <memory>
+#include <utility>
+
+/// A stream of the current device that is destroyed with its scope.
+struct Stream {
+  explicit Stream(int priority = 0) {
+    orStreamCreateWithPriority(&handle, 0, priority);
+  }
+  ~Stream() { orStreamDestroy(handle); }
+  orStream_t handle = nullptr;
+};
+
+/// Enqueues `body()` as a host function. It leaks if a failed device drops it.
+template <class Body>
+orError_t enqueue(orStream_t stream, Body body) {
+  auto owned = std::make_unique<Body>(std::move(body));
+  const auto run = [](void* data) {
+    (*std::unique_ptr<Body>(static_cast<Body*>(data)))();
+  };
+  const orError_t error = orLaunchHostFunc(stream, run, owned.get());
+  if (!error) owned.release();
+  return error;
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Loaded before all others, makes a driver that does not share memory between
+// processes.
+#include "common/openreg/interface/openreg_tools.h"
+
+const char* orGetErrorDetail() {
+  return "This driver does not share memory between processes.";
+}
+
+orError_t orIpcGetMemHandle(orIpcMemHandle_t*, void*) {
+  return orErrorNotSupported;
+}
+
+orError_t orIpcOpenMemHandle(void**, orIpcMemHandle_t) {
+  return orErrorNotSupported;
+}
