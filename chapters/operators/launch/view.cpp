@@ -10,7 +10,7 @@
 
 namespace openreg {
 
-// [operators.view.capture] On the host: addresses and numbers, no data but a host scalar's.
+// [operators.view.capture] Capturing reads no data, except the value of a tensor on the host.
 View::View(const at::Tensor& tensor) : defined_(tensor.defined()) {
   if (!defined_) return;
   dtype_ = tensor.scalar_type();
@@ -31,7 +31,7 @@ View::View(const at::Tensor& tensor) : defined_(tensor.defined()) {
   }
 }
 
-// [operators.view.memory] A program may take a storage's bytes away, and keep the tensors.
+// [operators.view.memory] A tensor whose storage was resized to 0 bytes is refused on the host.
 void checkMemory(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.unsafeGetTensorImpl()->storage_initialized(),
               "The tensor of ", tensor.sizes(), " on ", tensor.device(),
@@ -39,7 +39,7 @@ void checkMemory(const at::Tensor& tensor) {
               "before you use the tensor.");
 }
 
-// [operators.view.use] On the device: a CPU tensor over the same bytes, which owns nothing.
+// [operators.view.use] On the device, a view becomes a CPU tensor that does not own its memory.
 at::Tensor View::tensor() const {
   if (!defined_) return {};
   void* data = on_host_ ? const_cast<std::byte*>(scalar_) : onDevice(data_);
@@ -57,14 +57,15 @@ at::Tensor View::tensor() const {
   return tensor;
 }
 
-// [operators.view.home] The host has read sizes, strides and bits already, so the bytes must fit them.
-void bringHome(const at::Tensor& home, const at::Tensor& result) {
-  const bool same_bytes = home.const_data_ptr() == result.const_data_ptr();
-  if (same_bytes && home.is_conj() == result.is_conj() &&
-      home.is_neg() == result.is_neg() && home.strides() == result.strides()) {
+// [operators.view.write-back] The host has already read the strides and bits of the output, so the bytes must match them.
+void writeBack(const at::Tensor& output, const at::Tensor& result) {
+  const bool same_bytes = output.const_data_ptr() == result.const_data_ptr();
+  if (same_bytes && output.is_conj() == result.is_conj() &&
+      output.is_neg() == result.is_neg() &&
+      output.strides() == result.strides()) {
     return;
   }
-  home.copy_(same_bytes ? result.clone() : result);
+  output.copy_(same_bytes ? result.clone() : result);
 }
 
 // [-]
