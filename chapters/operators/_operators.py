@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What runs on the CPU: this chapter's share of `torch.openreg`."""
+"""The fallback to the CPU: what this chapter adds to `torch.openreg`."""
 
 import atexit
 
@@ -7,27 +7,28 @@ from torch.utils._contextlib import _DecoratorContextManager
 
 from . import _C
 
-# [operators.python] The fallback is honest: it counts.
+# [operators.python] A program can ask which operators fell back to the CPU, and how often.
 __all__ = ["fallback", "fallback_report", "reset_fallback_report"]
 
 
 def fallback_report():
-    """How often each operator ran on the CPU for want of an openreg kernel, by name."""
+    """How often each operator without an openreg kernel ran on the CPU, by name."""
     return _C.fallback_report()
 
 
 def reset_fallback_report():
-    """Begins to count anew, and to warn anew."""
+    """Sets the counts to zero, and lets each operator warn once more."""
     _C.reset_fallback_report()
 
 
-# [operators.python.fallback] For a few lines, another rule about falling back.
+# [operators.python.fallback] A policy can be set for a block or a function.
 class fallback(_DecoratorContextManager):
-    """A block, a function or a generator, in which what has no openreg kernel runs on the CPU
-    silently ("silent"), or with one warning for each operator ("warn"), or not at all ("error").
+    """Sets the policy for operators without an openreg kernel, in a block, a function or a
+    generator: they run on the CPU silently ("silent"), or with one warning for each operator
+    ("warn"), or raise an error ("error").
 
-    It holds for this thread, and for the backward passes that begin in the block. The tasks of
-    `asyncio` are one thread: while a block waits, its policy holds for the others as well.
+    The policy applies to the calling thread and to backward passes that begin in the block. All
+    tasks of `asyncio` share one thread: while a block awaits, its policy applies to the others too.
     """
 
     def __init__(self, policy):
@@ -43,12 +44,12 @@ class fallback(_DecoratorContextManager):
         self.scopes.pop()
 
 
-# [operators.python.end] A program may end with a backward pass.
+# [operators.python.end] At exit, Python waits for the threads of the last backward pass.
 @atexit.register
-def _settle_backward_threads():
-    """A thread that still holds the pass would want Python's lock when Python is gone."""
+def _wait_for_backward_threads():
+    """A thread that still holds the pass would need the GIL after Python has shut down."""
     if _C.is_started() and not _C.is_forked():
-        _C.settle_backward_threads()
+        _C.wait_for_backward_threads()
 
 
 # [-]

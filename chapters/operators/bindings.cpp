@@ -9,7 +9,7 @@
 
 namespace openreg {
 
-// [operators.bindings] The books of the fallback, and its rules.
+// [operators.bindings] Python reads the fallback's counts and sets its policy.
 static const ChapterBindings bindings(
     "operators", [](pybind11::module_& module) {
       module.def("fallback_report", &fallbackReport);
@@ -23,14 +23,14 @@ static const ChapterBindings bindings(
       });
     });
 
-// [operators.bindings.end] What the end of a program waits for needs Python's lock.
+// [operators.bindings.end] The wait releases the GIL, because the backward threads need it.
 static const ChapterBindings end_bindings(
     "operators", [](pybind11::module_& module) {
-      module.def("settle_backward_threads", &settleBackwardThreads,
+      module.def("wait_for_backward_threads", &waitForBackwardThreads,
                  pybind11::call_guard<pybind11::gil_scoped_release>());
     });
 
-// [operators.bindings.trace] The counts of a trace: called by the program, and by other operators.
+// [operators.bindings.trace] A trace counts calls by the program and calls by other operators separately.
 static const ChapterBindings trace_bindings(
     "operators", [](pybind11::module_& module) {
       module.def("start_trace", &startTrace);

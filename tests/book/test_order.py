@@ -65,9 +65,9 @@ def test_a_chapter_includes_no_later_chapter(book):
 
 
 def test_common_includes_no_chapter(book):
-    book.change("common/error.h", "#pragma once", '#include "chapters/device/runtime.h"')
+    book.change("common/check.h", "#pragma once", '#include "chapters/device/runtime.h"')
     assert book.only_problem() == (
-        "common/error.h:1: common comes before device and must not know it; it may use none."
+        "common/check.h:1: common comes before device and must not know it; it may use none."
     )
 
 

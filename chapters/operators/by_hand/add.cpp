@@ -15,8 +15,8 @@ namespace {
 
 using Add = Structured<at::meta::structured_add_Tensor>;
 
-// [operators.add.loop] What runs on the device: out[i] = a[i] + alpha * b[i].
-/// `b` may be null; then `number` is added to each element, alpha included.
+// [operators.add.loop] The device computes out[i] = a[i] + alpha * b[i].
+/// If `b` is null, adds `number`, which includes alpha, to each element.
 template <class T>
 void addLoop(T* out, const T* a, const T* b, int64_t count,
              at::opmath_type<T> alpha, at::opmath_type<T> number) {
@@ -30,7 +30,7 @@ void addLoop(T* out, const T* a, const T* b, int64_t count,
   }
 }
 
-// [operators.add.launch] On the host: three addresses and two numbers go into the queue.
+// [operators.add.launch] The launch captures only addresses and numbers.
 template <class T>
 void launchLoop(const at::TensorIteratorBase& iterator, const at::Scalar& alpha,
                 double number) {
@@ -40,7 +40,7 @@ void launchLoop(const at::TensorIteratorBase& iterator, const at::Scalar& alpha,
                 a = static_cast<const T*>(iterator.data_ptr(1)),
                 b = two ? static_cast<const T*>(iterator.data_ptr(2)) : nullptr,
                 count = iterator.numel(),
-                // In the type itself, as on the CPU: a half holds no 1e9.
+                // Converted to T itself, as on the CPU: a half cannot hold 1e9.
                 alpha = static_cast<at::opmath_type<T>>(alpha.to<T>()),
                 number = static_cast<at::opmath_type<T>>(number)] {
                  addLoop(onDevice(out), onDevice(const_cast<T*>(a)),
@@ -48,13 +48,13 @@ void launchLoop(const at::TensorIteratorBase& iterator, const at::Scalar& alpha,
                }));
 }
 
-// [operators.add.fast] The loop serves small tensors, like to like and without gaps; for large ones the library has threads.
-constexpr int64_t kMostFast = 1 << 15;
+// [operators.add.fast] The loop takes small contiguous tensors of one dtype; PyTorch's own kernel runs large ones in parallel.
+constexpr int64_t kMaxFastElements = 1 << 15;
 
-bool addFast(Add& add, const at::Scalar& alpha) {
+bool addFastPath(Add& add, const at::Scalar& alpha) {
   double number = 0;
   const at::ScalarType dtype = add.dtype(0);
-  if (add.numel() > kMostFast || !at::isFloatingType(dtype) ||
+  if (add.numel() > kMaxFastElements || !at::isFloatingType(dtype) ||
       at::isFloat8Type(dtype)) {
     return false;
   }
@@ -75,12 +75,12 @@ bool addFast(Add& add, const at::Scalar& alpha) {
   return true;
 }
 
-// [operators.add] The host checks and allocates; anything unusual is left to the library.
+// [operators.add] The host checks and allocates; what the loop does not take goes to PyTorch's own kernel.
 void addTensors(Add& add, const at::Tensor& self, const at::Tensor& other,
                 const at::Scalar& alpha) {
   commonDevice("add", self, other);
   add.meta(self, other, alpha);
-  if (add.numel() == 0 || addFast(add, alpha)) return;
+  if (add.numel() == 0 || addFastPath(add, alpha)) return;
   if (!alpha.equal(1)) checkConvertible(alpha, add.common_dtype());
   launchRehearsed(
       "add",
@@ -90,7 +90,7 @@ void addTensors(Add& add, const at::Tensor& self, const at::Tensor& other,
       add.output(), self, other);
 }
 
-// [operators.add.forms] Three forms, and one way to compute them.
+// [operators.add.forms] The three forms differ only in where the output comes from.
 at::Tensor addFunctional(const at::Tensor& self, const at::Tensor& other,
                          const at::Scalar& alpha) {
   Add add;
@@ -112,7 +112,7 @@ at::Tensor& addOut(const at::Tensor& self, const at::Tensor& other,
   return out;
 }
 
-// [operators.add.register] In place of the library's forms, which are slower for small tensors.
+// [operators.add.register] All three forms are registered, so the library leaves `add` out.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("add.Tensor", &addFunctional);
   m.impl("add_.Tensor", &addInPlace);

@@ -10,7 +10,7 @@
 namespace openreg {
 namespace {
 
-// [operators.checked] Two by hand, because the Meta kernel checks too little: `1e9` is too much for a half.
+// [operators.checked] The Meta kernel of masked_fill_ does not check the value, so our kernel does.
 at::Tensor& maskedFill(at::Tensor& self, const at::Tensor& mask,
                        const at::Scalar& value) {
   TORCH_CHECK(mask.scalar_type() == at::kBool,
@@ -31,7 +31,7 @@ at::Tensor& maskedFill(at::Tensor& self, const at::Tensor& mask,
   return self;
 }
 
-// [operators.checked.select] The host can refuse the shape of an index, and not an index.
+// [operators.checked.select] The host checks the shape and dtype of an index, but cannot see its values.
 at::Tensor indexSelect(const at::Tensor& self, int64_t dim,
                        const at::Tensor& index) {
   TORCH_CHECK_INDEX(index.dim() <= 1,
@@ -62,7 +62,7 @@ at::Tensor indexSelect(const at::Tensor& self, int64_t dim,
   return out;
 }
 
-// [operators.checked.register] Registered first, so that the table leaves them out.
+// [operators.checked.register] Both are registered before the library, which leaves them out.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("masked_fill_.Scalar", &maskedFill);
   m.impl("index_select", &indexSelect);

@@ -7,13 +7,13 @@
 namespace openreg {
 namespace {
 
-// [operators.compositions] An operator may be made of others that run on the device already.
+// [operators.compositions] An operator can be composed of others that already run on the device.
 void checkNotBool(const at::Tensor& self) {
   TORCH_CHECK(self.scalar_type() != at::kBool,
               "Boolean inputs not supported for relu");
 }
 
-/// PyTorch derives nothing for `relu`: it is not a structured operator.
+/// `relu` is not structured, so PyTorch derives no form of it; `clamp_min` is.
 at::Tensor relu(const at::Tensor& self) {
   checkNotBool(self);
   return at::clamp_min(self, 0);
@@ -24,22 +24,22 @@ at::Tensor& reluInPlace(at::Tensor& self) {
   return at::clamp_min_(self, 0);
 }
 
-// [operators.compositions.attention] We have no fused attention and no nested tensors: PyTorch shall do without.
-/// Unasked, PyTorch would take the CPU's choice, and call a kernel that we have
-/// not.
+// [operators.compositions.attention] PyTorch must use neither fused attention nor nested tensors on this device.
+/// Without this kernel, PyTorch would take the CPU's choice and call a kernel
+/// we do not have.
 int64_t fusedSdpChoice(const at::Tensor&, const at::Tensor&, const at::Tensor&,
                        const std::optional<at::Tensor>&, double, bool,
                        std::optional<double>, bool) {
   return static_cast<int64_t>(at::SDPBackend::math);
 }
 
-/// Whether padding stands at the end of each row, where an encoder may cut it
-/// off: what is left would be a nested tensor.
+/// Whether all padding is at the end of each row, so that an encoder may cut it
+/// off. The result would be a nested tensor, so the answer is no.
 bool nestedTensorFromMaskLeftAligned(const at::Tensor&, const at::Tensor&) {
   return false;
 }
 
-// [operators.compositions.register] Autograd sees `relu`, and has a formula for it.
+// [operators.compositions.register] Compositions at our key run below autograd, which has already recorded `relu`.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("relu", &relu);
   m.impl("relu_", &reluInPlace);

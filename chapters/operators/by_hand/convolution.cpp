@@ -17,7 +17,7 @@ namespace {
 
 using Sizes = at::IntArrayRef;
 
-// [operators.convolution.geometry] What a convolution is told besides its tensors, by value.
+// [operators.convolution.geometry] The parameters are copied, because a launch outlives the caller's arrays.
 struct Geometry {
   std::vector<int64_t> stride, padding, dilation;
   bool transposed;
@@ -33,14 +33,14 @@ struct Geometry {
   }
 };
 
-// [operators.convolution.layout] The order of the elements is that of the kernel which PyTorch would select on the CPU.
+// [operators.convolution.layout] The output has the memory format of the kernel that PyTorch would select on the CPU.
 at::MemoryFormat layoutOf(const Geometry& geometry, const at::Tensor& input,
                           const at::Tensor& weight) {
   constexpr auto kContiguous = at::MemoryFormat::Contiguous;
   if (input.suggest_memory_format() == kContiguous &&
       weight.suggest_memory_format() == kContiguous)
     return kContiguous;
-  // The selection looks at sizes, strides and types, and at no element.
+  // The selection reads sizes, strides and dtypes, but no element.
   const auto on_host = [](const at::Tensor& tensor) {
     return at::from_blob(nullptr, tensor.sizes(), tensor.strides(),
                          tensor.options().device(at::kCPU));
@@ -54,7 +54,7 @@ at::MemoryFormat layoutOf(const Geometry& geometry, const at::Tensor& input,
   return at::native::_determine_backend_memory_format(x, w, backend);
 }
 
-// [operators.convolution.check] The CPU's kernels refuse these, and would do so late.
+// [operators.convolution.check] The host refuses what the CPU's kernels would refuse after the launch.
 bool isPlain(const Geometry& geometry) {
   return !geometry.transposed &&
          std::all_of(geometry.dilation.begin(), geometry.dilation.end(),
@@ -93,7 +93,7 @@ void checkGeometry(const Geometry& geometry) {
   }
 }
 
-// [operators.convolution] PyTorch sends every convolution of a foreign device here.
+// [operators.convolution] PyTorch calls this operator for all convolutions on an out-of-tree device.
 at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
                        const std::optional<at::Tensor>& bias, Sizes stride,
                        Sizes padding, Sizes dilation, bool transposed,
@@ -126,12 +126,12 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
   return output;
 }
 
-// [operators.convolution.backward] Three gradients, of which the caller may not want all.
+// [operators.convolution.backward] Only the gradients selected by output_mask are computed; the others stay undefined.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolutionBackward(
     const at::Tensor& grad_output, const at::Tensor& input,
     const at::Tensor& weight, Sizes stride, Sizes padding, Sizes dilation,
     bool transposed, Sizes output_padding, int64_t groups,
-    std::array<bool, 3> wanted) {
+    std::array<bool, 3> output_mask) {
   const Geometry geometry{stride.vec(), padding.vec(),        dilation.vec(),
                           transposed,   output_padding.vec(), groups};
   const int64_t channels = grad_output.size(1);
@@ -140,28 +140,28 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolutionBackward(
     return at::empty(tensor.sizes(), tensor.options().memory_format(layout));
   };
   at::Tensor grad_input, grad_weight, grad_bias;
-  if (wanted[0]) grad_input = like(input);
-  if (wanted[1]) grad_weight = like(weight);
-  if (wanted[2]) grad_bias = at::empty({channels}, weight.options());
+  if (output_mask[0]) grad_input = like(input);
+  if (output_mask[1]) grad_weight = like(weight);
+  if (output_mask[2]) grad_bias = at::empty({channels}, weight.options());
   launchKernel(
       "convolution_backward",
-      [geometry, channels, wanted](
+      [geometry, channels, output_mask](
           at::Tensor grad_input, at::Tensor grad_weight, at::Tensor grad_bias,
           const at::Tensor& grad_output, const at::Tensor& input,
           const at::Tensor& weight) {
         auto [a, b, c] = at::convolution_backward(
             grad_output, input, weight, Sizes{channels}, geometry.stride,
             geometry.padding, geometry.dilation, geometry.transposed,
-            geometry.output_padding, geometry.groups, wanted);
-        if (wanted[0]) grad_input.copy_(a);
-        if (wanted[1]) grad_weight.copy_(b);
-        if (wanted[2]) grad_bias.copy_(c);
+            geometry.output_padding, geometry.groups, output_mask);
+        if (output_mask[0]) grad_input.copy_(a);
+        if (output_mask[1]) grad_weight.copy_(b);
+        if (output_mask[2]) grad_bias.copy_(c);
       },
       grad_input, grad_weight, grad_bias, grad_output, input, weight);
   return {grad_input, grad_weight, grad_bias};
 }
 
-// [operators.convolution.register] PyTorch's default for these two only says that they are missing.
+// [operators.convolution.register] PyTorch's default kernels for these two only throw an error.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("convolution_overrideable", &convolution);
   m.impl("convolution_backward_overrideable", &convolutionBackward);

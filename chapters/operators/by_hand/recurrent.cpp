@@ -14,11 +14,11 @@
 namespace openreg {
 namespace {
 
-using Maybe = std::optional<at::Tensor>;
+using OptionalTensor = std::optional<at::Tensor>;
 using Gates = std::vector<at::Tensor>;
 
-// [operators.recurrent] LSTM and GRU ask a foreign device for fused cells, which the CPU has not.
-/// The sums of all gates, cut along the last dimension; `count` of them.
+// [operators.recurrent] On an out-of-tree device, LSTM and GRU call fused cells that have no CPU kernel.
+/// The pre-activations with their bias, split into `count` gates.
 Gates gates(const at::Tensor& sums, const at::Tensor& bias, int64_t count) {
   return (bias.defined() ? sums + bias : sums).chunk(count, 1);
 }
@@ -34,10 +34,10 @@ void checkCell(const char* name, const at::Tensor& input,
               hidden.sizes(), ", the state is ", state.sizes(), ".");
 }
 
-// [operators.recurrent.lstm] One launch computes the cell; the workspace keeps the gates for the gradient.
+// [operators.recurrent.lstm] One launch computes the cell and saves the gates for the backward pass.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> lstmCell(
     const at::Tensor& input, const at::Tensor& hidden, const at::Tensor& cx,
-    const Maybe& input_bias, const Maybe& hidden_bias) {
+    const OptionalTensor& input_bias, const OptionalTensor& hidden_bias) {
   checkCell("_thnn_fused_lstm_cell", input, hidden, cx, 4);
   at::Tensor hy = at::empty_like(cx, at::MemoryFormat::Contiguous);
   at::Tensor cy = at::empty_like(hy), workspace = at::empty_like(input);
@@ -61,10 +61,11 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> lstmCell(
   return {hy, cy, workspace};
 }
 
-// [operators.recurrent.lstm-backward] Either gradient may be missing; the biases share theirs.
+// [operators.recurrent.lstm-backward] Either incoming gradient may be undefined; both biases have the same gradient.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> lstmCellBackward(
-    const Maybe& grad_hy, const Maybe& grad_cy, const at::Tensor& cx,
-    const at::Tensor& cy, const at::Tensor& workspace, bool has_bias) {
+    const OptionalTensor& grad_hy, const OptionalTensor& grad_cy,
+    const at::Tensor& cx, const at::Tensor& cy, const at::Tensor& workspace,
+    bool has_bias) {
   at::Tensor grad_gates = at::empty_like(workspace);
   at::Tensor grad_cx = at::empty_like(cx), grad_bias;
   if (has_bias) grad_bias = at::empty({workspace.size(1)}, workspace.options());
@@ -94,12 +95,12 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> lstmCellBackward(
   return {grad_gates, grad_cx, grad_bias};
 }
 
-// [operators.recurrent.gru] Its reset gate acts on the hidden sum only, so that is kept as well.
+// [operators.recurrent.gru] The reset gate scales the hidden part of the candidate, so that part is saved too.
 std::tuple<at::Tensor, at::Tensor> gruCell(const at::Tensor& input,
                                            const at::Tensor& hidden,
                                            const at::Tensor& hx,
-                                           const Maybe& input_bias,
-                                           const Maybe& hidden_bias) {
+                                           const OptionalTensor& input_bias,
+                                           const OptionalTensor& hidden_bias) {
   checkCell("_thnn_fused_gru_cell", input, hidden, hx, 3);
   at::Tensor hy = at::empty_like(hx, at::MemoryFormat::Contiguous);
   at::Tensor workspace =
@@ -112,16 +113,16 @@ std::tuple<at::Tensor, at::Tensor> gruCell(const at::Tensor& input,
         auto a = gates(input, input_bias, 3), b = gates(hidden, hidden_bias, 3);
         const at::Tensor reset = (a[0] + b[0]).sigmoid();
         const at::Tensor update = (a[1] + b[1]).sigmoid();
-        const at::Tensor fresh = (a[2] + reset * b[2]).tanh();
-        hy.copy_(fresh + update * (hx - fresh));
-        at::cat_out(workspace, Gates{reset, update, fresh, hx, b[2]}, 1);
+        const at::Tensor candidate = (a[2] + reset * b[2]).tanh();
+        hy.copy_(candidate + update * (hx - candidate));
+        at::cat_out(workspace, Gates{reset, update, candidate, hx, b[2]}, 1);
       },
       hy, workspace, input, hidden, hx, input_bias.value_or(at::Tensor()),
       hidden_bias.value_or(at::Tensor()));
   return {hy, workspace};
 }
 
-// [operators.recurrent.gru-backward] Input and hidden gates differ in the last third.
+// [operators.recurrent.gru-backward] The gradients of the input and hidden gates differ only in the candidate's third.
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>
 gruCellBackward(const at::Tensor& grad_hy, const at::Tensor& workspace,
                 bool has_bias) {
@@ -139,11 +140,11 @@ gruCellBackward(const at::Tensor& grad_hy, const at::Tensor& workspace,
       [](at::Tensor grad_input, at::Tensor grad_hidden, at::Tensor grad_hx,
          at::Tensor grad_a, at::Tensor grad_b, const at::Tensor& grad,
          const at::Tensor& workspace) {
-        auto kept = workspace.chunk(5, 1);
-        const at::Tensor &reset = kept[0], &update = kept[1], &fresh = kept[2],
-                         &hx = kept[3], &sum = kept[4];
-        const at::Tensor n = grad * (1 - update) * (1 - fresh * fresh);
-        const at::Tensor z = grad * (hx - fresh) * update * (1 - update);
+        auto saved = workspace.chunk(5, 1);
+        const at::Tensor &reset = saved[0], &update = saved[1],
+                         &candidate = saved[2], &hx = saved[3], &sum = saved[4];
+        const at::Tensor n = grad * (1 - update) * (1 - candidate * candidate);
+        const at::Tensor z = grad * (hx - candidate) * update * (1 - update);
         const at::Tensor r = n * sum * reset * (1 - reset);
         at::cat_out(grad_input, Gates{r, z, n}, 1);
         at::cat_out(grad_hidden, Gates{r, z, n * reset}, 1);
@@ -155,7 +156,7 @@ gruCellBackward(const at::Tensor& grad_hy, const at::Tensor& workspace,
   return {grad_input, grad_hidden, grad_hx, grad_a, grad_b};
 }
 
-// [operators.recurrent.register] PyTorch has gradient formulas that call the other two.
+// [operators.recurrent.register] PyTorch's gradient formulas call the two backward operators.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_thnn_fused_lstm_cell", &lstmCell);
   m.impl("_thnn_fused_lstm_cell_backward_impl", &lstmCellBackward);

@@ -14,22 +14,22 @@
 
 namespace openreg {
 
-// [operators.structured] PyTorch works out what the output is like; we bring the output.
+// [operators.structured] PyTorch computes the size and dtype of the output; we allocate it.
 /// `Meta` is one of PyTorch's generated `at::meta::structured_...` classes for
 /// an operator with one output. Its `meta()` checks the arguments, promotes
-/// types, and asks for the output by the two functions below.
+/// dtypes, and asks for the output through the two virtual functions below.
 template <class Meta>
 class Structured final : public Meta {
  public:
-  /// The functional form: the output is made.
+  /// The functional form, whose output is allocated.
   Structured() = default;
-  /// The in-place form, whose output must fit, and the `.out` form, whose
-  /// output is resized.
+  /// The in-place form, whose output must have the right size, and the `.out`
+  /// form, whose output is resized.
   Structured(const at::Tensor& output, bool may_resize)
       : output_(output), may_resize_(may_resize) {}
 
   const at::Tensor& output() const { return output_; }
-  /// The output, which is not ours any more.
+  /// Moves the output out of this object.
   at::Tensor release() { return std::move(output_); }
 
  protected:
@@ -45,13 +45,13 @@ class Structured final : public Meta {
     }
     TORCH_CHECK(output_.sizes() == sizes, "An output of ", output_.sizes(),
                 " cannot hold a result of ", sizes, " in place.");
-    // Elementwise operators are iterators too, and learn of it here.
+    // Elementwise operators derive from TensorIterator, which needs it too.
     if constexpr (std::derived_from<Meta, at::TensorIteratorBase>) {
       Meta::set_output_raw_strided(index, sizes, strides, options);
     }
   }
 
-  // [operators.structured.make] Memory from our allocator, on the device of the inputs.
+  // [operators.structured.make] The output is allocated on the device of the inputs.
  private:
   void make(at::IntArrayRef sizes, at::IntArrayRef strides,
             const at::TensorOptions& options) {

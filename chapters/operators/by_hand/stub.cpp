@@ -10,7 +10,7 @@
 
 namespace openreg {
 
-// [operators.stub] PyTorch prepares the tensors; a stub is asked for the inner loop only.
+// [operators.stub] PyTorch checks and allocates; a stub supplies only the inner loop.
 void absKernel(at::TensorIteratorBase& iterator) {
   TORCH_CHECK_NOT_IMPLEMENTED(iterator.dtype() != at::kBool,
                               "\"abs_cpu\" not implemented for 'Bool'");
@@ -34,8 +34,9 @@ void conjPhysicalKernel(at::TensorIteratorBase& iterator) {
 
 namespace at::native {
 
-// [operators.stub.register] The stub alone is never reached: its operator must be ours too.
-/// `conj_physical` is PyTorch's for every backend, and asks for the stub.
+// [operators.stub.register] A stub is reached only if the operator that calls it is registered for our key.
+/// PyTorch registers `conj_physical` for every backend, but `abs.out` only for
+/// its own.
 REGISTER_PRIVATEUSE1_DISPATCH(abs_stub, &openreg::absKernel)
 REGISTER_PRIVATEUSE1_DISPATCH(conj_physical_stub, &openreg::conjPhysicalKernel)
 

@@ -11,9 +11,10 @@ namespace {
 
 using Types = std::function<at::ScalarType(at::ScalarType)>;
 
-// [operators.check-types.scale] Small tensors keep their sizes, others shrink.
-/// The library's operators check all sizes first. The kernels of others trust
-/// whoever called them, and with sizes that do not fit would read anything.
+// [operators.check-types.scale] Large tensors are rehearsed only if PyTorch has checked their sizes.
+/// Their stand-ins are smaller, so the sizes may not match any more. Structured
+/// operators check sizes again; other kernels trust their caller and would read
+/// out of bounds.
 bool rehearsable(const c10::OperatorHandle& op, bool small, bool structured) {
   return !op.hasTag(at::Tag::nondeterministic_seeded) && (small || structured);
 }
@@ -25,19 +26,19 @@ bool areSmall(c10::ArrayRef<c10::IValue> arguments) {
   return isSmall(elements);
 }
 
-// [operators.check-types.alike] What passes with one of these and fails without, fails for its types.
-at::ScalarType ofItsKind(at::ScalarType type) {
+// [operators.check-types.alternatives] A call that passes with other dtypes fails because of its own.
+at::ScalarType defaultOfCategory(at::ScalarType type) {
   if (type == at::kBool) return type;
   if (at::isComplexType(type)) return at::kComplexFloat;
   return at::isIntegralType(type, /*includeBool=*/false) ? at::kLong
                                                          : at::kFloat;
 }
 
-at::ScalarType floatIfNotWhole(at::ScalarType type) {
+at::ScalarType floatUnlessIntegral(at::ScalarType type) {
   return at::isIntegralType(type, /*includeBool=*/true) ? type : at::kFloat;
 }
 
-at::ScalarType withMasks(at::ScalarType type) {
+at::ScalarType boolIfIntegral(at::ScalarType type) {
   return at::isIntegralType(type, /*includeBool=*/true) ? at::kBool
                                                         : at::kFloat;
 }
@@ -47,8 +48,8 @@ at::ScalarType always(at::ScalarType) {
   return all;
 }
 
-// [operators.check-types.same] Or it fails for what the host gave: then no number of the device's matters.
-std::string sentence(const std::exception_ptr& error) {
+// [operators.check-types.message] The same error with ones and with zeros does not depend on the values.
+std::string messageOf(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const c10::Error& error) {
@@ -58,8 +59,8 @@ std::string sentence(const std::exception_ptr& error) {
   }
 }
 
-/// Whole numbers are indices, lengths, offsets: ones and zeros may both be
-/// wrong, for the same reason.
+/// Integers are indices, lengths and offsets, for which ones and zeros can both
+/// be wrong for the same reason.
 bool allFloating(c10::ArrayRef<c10::IValue> arguments) {
   const auto tensors = tensorsOf(arguments);
   return std::all_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
@@ -67,33 +68,36 @@ bool allFloating(c10::ArrayRef<c10::IValue> arguments) {
   });
 }
 
-// [operators.check-types.judge] Ones are numbers to divide by, zeros are indices of anything.
-/// Whether the types are known to be right.
-/// @throws if they are known to be wrong.
-bool areRight(const c10::OperatorHandle& op,
-              c10::ArrayRef<c10::IValue> arguments, bool small) {
+// [operators.check-types.decide] Each attempt uses ones, which are safe divisors, then zeros, which are valid indices.
+/// Whether the operator is known to accept the dtypes.
+/// @throws if it is known not to.
+bool acceptsTypes(const c10::OperatorHandle& op,
+                  c10::ArrayRef<c10::IValue> arguments, bool small) {
   const auto attempt = [&](int value, const Types& types) {
     return rehearse(op, arguments, [&](const at::Tensor& tensor) {
-      return standInFor(tensor, types(tensor.scalar_type()), value, small);
+      return makeStandIn(tensor, types(tensor.scalar_type()), value, small);
     });
   };
-  const auto as_it_is = [](at::ScalarType type) { return type; };
-  const auto with_ones = attempt(1, as_it_is);
-  const auto error = with_ones ? attempt(0, as_it_is) : nullptr;
+  const auto unchanged = [](at::ScalarType type) { return type; };
+  const auto with_ones = attempt(1, unchanged);
+  const auto error = with_ones ? attempt(0, unchanged) : nullptr;
   if (!error) return true;
-  bool wrong = namesReason(error) || (small && allFloating(arguments) &&
-                                      sentence(with_ones) == sentence(error));
+  bool wrong =
+      isTypeOrModeError(error) || (small && allFloating(arguments) &&
+                                   messageOf(with_ones) == messageOf(error));
   for (const auto& types :
-       {&floatIfNotWhole, &ofItsKind, &always<at::kFloat>, &always<at::kLong>,
-        &withMasks, &always<at::kBool>, &always<at::kComplexFloat>}) {
+       {&floatUnlessIntegral, &defaultOfCategory, &always<at::kFloat>,
+        &always<at::kLong>, &boolIfIntegral, &always<at::kBool>,
+        &always<at::kComplexFloat>}) {
     wrong = wrong || !attempt(1, types) || !attempt(0, types);
   }
   if (wrong) std::rethrow_exception(error);
   return false;
 }
 
-// [operators.check-types.remember] A thread remembers what it has seen, so that nothing is locked.
-/// What taught nothing says nothing of stand-ins of other sizes.
+// [operators.check-types.cache] Each thread keeps its own results, so no call takes a lock.
+/// If every rehearsal failed, we learned nothing about other sizes, so the
+/// sizes become part of the key.
 size_t sizedKey(size_t key, c10::ArrayRef<c10::IValue> arguments, bool small) {
   for (const at::Tensor& tensor : tensorsOf(arguments)) {
     for (const int64_t size : tensor.sizes())
@@ -112,7 +116,7 @@ void checkTypes(const c10::OperatorHandle& op,
   const bool small = areSmall(arguments);
   const size_t sized = sizedKey(key, arguments, small);
   if (passed.contains(sized) || !rehearsable(op, small, structured)) return;
-  passed.insert(areRight(op, arguments, small) ? key : sized);
+  passed.insert(acceptsTypes(op, arguments, small) ? key : sized);
 }
 
 // [-]

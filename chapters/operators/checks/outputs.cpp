@@ -7,7 +7,7 @@
 
 namespace openreg {
 
-// [operators.outputs.written] The schema says what is written.
+// [operators.outputs.written] The schema says which arguments an operator writes.
 void checkWritten(const c10::OperatorHandle& op,
                   c10::ArrayRef<c10::IValue> arguments) {
   forEachWritten(op, arguments, [&](const at::Tensor& written, size_t) {
@@ -15,7 +15,7 @@ void checkWritten(const c10::OperatorHandle& op,
   });
 }
 
-// [operators.outputs.resize] PyTorch's own function warns; strides are the user's unless the sizes change.
+// [operators.outputs.resize] The user's output keeps its strides unless its sizes change.
 void resizeLike(const at::Tensor& out, const at::Tensor& like) {
   if (!at::native::resize_output(out, like.sizes())) return;
   // Strides with gaps need more memory than the elements do.

@@ -5,8 +5,8 @@
 
 namespace openreg {
 
-// [operators.outputs] What a kernel writes must be on the device, in one place, and of the right size.
-/// Calls `visit(tensor, place)` for each tensor argument that `op` writes.
+// [operators.outputs] An output must be on the device, must not overlap, and must have the right size.
+/// Calls `visit(tensor, index)` for each tensor argument that `op` writes.
 template <typename Visit>
 void forEachWritten(const c10::OperatorHandle& op,
                     c10::ArrayRef<c10::IValue> arguments, const Visit& visit) {
@@ -21,16 +21,17 @@ void forEachWritten(const c10::OperatorHandle& op,
 void checkWritten(const c10::OperatorHandle& op,
                   c10::ArrayRef<c10::IValue> arguments);
 
-/// @throws what the CPU does if a tensor that `op` writes has several elements
-/// in one place, or shares memory with another argument. The first argument
-/// does not count if `in_place`: it is what is written. `structured` says that
-/// PyTorch has checked the sizes already.
+/// @throws what the CPU throws if a tensor that `op` writes has several
+/// elements at one address, or shares memory with another argument, and the
+/// kernel does not allow it. If `in_place`, the first argument is the output
+/// itself and does not count. `structured` says that PyTorch has already
+/// checked the sizes.
 void checkOverlap(const c10::OperatorHandle& op,
                   c10::ArrayRef<c10::IValue> arguments, bool structured,
                   bool in_place = false);
 
-/// Gives `out` the sizes of `like`, and if they are new, its strides; warns as
-/// PyTorch does if that costs `out` its elements.
+/// Resizes `out` to the sizes of `like`. If they differ, `out` gets the strides
+/// of `like` too, and PyTorch warns unless `out` was empty.
 void resizeLike(const at::Tensor& out, const at::Tensor& like);
 
 // [-]

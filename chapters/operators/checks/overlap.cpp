@@ -14,9 +14,9 @@ namespace {
 
 using Status = at::MemOverlapStatus;
 
-// [operators.overlap] On the device every view is a tensor of its own, so only the host can see this.
+// [operators.overlap] Only the host can see overlap, because on the device each view becomes a separate tensor.
 struct Overlap {
-  size_t key = 0;  ///< who overlaps with whom, and how; 0 if nobody does
+  size_t key = 0;  ///< which arguments overlap, and how; 0 if none do
   bool partial = false;
 
   void add(Status status, size_t place) {
@@ -26,7 +26,7 @@ struct Overlap {
   }
 };
 
-/// An in-place form of PyTorch's hands its first argument over twice.
+/// PyTorch's in-place forms pass their first argument again as the output.
 Overlap overlapOf(const c10::OperatorHandle& op,
                   c10::ArrayRef<c10::IValue> arguments, bool in_place) {
   Overlap overlap;
@@ -49,20 +49,20 @@ Overlap overlapOf(const c10::OperatorHandle& op,
   return overlap;
 }
 
-// [operators.overlap.stand-in] Stand-ins that overlap as the tensors do.
-class Overlapping {
+// [operators.overlap.stand-in] The stand-ins overlap in the same way as the tensors.
+class OverlappingStandIns {
  public:
-  Overlapping(bool as_large, int value, bool apart)
-      : as_large_(as_large), value_(value), apart_(apart) {}
+  OverlappingStandIns(bool full_size, int value, bool separate)
+      : full_size_(full_size), value_(value), separate_(separate) {}
 
   at::Tensor operator()(const at::Tensor& tensor) {
-    if (apart_) memory_.clear();
-    if (!as_large_) {
-      // What has one address has one stand-in.
+    if (separate_) memory_.clear();
+    if (!full_size_) {
+      // Tensors with the same address share a stand-in.
       auto& shared = memory_[tensor.const_data_ptr()];
       if (!shared.defined() || shared.scalar_type() != tensor.scalar_type() ||
           shared.dim() != tensor.dim())
-        shared = standInFor(tensor, tensor.scalar_type(), value_, false);
+        shared = makeStandIn(tensor, tensor.scalar_type(), value_, false);
       return shared;
     }
     const at::Storage& storage = tensor.storage();
@@ -76,14 +76,14 @@ class Overlapping {
   }
 
  private:
-  bool as_large_;
+  bool full_size_;
   int value_;
-  bool apart_;
+  bool separate_;
   std::unordered_map<const void*, at::Tensor> memory_;
 };
 
-// [operators.overlap.judge] Some of the CPU's kernels write where they read, others refuse, and none says it beforehand.
-bool namesMemory(const std::exception_ptr& error) {
+// [operators.overlap.decide] Whether a kernel allows overlap is known only by running it.
+bool isOverlapError(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const c10::Error& error) {
@@ -93,21 +93,23 @@ bool namesMemory(const std::exception_ptr& error) {
   }
 }
 
-/// Whether it is known to be right.
-/// @throws if it is known to be wrong, or likely.
+/// Whether the kernel is known to allow this overlap.
+/// @throws if it is known to refuse it, or probably does.
 bool mayOverlap(const c10::OperatorHandle& op,
-                c10::ArrayRef<c10::IValue> arguments, bool as_large) {
-  const bool draws = op.hasTag(at::Tag::nondeterministic_seeded);
+                c10::ArrayRef<c10::IValue> arguments, bool full_size) {
+  const bool is_random = op.hasTag(at::Tag::nondeterministic_seeded);
   for (const int value : {1, 0}) {
-    if (draws) break;
-    auto error = rehearse(op, arguments, Overlapping(as_large, value, false));
-    // The CPU passes over a copy of a tensor to itself; the device sees two.
+    if (is_random) break;
+    auto error =
+        rehearse(op, arguments, OverlappingStandIns(full_size, value, false));
+    // The CPU skips the copy of a tensor to itself; the device has two tensors.
     if (!error)
-      error = rehearse(op, arguments, Overlapping(as_large, value, true));
+      error =
+          rehearse(op, arguments, OverlappingStandIns(full_size, value, true));
     if (!error) return true;
-    if (namesMemory(error)) std::rethrow_exception(error);
+    if (isOverlapError(error)) std::rethrow_exception(error);
   }
-  // Nothing was learnt: what most kernels refuse is refused.
+  // The rehearsals show nothing, so refuse what most kernels refuse.
   forEachWritten(op, arguments, [&](const at::Tensor& written, size_t) {
     at::assert_no_internal_overlap(written);
     for (const at::Tensor& other : tensorsOf(arguments))
@@ -116,7 +118,7 @@ bool mayOverlap(const c10::OperatorHandle& op,
   return false;
 }
 
-// [operators.overlap.check] Nearly always nobody overlaps, and that is all that is asked.
+// [operators.overlap.check] In the common case nothing overlaps, and nothing is rehearsed.
 }  // namespace
 
 void checkOverlap(const c10::OperatorHandle& op,
@@ -127,8 +129,8 @@ void checkOverlap(const c10::OperatorHandle& op,
   thread_local std::unordered_set<size_t> passed;
   const size_t key = c10::hash_combine(keyOf(op, arguments), overlap.key);
   if (passed.contains(key)) return;
-  const bool as_large = overlap.partial || !structured;
-  if (mayOverlap(op, arguments, as_large)) passed.insert(key);
+  const bool full_size = overlap.partial || !structured;
+  if (mayOverlap(op, arguments, full_size)) passed.insert(key);
 }
 
 // [-]

@@ -17,17 +17,17 @@ namespace {
 
 using Stack = torch::jit::Stack;
 
-// [operators.rehearsal.aside] Nobody shall notice: no gradients, no casts, no warnings, no entry in a profile.
-struct Aside {
+// [operators.rehearsal.isolation] A rehearsal records no gradients, casts nothing, prints no warnings and stays out of profiles.
+struct Isolation {
   c10::InferenceMode no_gradients;
   c10::impl::ExcludeDispatchKeyGuard no_casts{c10::autocast_dispatch_keyset};
-  Silence silence;
-  c10::WarningUtils::WarningHandlerGuard no_warnings{&silence};
+  SilentWarningHandler silent;
+  c10::WarningUtils::WarningHandlerGuard no_warnings{&silent};
   at::DisableRecordFunctionGuard no_records;
 };
 
-std::exception_ptr caught(const std::function<void()>& body) {
-  Aside aside;
+std::exception_ptr errorOf(const std::function<void()>& body) {
+  Isolation isolation;
   try {
     body();
     return nullptr;
@@ -36,49 +36,49 @@ std::exception_ptr caught(const std::function<void()>& body) {
   }
 }
 
-// [operators.rehearsal.run] The same operator again, with the CPU's key.
+// [operators.rehearsal.run] The rehearsal redispatches the operator with the CPU's key.
 }  // namespace
 
 std::exception_ptr rehearse(const c10::OperatorHandle& op,
                             c10::ArrayRef<c10::IValue> arguments,
-                            const StandIn& standIn) {
-  return caught([&] {
+                            const StandIn& stand_in) {
+  return errorOf([&] {
     Stack stack;
     for (const c10::IValue& argument : arguments)
-      stack.push_back(mapTensors(argument, standIn));
+      stack.push_back(mapTensors(argument, stand_in));
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
   });
 }
 
-bool passes(const std::function<void()>& kernel) {
-  const auto error = caught(kernel);
-  if (error && namesReason(error)) std::rethrow_exception(error);
+bool passesOnHost(const std::function<void()>& kernel) {
+  const auto error = errorOf(kernel);
+  if (error && isTypeOrModeError(error)) std::rethrow_exception(error);
   return !error;
 }
 
-// [operators.rehearsal.stand-in] Some types have bytes, and no numbers to fill them with.
-at::Tensor filled(at::Tensor standIn, int value) {
+// [operators.rehearsal.stand-in] A stand-in keeps one element as one and several as at least two.
+at::Tensor filled(at::Tensor stand_in, int value) {
   try {
-    return standIn.fill_(value);
+    return stand_in.fill_(value);
   } catch (const c10::NotImplementedError&) {
-    return standIn.zero_();
+    return stand_in.zero_();
   }
 }
 
-at::Tensor standInFor(const at::Tensor& tensor, at::ScalarType type, int value,
-                      bool as_large) {
-  if (as_large && tensor.is_non_overlapping_and_dense())
+at::Tensor makeStandIn(const at::Tensor& tensor, at::ScalarType type, int value,
+                       bool full_size) {
+  if (full_size && tensor.is_non_overlapping_and_dense())
     return filled(at::empty_strided(tensor.sizes(), tensor.strides(), type),
                   value);
   auto sizes = tensor.sizes().vec();
-  // One for one: some kernels have a shorter way for a single element.
+  // A size of one stays one: kernels may treat a single element differently.
   for (int64_t& size : sizes)
-    size = as_large ? size : std::min<int64_t>(size, 2);
+    size = full_size ? size : std::min<int64_t>(size, 2);
   return filled(at::empty(sizes, type), value);
 }
 
-// [operators.rehearsal.reason] What PyTorch says when it is neither sizes nor numbers.
-bool namesReason(const std::exception_ptr& error) {
+// [operators.rehearsal.reason] Two kinds of error depend neither on sizes nor on values.
+bool isTypeOrModeError(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const c10::NotImplementedError&) {
@@ -91,10 +91,10 @@ bool namesReason(const std::exception_ptr& error) {
   }
 }
 
-// [operators.rehearsal.key] Operators, types, dimensions and words, but no sizes and no numbers.
+// [operators.rehearsal.key] The key leaves out sizes and numbers, which change in a loop.
 size_t keyOf(const at::Tensor& tensor) {
   if (!tensor.defined()) return ~size_t{0};
-  // An empty tensor passes where others do not, and so may a single element.
+  // An empty tensor may pass where others fail, and so may a single element.
   return static_cast<size_t>(tensor.scalar_type()) | tensor.dim() << 8 |
          std::min<int64_t>(tensor.numel(), 2) << 16;
 }
@@ -110,7 +110,7 @@ size_t keyOf(const c10::OperatorHandle& op,
     if (argument.isTensor()) {
       mix(keyOf(argument.toTensor()));
     } else if (argument.isTensorList() || argument.isOptionalTensorList()) {
-      for (const at::Tensor& each : listed(argument)) mix(keyOf(each));
+      for (const at::Tensor& each : tensorsInList(argument)) mix(keyOf(each));
     } else if (argument.isInt() && names[i].name() == "dtype") {
       mix(argument.toInt());
     } else if (argument.isString()) {

@@ -13,45 +13,48 @@
 
 namespace openreg {
 
-// [operators.rehearsal] The CPU's kernel runs on the host, over stand-ins for the tensors.
+// [operators.rehearsal] A rehearsal runs the CPU's kernel on the host, over stand-ins for the tensors.
 using StandIn = std::function<at::Tensor(const at::Tensor&)>;
 
-/// What `op` throws; null if nothing.
+/// The error that `op` throws; null if it passes.
 std::exception_ptr rehearse(const c10::OperatorHandle& op,
                             c10::ArrayRef<c10::IValue> arguments,
-                            const StandIn& standIn);
+                            const StandIn& stand_in);
 
-/// A stand-in of `type` for `tensor`, filled with `value`; with one element if
-/// it shall not be as large.
-at::Tensor standInFor(const at::Tensor& tensor, at::ScalarType type, int value,
-                      bool as_large);
+/// A stand-in of `type` for `tensor`, filled with `value`. Unless `full_size`,
+/// it has at most two elements in each dimension.
+at::Tensor makeStandIn(const at::Tensor& tensor, at::ScalarType type, int value,
+                       bool full_size);
 
-/// Fills a stand-in; with zeros if its type has no numbers.
-at::Tensor filled(at::Tensor standIn, int value);
+/// Fills a stand-in with `value`, or its bytes with zeros if its dtype has no
+/// `fill_`.
+at::Tensor filled(at::Tensor stand_in, int value);
 
-/// Whether tensors of so many elements in all have stand-ins as large.
+/// Whether the stand-ins of tensors with so many elements in total have their
+/// full size.
 inline bool isSmall(int64_t elements) { return elements <= 1 << 14; }
 
-/// Whether types are the reason, or a mode of PyTorch's, and not numbers.
-bool namesReason(const std::exception_ptr& error);
+/// Whether the error is about dtypes or about PyTorch's deterministic mode, and
+/// so does not depend on values.
+bool isTypeOrModeError(const std::exception_ptr& error);
 
-// [operators.rehearsal.cache] A rehearsal is remembered by what it depends on.
-/// The key of a call: operator, dtypes, dimensions, strings; no sizes, no
-/// values.
+// [operators.rehearsal.cache] A rehearsal is not repeated for a call with the same key.
+/// The key of a call: its operator, dtypes, numbers of dimensions and strings,
+/// but neither sizes nor values.
 size_t keyOf(const c10::OperatorHandle& op,
              c10::ArrayRef<c10::IValue> arguments);
 
-/// A tensor's part of the key: dtype, dimensions, and whether it has none, one,
-/// or several elements.
+/// A tensor's part of the key: its dtype, its number of dimensions, and whether
+/// it has zero, one or several elements.
 size_t keyOf(const at::Tensor& tensor);
 
-// [operators.rehearsal.kernel] A kernel of ours is rehearsed itself.
+// [operators.rehearsal.kernel] A kernel of our own can be rehearsed like the CPU's.
 /// Whether `kernel` passes on the host.
-/// @throws what it throws, if that names types.
-bool passes(const std::function<void()>& kernel);
+/// @throws what it throws, if that is about dtypes.
+bool passesOnHost(const std::function<void()>& kernel);
 
-/// `launchKernel` for a kernel that does not take all types. For each
-/// combination of them it runs on the host too, once, over zeros.
+/// `launchKernel` for a kernel that does not accept all dtypes. For each new
+/// combination of dtypes, the kernel first runs on the host, over zeros.
 template <class Kernel, class... Tensors>
 void launchRehearsed(const char* name, Kernel kernel,
                      const Tensors&... tensors) {
@@ -61,12 +64,12 @@ void launchRehearsed(const char* name, Kernel kernel,
   if (!passed.contains(key)) {
     const bool small =
         isSmall(((tensors.defined() ? tensors.numel() : 0) + ...));
-    const auto standIn = [&](const at::Tensor& tensor) {
+    const auto stand_in = [&](const at::Tensor& tensor) {
       return tensor.defined()
-                 ? standInFor(tensor, tensor.scalar_type(), 0, small)
+                 ? makeStandIn(tensor, tensor.scalar_type(), 0, small)
                  : tensor;
     };
-    if (passes([&] { kernel(standIn(tensors)...); })) passed.insert(key);
+    if (passesOnHost([&] { kernel(stand_in(tensors)...); })) passed.insert(key);
   }
   launchKernel(name, std::move(kernel), tensors...);
 }

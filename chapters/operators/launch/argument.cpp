@@ -3,8 +3,8 @@
 
 namespace openreg {
 
-// [operators.argument.tensors] Tensors come alone, in lists, and in lists with gaps.
-std::vector<at::Tensor> listed(const c10::IValue& value) {
+// [operators.argument.tensors] An argument can be a tensor, a list of tensors, or a list of optional tensors.
+std::vector<at::Tensor> tensorsInList(const c10::IValue& value) {
   if (value.isTensorList()) return value.toTensorVector();
   std::vector<at::Tensor> tensors;
   for (const auto& tensor : value.toOptionalTensorVector()) {
@@ -22,13 +22,13 @@ std::vector<at::Tensor> tensorsOf(c10::ArrayRef<c10::IValue> arguments) {
     if (argument.isTensor()) {
       add(argument.toTensor());
     } else if (argument.isTensorList() || argument.isOptionalTensorList()) {
-      for (const at::Tensor& tensor : listed(argument)) add(tensor);
+      for (const at::Tensor& tensor : tensorsInList(argument)) add(tensor);
     }
   }
   return tensors;
 }
 
-// [operators.argument.map] The same three shapes, with every tensor replaced.
+// [operators.argument.map] Replacing every tensor keeps the argument's type, which the schema requires.
 c10::IValue mapTensors(
     const c10::IValue& value,
     const std::function<at::Tensor(const at::Tensor&)>& change) {
@@ -51,21 +51,22 @@ c10::IValue mapTensors(
   return value;
 }
 
-// [operators.argument.capture] Numbers, sizes and strings are kept as they are.
+// [operators.argument.capture] Numbers, sizes and strings are captured by value.
 Argument::Argument(const c10::IValue& value) {
   if (value.isTensor()) {
     captured_ = View(value.toTensor());
   } else if (value.isTensorList() || value.isOptionalTensorList()) {
     list_ = value.isTensorList() ? List::tensors : List::optional_tensors;
     std::vector<View> views;
-    for (const at::Tensor& tensor : listed(value)) views.emplace_back(tensor);
+    for (const at::Tensor& tensor : tensorsInList(value))
+      views.emplace_back(tensor);
     captured_ = std::move(views);
   } else {
     captured_ = value;
   }
 }
 
-// [operators.argument.value] On the device the views become tensors again, for as long as the kernel runs.
+// [operators.argument.value] On the device, the views become tensors again while the kernel runs.
 c10::IValue Argument::value() const {
   if (auto* view = std::get_if<View>(&captured_)) return view->tensor();
   if (auto* plain = std::get_if<c10::IValue>(&captured_)) return *plain;
@@ -83,7 +84,7 @@ c10::IValue Argument::value() const {
   return tensors;
 }
 
-// [operators.argument.host] Indices are small, and moved.
+// [operators.argument.host] Only lists of optional tensors are moved, because in PyTorch these are indices.
 void moveIndices(torch::jit::Stack& stack, size_t count) {
   const size_t first = stack.size() - count;
   for (size_t i = first; i < stack.size(); ++i) {

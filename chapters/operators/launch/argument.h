@@ -12,12 +12,13 @@
 
 namespace openreg {
 
-// [operators.argument] One argument of any operator, captured: views instead of tensors.
+// [operators.argument] An argument of any type can be captured, with views in place of tensors.
 class Argument {
  public:
   explicit Argument(const c10::IValue& value);
 
-  /// The argument as a kernel gets it. Only for code that runs on the device.
+  /// The argument with CPU tensors in place of the views. Only for code that
+  /// runs on the device; must not outlive the argument.
   c10::IValue value() const;
 
   /// The view, if the argument is a tensor.
@@ -30,20 +31,22 @@ class Argument {
   List list_ = List::none;
 };
 
-/// All tensors among the arguments, those in lists too; none is undefined.
+/// All defined tensors among the arguments, including those in lists.
 std::vector<at::Tensor> tensorsOf(c10::ArrayRef<c10::IValue> arguments);
 
-/// The tensors of a list, with or without gaps; a gap is undefined.
-std::vector<at::Tensor> listed(const c10::IValue& value);
+/// The tensors of a `Tensor[]` or a `Tensor?[]`, in which a missing one is
+/// undefined.
+std::vector<at::Tensor> tensorsInList(const c10::IValue& value);
 
-/// `value` with every defined tensor in it, alone or in a list, replaced.
+/// A copy of `value` in which `change` has replaced every defined tensor, alone
+/// or in a list.
 c10::IValue mapTensors(
     const c10::IValue& value,
     const std::function<at::Tensor(const at::Tensor&)>& change);
 
-// [operators.argument.from-host] What the host may hand to a kernel.
-/// Indices among the last `count` values of `stack` may come from the host;
-/// they are moved to the device of the first.
+// [operators.argument.from-host] Indices on the host are copied to the device before the launch.
+/// Replaces the index tensors on the host, among the last `count` values of
+/// `stack`, by copies on the device of the first of these values.
 void moveIndices(torch::jit::Stack& stack, size_t count);
 
 // [-]

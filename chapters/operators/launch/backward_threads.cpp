@@ -9,21 +9,21 @@
 
 namespace openreg {
 
-// [operators.backward-threads.settle] A thread begins its next pass when it has let go of the last one.
-static void passBackwardOn(c10::DeviceIndex index) {
+// [operators.backward-threads.wait] A thread that completes another pass has released the one before.
+static void runBackwardPass(c10::DeviceIndex index) {
   const auto options = at::device({kDeviceType, index});
   const at::Tensor leaf = at::empty({1}, options).requires_grad_();
   torch::autograd::grad({leaf.view(-1)}, {leaf}, {at::empty({1}, options)});
 }
 
-void settleBackwardThreads() {
-  // On this thread the pass would hold something of Python's itself.
+void waitForBackwardThreads() {
+  // On the calling thread, the pass itself would hold Python objects.
   std::thread([] {
     try {
       for (c10::DeviceIndex index = 0; index < deviceCount(); ++index)
-        passBackwardOn(index);
+        runBackwardPass(index);
     } catch (const std::exception&) {
-      // The program has ended, and nobody is left to be told.
+      // The program has ended: the error can be reported to no one.
     }
   }).join();
 }

@@ -3,10 +3,10 @@
 
 namespace openreg {
 
-// [operators.backward-threads] Before a program ends, its backward passes must have ended too.
-/// Waits until the threads of PyTorch that go backward on our devices hold
-/// nothing of their last pass. Call it without Python's lock.
-void settleBackwardThreads();
+// [operators.backward-threads] The process must not exit while autograd's device threads hold Python objects.
+/// Waits until PyTorch's backward threads of our devices have released their
+/// last pass. Call it without Python's GIL.
+void waitForBackwardThreads();
 
 // [-]
 }  // namespace openreg

@@ -9,20 +9,20 @@
 
 namespace openreg {
 
-// [operators.launcher.device.add] Mixed devices are refused before anything is enqueued.
+// [operators.launcher.device.add] Tensors on different devices are refused before anything is enqueued.
 void CommonDevice::add(const at::Tensor& tensor) {
   if (!tensor.defined() || (tensor.is_cpu() && tensor.dim() == 0)) return;
   const c10::Device device = tensor.device();
   if (!device_ && device.type() == kDeviceType) device_ = device;
-  if (device_ != device) stranger_ = device;
+  if (device_ != device) mismatch_ = device;
 }
 
 c10::DeviceIndex CommonDevice::index() const {
   TORCH_CHECK(device_, name_, " needs at least one tensor on an openreg ",
               "device.");
-  TORCH_CHECK(!stranger_, name_,
+  TORCH_CHECK(!mismatch_, name_,
               " needs all tensors on one openreg device, but found one on ",
-              *device_, " and one on ", *stranger_, "; move them with .to().");
+              *device_, " and one on ", *mismatch_, "; move them with .to().");
   return device_->index();
 }
 
@@ -39,17 +39,17 @@ c10::DeviceIndex commonDevice(const char* name,
   return device.index();
 }
 
-// [operators.launcher.convert] The CPU is asked for its opinion, and for its words.
+// [operators.launcher.convert] Filling a CPU tensor on the host checks the value and throws the CPU's own error.
 void checkConvertible(const at::Scalar& value, at::ScalarType dtype) {
-  // Of two elements: for one alone PyTorch has a shorter way, without a check.
+  // Two elements: PyTorch fills a single one without this check.
   at::empty({2}, at::TensorOptions(dtype)).fill_(value);
 }
 
-// [operators.launcher.thread] A new thread would record gradients, and warn out of context.
+// [operators.launcher.thread] Device threads record no gradients and print no warnings.
 void prepareThread() {
   thread_local c10::InferenceMode mode;
-  thread_local Silence silence;
-  thread_local c10::WarningUtils::WarningHandlerGuard guard(&silence);
+  thread_local SilentWarningHandler silent;
+  thread_local c10::WarningUtils::WarningHandlerGuard guard(&silent);
 }
 
 void runKernel(const std::function<void()>& body) {

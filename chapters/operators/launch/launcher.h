@@ -16,8 +16,8 @@
 
 namespace openreg {
 
-// [operators.launcher.device] All tensors of an operator are on one device.
-/// Undefined tensors and numbers of the host do not count.
+// [operators.launcher.device] All tensors of an operator must be on one device.
+/// Undefined tensors and host tensors without dimensions do not count.
 class CommonDevice {
  public:
   explicit CommonDevice(const char* name) : name_(name) {}
@@ -29,7 +29,7 @@ class CommonDevice {
  private:
   const char* name_;
   std::optional<c10::Device> device_;
-  std::optional<c10::Device> stranger_;
+  std::optional<c10::Device> mismatch_;
 };
 
 c10::DeviceIndex commonDevice(const char* name,
@@ -42,31 +42,32 @@ c10::DeviceIndex commonDevice(const char* name, const Tensors&... tensors) {
   return device.index();
 }
 
-// [operators.launcher] How an operator becomes a kernel on a stream.
-/// @throws what the CPU does for a number that the type cannot hold.
+// [operators.launcher] A kernel is a function of CPU tensors; the launcher does the rest.
+/// @throws what the CPU throws if `dtype` cannot represent `value`.
 void checkConvertible(const at::Scalar& value, at::ScalarType dtype);
 
-/// A kernel gets a number of the host by value, and cannot write to it.
+/// A kernel gets a host tensor by value, so it cannot write to one.
 /// @throws c10::Error if `written` is on the host.
 void checkWritten(const char* name, const at::Tensor& written);
 
-/// Takes warnings, and says nothing.
-struct Silence final : c10::WarningHandler {
+/// Ignores all warnings.
+struct SilentWarningHandler final : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
-/// Prepares a thread of the device for PyTorch's kernels, once: no autograd,
-/// and no warnings, which would come from nowhere.
+/// Prepares a thread of the device for PyTorch's kernels, once: turns autograd
+/// off, and warnings too, because they could name no line of the program.
 void prepareThread();
 
-/// Runs `body` on a prepared thread of the device. An error of PyTorch's keeps
-/// its sentence and loses its stack, which is that of a thread nobody started.
+/// Prepares the calling thread of the device and runs `body` on it. An error of
+/// PyTorch's keeps its message and loses its backtrace, which would show the
+/// device's thread and not the caller.
 void runKernel(const std::function<void()>& body);
 
 /// Enqueues `kernel(tensors...)` on the current stream of the tensors' device.
 /// On the device the kernel gets CPU tensors over the device's memory. The
-/// first of them is the one that the kernel writes. `name` must outlive the
-/// launch; errors quote it.
+/// first tensor is an output, so it must not be on the host. `name` must
+/// outlive the launch; errors quote it.
 template <class Kernel, class... Tensors>
 void launchKernel(const char* name, Kernel kernel, const Tensors&... tensors) {
   const c10::DeviceIndex index = commonDevice(name, tensors...);

@@ -7,7 +7,7 @@
 
 namespace openreg {
 
-// [operators.view.capture] On the host: addresses and numbers, no data but a host scalar's.
+// [operators.view.capture] Capturing reads no data, except the value of a tensor on the host.
 View::View(const at::Tensor& tensor) : defined_(tensor.defined()) {
   if (!defined_) return;
   dtype_ = tensor.scalar_type();
@@ -28,7 +28,7 @@ View::View(const at::Tensor& tensor) : defined_(tensor.defined()) {
   }
 }
 
-// [operators.view.memory] A program may take a storage's bytes away, and keep the tensors.
+// [operators.view.memory] A tensor whose storage was resized to 0 bytes is refused on the host.
 void checkMemory(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.unsafeGetTensorImpl()->storage_initialized(),
               "The tensor of ", tensor.sizes(), " on ", tensor.device(),

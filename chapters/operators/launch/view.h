@@ -6,10 +6,10 @@
 
 namespace openreg {
 
-// [operators.view] What a kernel needs to know of a tensor, and no tensor.
-/// A launch captures views, so the queue keeps no memory alive: what the host
-/// drops is free for the next tensor of the stream at once. A host scalar is
-/// captured by value.
+// [operators.view] A launch captures a view of each tensor, which holds no reference to it.
+/// The queue therefore keeps no memory alive: when the host drops a tensor, the
+/// stream's next tensor can have its memory at once. A tensor of one element on
+/// the host is captured by value.
 class View {
  public:
   View() = default;
@@ -17,8 +17,8 @@ class View {
   /// element, or is on a device and has no memory.
   explicit View(const at::Tensor& tensor);
 
-  /// The tensor as a kernel sees it: its data are reached through the device's
-  /// window. Only for code that runs on the device; must not outlive the view.
+  /// A CPU tensor over the same bytes, reached through the device's window.
+  /// Only for code that runs on the device; must not outlive the view.
   at::Tensor tensor() const;
 
  private:
@@ -37,12 +37,12 @@ class View {
 /// @throws c10::Error if `tensor` has elements and its storage has no bytes.
 void checkMemory(const at::Tensor& tensor);
 
-// [operators.view.result] Where the host expects a result.
-/// Copies `result` to `home` if it is not there already. Some of PyTorch's
-/// kernels give their output other memory on the way; others write conjugates
-/// in transposed order and change bits and strides. Only for code that runs on
-/// the device.
-void bringHome(const at::Tensor& home, const at::Tensor& result);
+// [operators.view.result] A kernel may give its output other memory, but the host keeps the old address.
+/// Copies `result` to `output` unless it already is there with the same strides
+/// and bits. Some of PyTorch's kernels allocate new memory for their output;
+/// others write conjugates in transposed order and change the bits and strides.
+/// Only for code that runs on the device.
+void writeBack(const at::Tensor& output, const at::Tensor& result);
 
 // [-]
 }  // namespace openreg

@@ -7,7 +7,7 @@
 
 namespace openreg {
 
-// [operators.view.use] On the device: a CPU tensor over the same bytes, which owns nothing.
+// [operators.view.use] On the device, a view becomes a CPU tensor that does not own its memory.
 at::Tensor View::tensor() const {
   if (!defined_) return {};
   void* data = on_host_ ? const_cast<std::byte*>(scalar_) : onDevice(data_);
@@ -25,14 +25,15 @@ at::Tensor View::tensor() const {
   return tensor;
 }
 
-// [operators.view.home] The host has read sizes, strides and bits already, so the bytes must fit them.
-void bringHome(const at::Tensor& home, const at::Tensor& result) {
-  const bool same_bytes = home.const_data_ptr() == result.const_data_ptr();
-  if (same_bytes && home.is_conj() == result.is_conj() &&
-      home.is_neg() == result.is_neg() && home.strides() == result.strides()) {
+// [operators.view.write-back] The host has already read the strides and bits of the output, so the bytes must match them.
+void writeBack(const at::Tensor& output, const at::Tensor& result) {
+  const bool same_bytes = output.const_data_ptr() == result.const_data_ptr();
+  if (same_bytes && output.is_conj() == result.is_conj() &&
+      output.is_neg() == result.is_neg() &&
+      output.strides() == result.strides()) {
     return;
   }
-  home.copy_(same_bytes ? result.clone() : result);
+  output.copy_(same_bytes ? result.clone() : result);
 }
 
 // [-]

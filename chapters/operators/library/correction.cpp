@@ -10,11 +10,11 @@ namespace openreg {
 
 using Stack = torch::jit::Stack;
 
-// [operators.correction.norms] The Meta kernels of norms describe what CUDA keeps for the backward pass.
+// [operators.correction.norms] The Meta kernels of norms return the statistics that CUDA saves for the backward pass.
 namespace {
 
-/// The type in which the CPU's kernels keep statistics and give the gradients
-/// of parameters: that of the input, unless a parameter is wider.
+/// The dtype of the statistics and of the parameters' gradients in the CPU's
+/// kernels: that of the input, unless a parameter is wider.
 at::ScalarType parameterType(const Stack& arguments) {
   at::ScalarType dtype = arguments[0].toTensor().scalar_type();
   for (const c10::IValue& argument : arguments) {
@@ -26,28 +26,28 @@ at::ScalarType parameterType(const Stack& arguments) {
   return dtype;
 }
 
-/// The statistics are second and third. In evaluation the CPU's batch norm
-/// keeps none.
-void asNorm(const c10::OperatorHandle& op, const Stack& arguments,
-            Stack& results) {
-  const bool evaluates = results.size() == 3 && arguments.size() > 5 &&
-                         op.schema().arguments()[5].name() == "training" &&
-                         !arguments[5].toBool();
+/// The statistics are the second and third result. In evaluation mode, the
+/// CPU's batch norm saves none.
+void correctNorm(const c10::OperatorHandle& op, const Stack& arguments,
+                 Stack& results) {
+  const bool evaluation = results.size() == 3 && arguments.size() > 5 &&
+                          op.schema().arguments()[5].name() == "training" &&
+                          !arguments[5].toBool();
   for (size_t i : {1, 2}) {
     const at::Tensor statistic =
         results[i].toTensor().to(parameterType(arguments));
-    results[i] = evaluates ? statistic.new_empty({0}) : statistic;
+    results[i] = evaluation ? statistic.new_empty({0}) : statistic;
   }
 }
 
-// [operators.correction.gradients] Those of their gradients announce what nobody wants, and other types.
-void asBatchNormBackward(const c10::OperatorHandle& op, const Stack& arguments,
-                         Stack& results) {
-  const auto mask = *op.schema().argumentIndexWithName("output_mask");
-  const auto wanted = arguments[mask].toBoolList();
+// [operators.correction.gradients] Gradients masked out by output_mask are undefined tensors, as on the CPU.
+void correctBatchNormBackward(const c10::OperatorHandle& op,
+                              const Stack& arguments, Stack& results) {
+  const auto index = *op.schema().argumentIndexWithName("output_mask");
+  const auto output_mask = arguments[index].toBoolList();
   for (size_t i = 0; i < results.size(); ++i) {
     const at::Tensor gradient = results[i].toTensor();
-    if (!wanted[i]) {
+    if (!output_mask[i]) {
       results[i] = at::Tensor();
     } else if (i > 0) {
       results[i] = gradient.to(parameterType(arguments));
@@ -55,51 +55,50 @@ void asBatchNormBackward(const c10::OperatorHandle& op, const Stack& arguments,
   }
 }
 
-void asGroupNormBackward(const c10::OperatorHandle&, const Stack& arguments,
-                         Stack& results) {
+void correctGroupNormBackward(const c10::OperatorHandle&,
+                              const Stack& arguments, Stack& results) {
   const at::Tensor gradient = results[0].toTensor();
   if (gradient.defined())
     results[0] = gradient.to(arguments[1].toTensor().scalar_type());
 }
 
-// [operators.correction.others] What need not be returned, and what is a number.
-void asAttention(const c10::OperatorHandle& op, const Stack& arguments,
-                 Stack& results) {
+// [operators.correction.others] Attention returns undefined weights unless asked for them; the loss of one sample is a scalar.
+void correctAttention(const c10::OperatorHandle& op, const Stack& arguments,
+                      Stack& results) {
   const auto need = *op.schema().argumentIndexWithName("need_weights");
   const bool empty = arguments[0].toTensor().numel() == 0;
   if (empty || !arguments[need].toBool()) results[1] = at::Tensor();
 }
 
-/// Of one sample, where others have a loss for each.
-void asMarginLoss(const c10::OperatorHandle&, const Stack& arguments,
-                  Stack& results) {
+void correctMarginLoss(const c10::OperatorHandle&, const Stack& arguments,
+                       Stack& results) {
   if (arguments[0].toTensor().dim() < 2)
     results[0] = results[0].toTensor().new_empty({});
 }
 
 }  // namespace
 
-// [operators.correction.correct] By name: no rule says it.
+// [operators.correction.correct] Corrections are listed by name, because neither schema nor tags reveal them.
 void correct(const c10::OperatorHandle& op, const Stack& arguments,
              Stack& results) {
   using Correction = void (*)(const c10::OperatorHandle&, const Stack&, Stack&);
   static const auto& known = *new std::unordered_map<std::string, Correction>{
-      {"aten::native_layer_norm", &asNorm},
-      {"aten::native_group_norm", &asNorm},
-      {"aten::native_batch_norm", &asNorm},
-      {"aten::_native_batch_norm_legit", &asNorm},
-      {"aten::_batch_norm_with_update", &asNorm},
-      {"aten::native_batch_norm_backward", &asBatchNormBackward},
-      {"aten::batch_norm_backward", &asBatchNormBackward},
-      {"aten::native_group_norm_backward", &asGroupNormBackward},
-      {"aten::_native_multi_head_attention", &asAttention},
-      {"aten::multilabel_margin_loss_forward", &asMarginLoss},
+      {"aten::native_layer_norm", &correctNorm},
+      {"aten::native_group_norm", &correctNorm},
+      {"aten::native_batch_norm", &correctNorm},
+      {"aten::_native_batch_norm_legit", &correctNorm},
+      {"aten::_batch_norm_with_update", &correctNorm},
+      {"aten::native_batch_norm_backward", &correctBatchNormBackward},
+      {"aten::batch_norm_backward", &correctBatchNormBackward},
+      {"aten::native_group_norm_backward", &correctGroupNormBackward},
+      {"aten::_native_multi_head_attention", &correctAttention},
+      {"aten::multilabel_margin_loss_forward", &correctMarginLoss},
   };
   const auto found = known.find(op.schema().name());
   if (found != known.end()) found->second(op, arguments, results);
 }
 
-bool alertsForCuda(const c10::OperatorHandle& op) {
+bool hasCudaOnlyAlert(const c10::OperatorHandle& op) {
   const std::string& name = op.schema().name();
   return name == "aten::median" || name == "aten::nanmedian" ||
          name == "aten::mode" || name == "aten::histc";

@@ -5,16 +5,15 @@
 
 namespace openreg {
 
-// [operators.correction] Where a Meta kernel says another thing than the CPU's kernel does, ours must follow the kernel.
-/// Changes `results`, which the Meta kernel of `op` announced, into what the
-/// CPU's kernel returns for `arguments`.
+// [operators.correction] Some Meta kernels describe other outputs than the CPU's kernel returns, so we correct them.
+/// Changes `results`, predicted by the Meta kernel of `op`, into what the CPU's
+/// kernel returns for `arguments`.
 void correct(const c10::OperatorHandle& op, const torch::jit::Stack& arguments,
              torch::jit::Stack& results);
 
-/// Whether the Meta kernel of `op` refuses, under
-/// `torch.use_deterministic_algorithms`, what CUDA's kernel cannot do and the
-/// CPU's can.
-bool alertsForCuda(const c10::OperatorHandle& op);
+/// Whether, under `torch.use_deterministic_algorithms`, the Meta kernel of `op`
+/// throws an error that applies to CUDA's kernel and not to the CPU's.
+bool hasCudaOnlyAlert(const c10::OperatorHandle& op);
 
 // [-]
 }  // namespace openreg

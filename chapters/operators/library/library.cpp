@@ -11,7 +11,7 @@ namespace {
 
 using Stack = torch::jit::Stack;
 
-// [operators.library.device] Asked of every call, so without a list of tensors.
+// [operators.library.device] Each call is checked, so the check builds no list of all tensors.
 c10::DeviceIndex deviceOf(const c10::OperatorHandle& op,
                           c10::ArrayRef<c10::IValue> arguments) {
   CommonDevice device(op.schema().name().c_str());
@@ -25,24 +25,24 @@ c10::DeviceIndex deviceOf(const c10::OperatorHandle& op,
   return device.index();
 }
 
-// [operators.library.sizes] Who gave the outputs their sizes.
-/// PyTorch's functional and in-place forms do, before they call the `.out` form
-/// with what they made. A user who calls it with `out=` does not.
-thread_local bool sizes_are_right = false;
+// [operators.library.sizes] A thread-local flag tells PyTorch's calls of an `.out` kernel from the user's.
+/// Before PyTorch's functional and in-place forms call the `.out` form, they
+/// allocate or check the outputs. A user who passes `out=` has not.
+thread_local bool sizes_are_checked = false;
 
 void launchDerived(const c10::OperatorHandle& op, Stack* stack) {
   const size_t count = op.schema().arguments().size();
   moveIndices(*stack, count);
   deviceOf(op, torch::jit::last(*stack, count));
   struct Restore {
-    bool before = std::exchange(sizes_are_right, true);
-    ~Restore() { sizes_are_right = before; }
+    bool before = std::exchange(sizes_are_checked, true);
+    ~Restore() { sizes_are_checked = before; }
   } restore;
-  // Nobody has kernels for this key, so PyTorch's own derivation answers.
+  // No kernel is registered for this key, so PyTorch's derived kernel runs.
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), stack);
 }
 
-// [operators.library.outputs] The results of an `.out` form are some of its arguments.
+// [operators.library.outputs] An `.out` form returns the outputs that it was given.
 Stack outputsOf(const c10::OperatorHandle& op,
                 c10::ArrayRef<c10::IValue> arguments) {
   Stack outputs;
@@ -57,7 +57,7 @@ void returnOutputs(Stack* stack, size_t arguments, const Stack& outputs) {
   stack->insert(stack->end(), outputs.begin(), outputs.end());
 }
 
-// [operators.library.out] A user's tensor: PyTorch's Meta kernel says whether it fits, and which size it must have.
+// [operators.library.out] PyTorch's Meta kernel checks the user's output and says which size it must have.
 void resizeOutputs(const c10::OperatorHandle& op,
                    c10::ArrayRef<c10::IValue> arguments, const Stack& outputs) {
   const Stack predicted = predict(op, arguments.vec());
@@ -65,9 +65,9 @@ void resizeOutputs(const c10::OperatorHandle& op,
     resizeLike(outputs[i].toTensor(), predicted[i].toTensor());
 }
 
-// [operators.library.run] On the device: PyTorch's CPU kernel, over device memory.
-/// Six arguments fit into the command. More go to memory that the host takes
-/// and the device gives back, and for `malloc` one of the two waits then.
+// [operators.library.run] The device half runs PyTorch's CPU kernel over device memory.
+/// Six arguments fit into the command. More need memory that the host allocates
+/// and the device frees, so that the two contend for `malloc`.
 using Captured = c10::SmallVector<Argument, 6>;
 
 void run(const c10::OperatorHandle& op, const Captured& captured) {
@@ -78,13 +78,13 @@ void run(const c10::OperatorHandle& op, const Captured& captured) {
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
   for (size_t i = 0; i < captured.size(); ++i) {
     if (op.schema().arguments()[i].is_out())
-      bringHome(captured[i].view().tensor(), arguments[i].toTensor());
+      writeBack(captured[i].view().tensor(), arguments[i].toTensor());
   }
 }
 
-// [operators.library.launch] On the host: one function for every operator of the library.
+// [operators.library.launch] The host half checks, captures and enqueues, for every operator of the library.
 void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
-  const bool users = !std::exchange(sizes_are_right, false);
+  const bool called_by_user = !std::exchange(sizes_are_checked, false);
   const size_t count = op.schema().arguments().size();
   const char* name = op.schema().name().c_str();
   moveIndices(*stack, count);
@@ -92,8 +92,9 @@ void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
   const c10::DeviceIndex index = deviceOf(op, arguments);
   const Stack outputs = outputsOf(op, arguments);
   checkWritten(op, arguments);
-  if (users) resizeOutputs(op, arguments, outputs);
-  checkOverlap(op, arguments, /*structured=*/true, /*in_place=*/!users);
+  if (called_by_user) resizeOutputs(op, arguments, outputs);
+  checkOverlap(op, arguments, /*structured=*/true,
+               /*in_place=*/!called_by_user);
   checkTypes(op, arguments, /*structured=*/true);
 
   Captured captured(arguments.begin(), arguments.end());
@@ -104,7 +105,7 @@ void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
   returnOutputs(stack, count, outputs);
 }
 
-// [operators.library.register] Two boxed functions, hundreds of operators.
+// [operators.library.register] Two boxed kernels serve hundreds of operators.
 [[maybe_unused]] const bool registered = [] {
   for (const c10::OperatorHandle& op : library().with_out) {
     implement(op, c10::KernelFunction::makeFromBoxedFunction<&launchLibrary>());

@@ -10,7 +10,7 @@ using c10::DispatchKey;
 
 namespace {
 
-// [operators.table.all] A name without a schema belongs to a kernel whose operator nobody has defined.
+// [operators.table.all] A name without a schema is skipped: it has a kernel but no definition.
 std::vector<c10::OperatorHandle> findOperators() {
   std::vector<c10::OperatorHandle> found;
   auto& dispatcher = c10::Dispatcher::singleton();
@@ -21,9 +21,9 @@ std::vector<c10::OperatorHandle> findOperators() {
   return found;
 }
 
-// [operators.table.forms] Two forms of one operator take the same, apart from the outputs, which stand last.
-bool takeTheSame(const c10::FunctionSchema& derived,
-                 const c10::FunctionSchema& with_out) {
+// [operators.table.forms] Two forms of an operator have the same inputs; the outputs come last.
+bool haveSameInputs(const c10::FunctionSchema& derived,
+                    const c10::FunctionSchema& with_out) {
   const auto& few = derived.arguments();
   const auto& more = with_out.arguments();
   return few.size() < more.size() && more[few.size()].is_out() &&
@@ -38,7 +38,7 @@ bool hasOutputs(const c10::OperatorHandle& op) {
   return !arguments.empty() && arguments.back().is_out();
 }
 
-// [operators.table.build] The `.out` forms, by name; then what is derived from them.
+// [operators.table.build] Operators with a kernel of ours are left out; derived forms are matched to their `.out` form.
 Library build() {
   std::multimap<std::string, c10::OperatorHandle> with_out;
   std::vector<c10::OperatorHandle> derived;
@@ -53,13 +53,13 @@ Library build() {
   }
   Library library;
   for (const c10::OperatorHandle& op : derived) {
-    // The in-place form is called like the operator, with an underscore.
+    // The in-place form has the operator's name with an underscore.
     std::string name = op.schema().name();
     const bool in_place = name.back() == '_';
     if (in_place) name.pop_back();
     auto [candidate, end] = with_out.equal_range(name);
     while (candidate != end &&
-           !takeTheSame(op.schema(), candidate->second.schema()))
+           !haveSameInputs(op.schema(), candidate->second.schema()))
       ++candidate;
     if (candidate == end) continue;
     library.derived.push_back(op);
@@ -71,7 +71,7 @@ Library build() {
 // [-]
 }  // namespace
 
-// [operators.table.once] Made when they are first asked for.
+// [operators.table.once] Each table is built at its first use and never destroyed.
 const Library& library() {
   static const Library& library = *new Library(build());
   return library;
@@ -82,11 +82,11 @@ const std::vector<c10::OperatorHandle>& atenOperators() {
   return operators;
 }
 
-// [operators.table.register] As with `m.impl`, the dispatcher's tables name the file and the line.
+// [operators.table.register] The dispatcher's tables name the file and line of the caller, as with `m.impl`.
 void implement(const c10::OperatorHandle& op, c10::KernelFunction kernel,
                std::source_location where) {
-  static auto& for_good = *new std::vector<c10::RegistrationHandleRAII>;
-  for_good.push_back(c10::Dispatcher::singleton().registerImpl(
+  static auto& registrations = *new std::vector<c10::RegistrationHandleRAII>;
+  registrations.push_back(c10::Dispatcher::singleton().registerImpl(
       op.operator_name(), DispatchKey::PrivateUse1, std::move(kernel),
       /*cpp_signature=*/std::nullopt, /*inferred_function_schema=*/nullptr,
       std::string("registered at ") + where.file_name() + ":" +

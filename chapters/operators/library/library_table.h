@@ -9,22 +9,22 @@
 
 namespace openreg {
 
-// [operators.table] Which operators the library has: PyTorch's dispatcher knows.
-/// The `.out` forms that have a CPU kernel and of which PyTorch derives the
-/// functional and the in-place form, for every backend; and those forms.
+// [operators.table] The dispatcher, not a list of names, decides which operators are in the library.
+/// The `.out` forms that have a CPU kernel and none of ours, and from which
+/// PyTorch derives the functional and in-place forms; and these derived forms.
 struct Library {
   std::unordered_set<c10::OperatorHandle> with_out;
   std::vector<c10::OperatorHandle> derived;
 };
 
-/// Asked of the dispatcher once, when this backend is loaded.
+/// Read from the dispatcher at the first call, while this backend is loaded.
 const Library& library();
 
-/// PyTorch's own operators, all of them.
+/// All operators of the namespace `aten`.
 const std::vector<c10::OperatorHandle>& atenOperators();
 
-// [operators.table.implement] `m.impl` takes a name and parses it; whoever has the operator needs neither.
-/// Registers `kernel` for `op` at our key, for good.
+// [operators.table.implement] An operator handle is registered directly, because `m.impl` would parse its name.
+/// Registers `kernel` for `op` at our key, until the process ends.
 void implement(const c10::OperatorHandle& op, c10::KernelFunction kernel,
                std::source_location where = std::source_location::current());
 

@@ -17,7 +17,7 @@ namespace openreg {
 
 using Stack = torch::jit::Stack;
 
-// [operators.prediction.ask] A Meta kernel gets tensors that have everything but data.
+// [operators.prediction.meta] A Meta kernel gets meta tensors, which have no data.
 namespace {
 
 at::Tensor metaOf(const at::Tensor& tensor) {
@@ -25,32 +25,32 @@ at::Tensor metaOf(const at::Tensor& tensor) {
     return at::Tensor(at::detail::empty_strided_meta(
         tensor.sizes(), tensor.strides(), tensor.scalar_type()));
   }
-  // A kernel in Python gets a number, which must be on the host to be one.
+  // A Meta kernel in Python gets a number, which it can only read on the host.
   at::Tensor number = at::ones({}, tensor.scalar_type());
   number.unsafeGetTensorImpl()->set_wrapped_number(true);
   return number;
 }
 
-/// For an output of the user's: a wrong size would make the Meta kernel warn of
-/// what happens to a tensor that nobody sees.
+/// For the user's output: with a wrong size, the Meta kernel would warn that it
+/// resizes a tensor that the user never sees.
 at::Tensor emptyLike(const at::Tensor& out) {
   return at::detail::empty_meta({0}, out.scalar_type());
 }
 
-// [operators.prediction.alerts] PyTorch's switch is one for all threads: we turn it off for four operators only.
-struct NoAlerts {
+// [operators.prediction.alerts] The deterministic mode is global, so it is switched off only for the four operators that need it.
+struct AllowNondeterminism {
   at::Context& context = at::globalContext();
   const bool warns = context.deterministicAlgorithmsWarnOnly();
-  NoAlerts() { context.setDeterministicAlgorithms(false, warns); }
-  NoAlerts(const NoAlerts&) = delete;
-  ~NoAlerts() { context.setDeterministicAlgorithms(true, warns); }
+  AllowNondeterminism() { context.setDeterministicAlgorithms(false, warns); }
+  AllowNondeterminism(const AllowNondeterminism&) = delete;
+  ~AllowNondeterminism() { context.setDeterministicAlgorithms(true, warns); }
 };
 
-// [operators.prediction.answer] Ask, and correct.
-Stack ask(const c10::OperatorHandle& op, const Stack& arguments) {
-  std::optional<NoAlerts> no_alerts;
-  if (at::globalContext().deterministicAlgorithms() && alertsForCuda(op))
-    no_alerts.emplace();
+// [operators.prediction.run] The Meta kernel's prediction is corrected to match the CPU's kernel.
+Stack runMetaKernel(const c10::OperatorHandle& op, const Stack& arguments) {
+  std::optional<AllowNondeterminism> allow;
+  if (at::globalContext().deterministicAlgorithms() && hasCudaOnlyAlert(op))
+    allow.emplace();
   Stack stack;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const bool out = op.schema().arguments()[i].is_out();
@@ -61,7 +61,7 @@ Stack ask(const c10::OperatorHandle& op, const Stack& arguments) {
   return stack;
 }
 
-// [operators.prediction.key] Everything that a Meta kernel can see, as bytes.
+// [operators.prediction.key] The key of a prediction contains everything that a Meta kernel can see.
 class Key {
  public:
   explicit Key(const c10::OperatorHandle& op) {
@@ -72,7 +72,7 @@ class Key {
     value(at::globalContext().deterministicAlgorithms());
   }
 
-  /// False if it is of a kind that has no bytes.
+  /// False if the argument is of a kind that cannot be part of a key.
   bool add(const c10::IValue& argument);
 
   const std::string& bytes() const { return bytes_; }
@@ -94,7 +94,7 @@ class Key {
   std::string bytes_;
 };
 
-// [operators.prediction.key.add] Of a tensor, all but where its data are.
+// [operators.prediction.key.add] A tensor's key has its dtype, sizes and strides, but not its address.
 void Key::tensor(const at::Tensor& tensor) {
   value(tensor.defined());
   if (!tensor.defined()) return;
@@ -104,7 +104,7 @@ void Key::tensor(const at::Tensor& tensor) {
   sizes(tensor.strides());
 }
 
-// [operators.prediction.key.kinds] A kind first, so that no two kinds look the same.
+// [operators.prediction.key.kinds] The bytes of an argument start with its kind, so arguments of different kinds never have the same key.
 bool Key::add(const c10::IValue& argument) {
   const size_t kind = bytes_.size();
   value('?');
@@ -132,7 +132,7 @@ bool Key::add(const c10::IValue& argument) {
     is('s'), put(text.c_str(), text.size() + 1);
   } else if (argument.isTensorList() || argument.isOptionalTensorList()) {
     is('v');
-    for (const at::Tensor& x : listed(argument)) tensor(x);
+    for (const at::Tensor& x : tensorsInList(argument)) tensor(x);
   } else {
     return false;
   }
@@ -141,25 +141,25 @@ bool Key::add(const c10::IValue& argument) {
 
 }  // namespace
 
-// [operators.prediction.remember] What was asked once is remembered: a Meta kernel in Python takes as long as a hundred launches.
+// [operators.prediction.cache] Predictions are cached, because a Meta kernel in Python takes as long as a hundred launches.
 Stack predict(const c10::OperatorHandle& op, const Stack& arguments) {
-  constexpr size_t kRemembered = 8192;
+  constexpr size_t kMaxPredictions = 8192;
   static std::mutex mutex;
-  static auto& answers = *new std::unordered_map<std::string, Stack>();
+  static auto& predictions = *new std::unordered_map<std::string, Stack>();
   Key key(op);
   for (const c10::IValue& argument : arguments) {
-    if (!key.add(argument)) return ask(op, arguments);
+    if (!key.add(argument)) return runMetaKernel(op, arguments);
   }
   {
     std::lock_guard lock(mutex);
-    auto found = answers.find(key.bytes());
-    if (found != answers.end()) return found->second;
+    auto found = predictions.find(key.bytes());
+    if (found != predictions.end()) return found->second;
   }
-  // Without the lock: a kernel in Python waits for Python's own.
-  Stack answer = ask(op, arguments);
+  // Without the lock: a Meta kernel in Python waits for the GIL.
+  Stack prediction = runMetaKernel(op, arguments);
   std::lock_guard lock(mutex);
-  if (answers.size() == kRemembered) answers.clear();
-  return answers.emplace(key.bytes(), std::move(answer)).first->second;
+  if (predictions.size() == kMaxPredictions) predictions.clear();
+  return predictions.emplace(key.bytes(), std::move(prediction)).first->second;
 }
 
 // [-]

@@ -5,9 +5,9 @@
 
 namespace openreg {
 
-// [operators.prediction] What an operator will return, known before it has run.
-/// The results of `op` as meta tensors: sizes, strides and types without data.
-/// Asked of PyTorch's Meta kernel once for all arguments that look the same.
+// [operators.prediction] PyTorch's Meta kernel predicts what an operator will return.
+/// The results of `op` as meta tensors: sizes, strides and dtypes without data.
+/// They are cached by everything that the Meta kernel can see of the arguments.
 /// @throws what PyTorch throws for arguments that do not fit each other.
 torch::jit::Stack predict(const c10::OperatorHandle& op,
                           const torch::jit::Stack& arguments);

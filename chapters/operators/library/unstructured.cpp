@@ -17,7 +17,7 @@ namespace {
 
 using Stack = torch::jit::Stack;
 
-// [operators.unstructured.outputs] A result is an argument that was written, or has the shape of the prediction.
+// [operators.unstructured.outputs] A result is either an argument that was written or a new tensor as predicted.
 const c10::IValue* written(const c10::FunctionSchema& schema,
                            const Stack& arguments,
                            const c10::AliasInfo* alias) {
@@ -45,7 +45,7 @@ Stack outputsLike(const c10::OperatorHandle& op, const Stack& predicted,
   return outputs;
 }
 
-// [operators.unstructured.compute] On the device: the CPU's kernel, whose results are its own.
+// [operators.unstructured.compute] On the device, the CPU's kernel allocates its own results.
 Stack compute(const c10::OperatorHandle& op,
               const std::vector<Argument>& captured) {
   prepareThread();
@@ -55,7 +55,7 @@ Stack compute(const c10::OperatorHandle& op,
   return stack;
 }
 
-// [operators.unstructured.deliver] Results go to where the host expects them, if they are what it expects.
+// [operators.unstructured.deliver] Results are compared with the prediction and copied to the outputs that the host allocated.
 void deliver(const Stack& results, const std::vector<Argument>& outputs) {
   for (size_t i = 0; i < results.size(); ++i) {
     const auto from = tensorsOf({results[i]});
@@ -68,17 +68,17 @@ void deliver(const Stack& results, const std::vector<Argument>& outputs) {
                   "Result ", i, " was announced as ", to[j].scalar_type(),
                   to[j].sizes(), " and is ", from[j].scalar_type(),
                   from[j].sizes(), ".");
-      bringHome(to[j], from[j]);
+      writeBack(to[j], from[j]);
     }
   }
 }
 
-// [operators.unstructured.launch] Sizes, outputs, launch.
-template <Size size>
+// [operators.unstructured.launch] If the size is known, the host allocates the outputs and launches without waiting.
+template <SizeSource source>
 void launchSized(const c10::OperatorHandle& op, const char* name,
                  c10::Stream stream, const Stack& arguments, Stack* stack) {
   Stack predicted;
-  if (size == Size::first) {
+  if (source == SizeSource::meta) {
     predicted = predict(op, arguments);
   } else {
     for (const auto& result : op.schema().returns())
@@ -94,13 +94,12 @@ void launchSized(const c10::OperatorHandle& op, const char* name,
       }));
 }
 
-// [operators.unstructured.wait] If the size depends on the data: launch, wait, outputs, launch.
-/// Errors of the kernel are thrown here, as on the CPU: the host is still there
-/// to catch them.
+// [operators.unstructured.wait] If the size depends on the data, the host waits for the result before it allocates the outputs.
+/// Because the host waits, it throws the kernel's errors itself, as on the CPU.
 template <>
-void launchSized<Size::last>(const c10::OperatorHandle& op, const char* name,
-                             c10::Stream stream, const Stack& arguments,
-                             Stack* stack) {
+void launchSized<SizeSource::result>(const c10::OperatorHandle& op,
+                                     const char* name, c10::Stream stream,
+                                     const Stack& arguments, Stack* stack) {
   auto results = std::make_shared<Stack>();
   auto error = std::make_shared<std::exception_ptr>();
   check(launch(
@@ -123,8 +122,8 @@ void launchSized<Size::last>(const c10::OperatorHandle& op, const char* name,
       }));
 }
 
-// [operators.unstructured.run] One function for all of them, made three times.
-template <Size size>
+// [operators.unstructured.run] One template serves all these operators, with an instance for each source of the size.
+template <SizeSource source>
 void launchUnstructured(const c10::OperatorHandle& op, Stack* stack) {
   const char* name = op.schema().name().c_str();
   Stack arguments = torch::jit::pop(*stack, op.schema().arguments().size());
@@ -133,31 +132,32 @@ void launchUnstructured(const c10::OperatorHandle& op, Stack* stack) {
       currentStream(commonDevice(name, tensorsOf(arguments)));
   checkWritten(op, arguments);
   checkOverlap(op, arguments, /*structured=*/false);
-  if (size != Size::last) checkTypes(op, arguments, /*structured=*/false);
+  if (source != SizeSource::result)
+    checkTypes(op, arguments, /*structured=*/false);
   Stack results;
-  launchSized<size>(op, name, stream, arguments, &results);
+  launchSized<source>(op, name, stream, arguments, &results);
   stack->insert(stack->end(), results.begin(), results.end());
 }
 
-// [operators.unstructured.register] What is registered already is left alone, so this file is linked last.
-c10::KernelFunction kernelFor(Size size) {
+// [operators.unstructured.register] This file is linked last, because it must see all other registrations.
+c10::KernelFunction kernelFor(SizeSource source) {
   using c10::KernelFunction;
-  switch (size) {
-    case Size::first:
+  switch (source) {
+    case SizeSource::meta:
       return KernelFunction::makeFromBoxedFunction<
-          &launchUnstructured<Size::first>>();
-    case Size::given:
+          &launchUnstructured<SizeSource::meta>>();
+    case SizeSource::arguments:
       return KernelFunction::makeFromBoxedFunction<
-          &launchUnstructured<Size::given>>();
+          &launchUnstructured<SizeSource::arguments>>();
     default:
       return KernelFunction::makeFromBoxedFunction<
-          &launchUnstructured<Size::last>>();
+          &launchUnstructured<SizeSource::result>>();
   }
 }
 
 [[maybe_unused]] const bool registered = [] {
   for (const c10::OperatorHandle& op : unstructured())
-    implement(op, kernelFor(sizeOf(op)));
+    implement(op, kernelFor(sizeSource(op)));
   return true;
 }();
 

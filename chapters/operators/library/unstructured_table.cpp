@@ -10,8 +10,8 @@ namespace openreg {
 
 using c10::DispatchKey;
 
-// [operators.unstructured.table.size] A Meta kernel knows the size, unless it depends on the data.
-Size sizeOf(const c10::OperatorHandle& op) {
+// [operators.unstructured.table.size] A Meta kernel knows the size unless it depends on the data.
+SizeSource sizeSource(const c10::OperatorHandle& op) {
   const auto& schema = op.schema();
   const auto& results = schema.returns();
   const bool only_tensors =
@@ -20,23 +20,25 @@ Size sizeOf(const c10::OperatorHandle& op) {
       });
   if (only_tensors && op.hasKernelForDispatchKey(DispatchKey::Meta) &&
       !op.hasTag(at::Tag::dynamic_output_shape) &&
-      // Their Meta kernels describe what other devices return.
+      // The Meta kernels of these two describe what other devices return.
       schema.name() != "aten::_embedding_bag" &&
       schema.name() != "aten::_embedding_bag_forward_only") {
-    return Size::first;
+    return SizeSource::meta;
   }
   const bool in_place =
       std::all_of(results.begin(), results.end(),
                   [](const auto& result) { return result.alias_info(); });
   const auto& arguments = schema.arguments();
-  return in_place && !arguments.back().is_out() ? Size::given : Size::last;
+  return in_place && !arguments.back().is_out() ? SizeSource::arguments
+                                                : SizeSource::result;
 }
 
-// [operators.unstructured.table.excluded] What the library cannot do, by what it takes and returns.
+// [operators.unstructured.table.excluded] Schemas and names show which operators a view cannot serve or a CPU kernel cannot replace.
 namespace {
 
-/// Tensors that are more, or less, than bytes, sizes and strides.
-bool isExotic(std::string_view name) {
+/// Names of sparse, nested and quantized operators, of PyTorch's own tests, and
+/// of mixed precision.
+bool hasUnsupportedName(std::string_view name) {
   for (std::string_view word :
        {"sparse", "nested", "jagged", "quantize", "mkldnn", "int4", "_4bit",
         "_test_", "_foobar", "from_file", "_amp_", "spdiags", "sspaddmm"}) {
@@ -45,13 +47,13 @@ bool isExotic(std::string_view name) {
   return false;
 }
 
-bool fits(const c10::OperatorHandle& op) {
-  return fallbackRefusal(op).empty() && !isExotic(op.schema().name());
+bool isSupported(const c10::OperatorHandle& op) {
+  return fallbackRefusal(op).empty() && !hasUnsupportedName(op.schema().name());
 }
 
 }  // namespace
 
-// [operators.unstructured.table.build] A CPU kernel, and neither a default nor a kernel of ours.
+// [operators.unstructured.table.build] These operators have a CPU kernel, no kernel of ours, and are not composed before autograd.
 std::vector<c10::OperatorHandle> unstructured() {
   std::vector<c10::OperatorHandle> found;
   for (const c10::OperatorHandle& op : atenOperators()) {
@@ -60,7 +62,8 @@ std::vector<c10::OperatorHandle> unstructured() {
     };
     if (has(DispatchKey::CPU) && !has(DispatchKey::PrivateUse1) &&
         !has(DispatchKey::CompositeImplicitAutograd) &&
-        !has(DispatchKey::CompositeExplicitAutogradNonFunctional) && fits(op)) {
+        !has(DispatchKey::CompositeExplicitAutogradNonFunctional) &&
+        isSupported(op)) {
       found.push_back(op);
     }
   }

@@ -7,18 +7,18 @@
 
 namespace openreg {
 
-// [operators.unstructured.table] The library's operators from which PyTorch derives nothing.
-/// When the host learns the size of what an operator returns.
-enum class Size {
-  first,  ///< before the launch, from PyTorch's Meta kernel
-  given,  ///< it returns only what it was given
-  last,   ///< from the result: the host waits
+// [operators.unstructured.table] The host learns an output's size in one of three ways.
+/// From what the host learns the sizes of an operator's results.
+enum class SizeSource {
+  meta,       ///< PyTorch's Meta kernel, before the launch
+  arguments,  ///< the operator returns only arguments that it was given
+  result,     ///< the computed result, for which the host waits
 };
 
-Size sizeOf(const c10::OperatorHandle& op);
+SizeSource sizeSource(const c10::OperatorHandle& op);
 
-/// Those that have a CPU kernel and none of ours. To be asked when all kernels
-/// written by hand are registered.
+/// The operators that are not structured and have a CPU kernel but none of
+/// ours. Call it when all other kernels are registered.
 std::vector<c10::OperatorHandle> unstructured();
 
 // [-]

@@ -56,7 +56,7 @@ TEST(View, a_result_comes_home_however_its_kernel_has_turned_it) {
   at::Tensor home = at::arange(8.).view({2, 4});
   const auto comes_home = [&](const at::Tensor& result) {
     const at::Tensor expected = result.clone();
-    openreg::bringHome(home, result);
+    openreg::writeBack(home, result);
     return home.equal(expected);
   };
   EXPECT_TRUE(comes_home(home));
