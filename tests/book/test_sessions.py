@@ -316,3 +316,14 @@ def test_it_runs_from_the_command_line(book):
         [*command, "--root", str(book.root)], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, "3 passed, 0 failed\n")
+
+
+def test_names_says_how_each_program_ended(book):
+    book.write("chapters/device/wall.py", "print('no error')\n")
+    assert book.replay("device", "--names") == [
+        "PASSED chapters/device/session.py",
+        "chapters/device/wall.py ended without an error; it must fail, or it is no longer wrong.",
+        "",
+        "FAILED chapters/device/wall.py",
+        "1 passed, 1 failed",
+    ]
