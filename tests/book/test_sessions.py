@@ -327,3 +327,14 @@ def test_sections_have_sessions_and_sketches_too(book):
     said = book.replay("device")
     assert said[0].startswith("chapters/device/memory/session.py does not print what")
     assert "chapters/hooks/storage/sketches/right.py ended without an error" in "".join(said)
+
+
+def test_names_says_how_each_program_ended(book):
+    book.write("chapters/device/wall.py", "print('no error')\n")
+    assert book.replay("device", "--names") == [
+        "PASSED chapters/device/session.py",
+        "chapters/device/wall.py ended without an error; it must fail, or it is no longer wrong.",
+        "",
+        "FAILED chapters/device/wall.py",
+        "1 passed, 1 failed",
+    ]

@@ -14,11 +14,34 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-PYTEST = "...F\nFAILED tests/a.py::test_b - assert 1 == 2\n1 failed, 3 passed in 0.12s\n"
+PYTEST = """\
+============================= test session starts ==============================
+../tests/a.py::test_b[x y - z] FAILED                                    [ 20%]
+../tests/a.py::test_c[a PASSED [1%]] PASSED                              [ 40%]
+../tests/a.py::test_d SKIPPED (no (such) thing)                          [ 60%]
+../tests/a.py::test_e XFAIL                                              [ 80%]
+../tests/a.py::test_f PASSED                                             [100%]
+../tests/a.py::test_f ERROR                                              [100%]
+=========================== short test summary info ============================
+FAILED ../tests/a.py::test_b[x y - z] - assert 1 == 2
+=============== 1 failed, 3 passed, 1 skipped, 1 error in 61.20s ===============
+"""
+PYTEST_CLAIMS = {
+    "tests/a.py::test_b[x y - z]": "failed",
+    "tests/a.py::test_c[a PASSED [1%]]": "passed",
+    "tests/a.py::test_d": "skipped",
+    "tests/a.py::test_e": "passed",
+    "tests/a.py::test_f": "failed",
+}
 GTEST = """\
 [ RUN      ] Stream.Waits
+stream_test.cpp:7: Failure
 [  FAILED  ] Stream.Waits (0 ms)
-[==========] 3 tests from 1 test suite ran. (0 ms total)
+[ RUN      ] Sizes/Stream.Copies/3
+without a line end[       OK ] Sizes/Stream.Copies/3 (12 ms)
+[ RUN      ] Stream.Forks
+[  SKIPPED ] Stream.Forks (0 ms)
+[==========] 3 tests from 2 test suites ran. (0 ms total)
 [  PASSED  ] 1 test.
 [  SKIPPED ] 1 test, listed below:
 [  SKIPPED ] Stream.Forks
@@ -27,6 +50,13 @@ GTEST = """\
 
  1 FAILED TEST
 """
+GTEST_CLAIMS = {
+    "Stream.Waits": "failed",
+    "Sizes/Stream.Copies/3": "passed",
+    "Stream.Forks": "skipped",
+}
+UNDER_PYTEST = [".venv/bin/python", "-m", "pytest", "-q", "tests/a.py"]
+UNDER_GTEST = ["build/tests/test-openreg", "--gtest_output=xml:test-openreg.xml"]
 
 
 @pytest.fixture
@@ -45,8 +75,8 @@ def dev(monkeypatch, tmp_path):
 def testlog(tmp_path):
     def write(*tests):
         path = tmp_path / "testlog.json"
-        names = ("name", "result", "stdout")
-        lines = [json.dumps(dict(zip(names, test, strict=True))) for test in tests]
+        names = ("name", "result", "stdout", "command")
+        lines = [json.dumps(dict(zip(names, (*test, []), strict=False))) for test in tests]
         path.write_text("\n".join(lines))
         return path
 
@@ -54,62 +84,192 @@ def testlog(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("output", "counts"),
+    ("output", "ended"),
     [
-        (PYTEST, {"passed": 3, "failed": 1}),
-        (GTEST, {"passed": 1, "failed": 1, "skipped": 1}),
-        ("== 2 passed, 1 skipped, 3 warnings in 61.20s (0:01:01) ==\n", {"passed": 2, "skipped": 1}),
-        ("1 passed, 2 errors in 0.1s\n", {"passed": 1, "failed": 2}),
-        ("1 passed, 1 error in 0.1s\n", {"passed": 1, "failed": 1}),
-        ("4 passed, 0 failed\n", {"passed": 4}),
-        ("1 passed\nthen the whole:\n5 passed\n", {"passed": 5}),
+        (PYTEST, PYTEST_CLAIMS),
+        (GTEST, GTEST_CLAIMS),
+        ("../a.py::test_b loud\nPASSED              [ 50%]\n", {"a.py::test_b loud": "passed"}),
+        ("PASSED a/wall.py\nb.py says:\nFAILED b.py\n1 passed, 1 failed\n",
+         {"a/wall.py": "passed", "b.py": "failed"}),
+        ("2 passed, 1 failed\n", {"number 1": "passed", "number 2": "passed", "number 3": "failed"}),
+        ("1 passed, 0 failed\nthen the whole:\n2 passed, 0 failed\n",
+         {"number 1": "passed", "number 2": "passed"}),
         ("I saw 4 passed cars\n4 apples\n", {}),
         ("", {}),
     ],
 )  # fmt: skip
-def test_the_last_summary_of_a_program_is_what_it_claims(dev, output, counts):
-    found = dev.claims(output)
-    assert {kind: found[kind] for kind in dev.KINDS if found[kind]} == counts
+def test_a_program_names_its_claims(dev, output, ended):
+    assert dev.claims(output) == (ended, set())
 
 
-def test_the_claims_of_all_programs_add_up(dev, testlog):
-    total, failures = dev.count(
+def test_what_began_and_did_not_end_is_known(dev):
+    gtest = (
+        "[ RUN      ] Stream.Waits\n[       OK ] Stream.Waits (0 ms)\n[ RUN      ] Stream.Dies\n"
+    )
+    assert dev.claims(gtest) == ({"Stream.Waits": "passed"}, {"Stream.Dies"})
+    pytest_ = "../tests/a.py::test_b PASSED       [ 50%]\n../tests/a.py::test_dies \n"
+    assert dev.claims(pytest_) == ({"tests/a.py::test_b": "passed"}, {"tests/a.py::test_dies"})
+
+
+def test_pytest_itself_is_understood(dev, tmp_path):
+    program = "import pytest\n@pytest.mark.parametrize('x', [1, 2])\ndef test_a(x): assert x == 1\n"
+    (tmp_path / "test_it.py").write_text(program)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"]
+    environment = dev.environment(building=True)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
+    ended = {"test_it.py::test_a[1]": "passed", "test_it.py::test_a[2]": "failed"}
+    assert dev.claims(done.stdout) == (ended, set())
+
+
+def test_the_claims_of_all_programs_are_told_apart(dev, testlog):
+    found, again = dev.count(
         testlog(
-            ("device - torch_openreg:pytest", "FAIL", PYTEST),
-            ("device - torch_openreg:stream_test", "FAIL", GTEST),
-            ("device - torch_openreg:session", "OK", "tensor([1.])\n"),
+            ("device - torch_openreg:a", "FAIL", PYTEST, UNDER_PYTEST),
+            ("device - torch_openreg:openreg", "FAIL", GTEST, UNDER_GTEST),
+            ("device - torch_openreg:openreg-thread", "OK", GTEST.replace("FAILED ", "    OK ")),
+            ("device+pages - torch_openreg:session", "OK", "tensor([1.])\n"),
+            ("device - torch_openreg:wrong", "EXPECTEDFAIL", ""),
             ("device - torch_openreg:wall", "SKIP", ""),
         )
     )
-    assert dev.closing_line(total) == "5 passed, 2 failed, 2 skipped"
-    assert failures == ["pytest: tests/a.py::test_b", "stream_test: Stream.Waits"]
+    assert dev.closing_line(found) == "7 passed, 3 failed, 4 skipped"
+    assert list(again) == [
+        ("a", "tests/a.py::test_b[x y - z]"),
+        ("a", "tests/a.py::test_f"),
+        ("openreg", "Stream.Waits"),
+    ]
 
 
-def test_a_program_that_crashes_after_a_good_summary_has_failed(dev, testlog):
-    total, failures = dev.count(testlog(("crash", "FAIL", "3 passed in 1.00s\n")))
-    assert dev.closing_line(total) == "3 passed, 1 failed"
-    assert failures == ["crash: FAIL"]
+def test_each_failure_has_the_command_that_repeats_it(dev, testlog):
+    tools = "FAILED chapters/hooks/wall.py\n0 passed, 1 failed\n"
+    _, again = dev.count(
+        testlog(
+            ("a", "FAIL", PYTEST, UNDER_PYTEST),
+            ("openreg", "FAIL", GTEST, UNDER_GTEST),
+            ("sessions", "FAIL", tools, [".venv/bin/python", "tools/sessions.py"]),
+            ("slow", "TIMEOUT", "", UNDER_PYTEST),
+        )
+    )
+    pytest_ = ".venv/bin/meson devenv -C build -w . .venv/bin/python -m pytest"
+    assert list(again.values()) == [
+        f"{pytest_} 'tests/a.py::test_b[x y - z]'",
+        f"{pytest_} tests/a.py::test_f",
+        ".venv/bin/meson test -C build openreg --test-args=--gtest_filter=Stream.Waits",
+        ".venv/bin/meson test -C build sessions",
+        ".venv/bin/meson test -C build slow",
+    ]
 
 
-def test_a_program_that_runs_out_of_time_has_failed(dev, testlog):
-    total, failures = dev.count(testlog(("slow", "TIMEOUT", "")))
-    assert dev.closing_line(total) == "0 passed, 1 failed"
-    assert failures == ["slow: TIMEOUT"]
+@pytest.mark.parametrize(
+    ("result", "output", "ended"),
+    [
+        ("FAIL", "3 passed, 0 failed\n", "3 passed, 1 failed"),
+        ("FAIL", "a.py::test_b PASSED   [ 50%]\na.py::test_c ", "1 passed, 1 failed"),
+        ("TIMEOUT", "", "0 passed, 1 failed"),
+    ],
+)
+def test_a_program_that_crashes_or_takes_too_long_has_failed(dev, testlog, result, output, ended):
+    found, again = dev.count(testlog(("slow", result, output)))
+    assert dev.closing_line(found) == ended
+    assert list(again.values()) == [".venv/bin/meson test -C build slow"]
 
 
 def test_a_run_without_a_log_has_no_claims(dev, tmp_path):
-    total, failures = dev.count(tmp_path / "testlog.json")
-    assert dev.closing_line(total) == "0 passed, 0 failed"
-    assert failures == []
+    found, again = dev.count(tmp_path / "testlog.json")
+    assert dev.closing_line(found) == "0 passed, 0 failed"
+    assert again == {}
 
 
-def test_a_suite_without_tests_is_a_failure(dev, monkeypatch, tmp_path):
+@pytest.fixture
+def bookmarks(dev, testlog, monkeypatch, tmp_path):
+    """./dev test, with a log for each bookmark in the place of a build, or None if it
+    cannot be built; returns its exit status and the selections that Meson was given."""
+    monkeypatch.setattr(dev, "CHAPTERS", ("device", "hooks", "amp"))
     monkeypatch.setattr(dev, "BUILD", tmp_path)
-    monkeypatch.setattr(dev, "MESON", "true")
-    total, failures = dev.Counter(), []
-    dev.run_tests("book: test", total, failures)
-    assert dev.closing_line(total) == "0 passed, 1 failed"
-    assert failures == ["book: test: no test ran; there must be one at least."]
+    monkeypatch.setattr(dev, "set_up", lambda with_tests: None)
+    (tmp_path / "meson-logs").mkdir()
+
+    def run(logs, *arguments):
+        selections, at = {}, []
+
+        def build_up_to(chapter):
+            at.append(chapter)
+            if logs[chapter] is None:
+                raise dev.Stop("no space left")
+
+        def step(title, command, result=None, **_):
+            if title.endswith(": test"):
+                selections[at[-1]] = command[command.index("--print-errorlogs") + 1 :]
+                testlog(*logs[at[-1]]).rename(tmp_path / "meson-logs/testlog.json")
+                result()
+
+        monkeypatch.setattr(dev, "build_up_to", build_up_to)
+        monkeypatch.setattr(dev, "step", step)
+        return dev.main(["test", *arguments]), selections
+
+    return run
+
+
+GOOD = "../a.py::test_b PASSED      [ 50%]\n../a.py::test_c PASSED      [100%]\n"
+GOOD_LOG = (("ladder", "OK", GOOD),)
+BAD = GOOD.replace("test_c PASSED", "test_c FAILED")
+
+
+def test_a_claim_of_several_bookmarks_is_counted_once(bookmarks, capsys):
+    logs = dict.fromkeys(("device", "hooks", "amp"), GOOD_LOG)
+    status, selections = bookmarks(logs)
+    lines = capsys.readouterr().out.splitlines()
+    assert status == 0
+    assert lines[-2:] == [
+        "2 claims, each counted once, were tested 6 times.",
+        "2 passed, 0 failed",
+    ]
+    assert selections == {
+        "device": ["--suite=device", "--suite=bookmark"],
+        "hooks": ["--suite=hooks", "--suite=bookmark"],
+        "amp": [],
+    }
+
+
+def test_a_claim_that_fails_at_one_bookmark_has_failed_and_the_others_go_on(bookmarks, capsys):
+    logs = dict.fromkeys(("device", "hooks", "amp"), GOOD_LOG)
+    logs["hooks"] = [("ladder", "FAIL", BAD, UNDER_PYTEST)]
+    status, selections = bookmarks(logs)
+    assert status == 1
+    assert list(selections) == ["device", "hooks", "amp"]
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "- hooks: ladder a.py::test_c",
+        "      ./dev build hooks && .venv/bin/meson devenv -C build -w . .venv/bin/python"
+        " -m pytest a.py::test_c",
+        "1 passed, 1 failed",
+    ]
+
+
+def test_a_chapter_that_does_not_compile_has_failed_and_the_others_go_on(bookmarks, capsys):
+    logs = {"device": None, "hooks": [("ladder", "OK", GOOD)], "amp": []}
+    status, _ = bookmarks(logs)
+    assert status == 1
+    assert capsys.readouterr().out.splitlines()[-5:] == [
+        "- device: compile",
+        "      no space left",
+        "- amp: test",
+        "      no test ran; there must be one at least.",
+        "2 passed, 2 failed",
+    ]
+
+
+def test_a_chapter_or_the_quick_tests_are_chosen_by_suites(bookmarks):
+    logs = dict.fromkeys(("device", "hooks", "amp"), GOOD_LOG)
+    chosen = {"hooks": ["--suite=hooks", "--suite=bookmark", "--suite=pages"]}
+    assert bookmarks(logs, "hooks") == (0, chosen)
+    assert bookmarks(logs, "--quick") == (0, {"amp": ["--no-suite=slow"]})
+
+
+def test_the_suites_that_are_chosen_are_those_of_meson():
+    listed = text("tests/meson.build") + text("docs/meson.build")
+    assert "suite: chapter," in listed
+    for suite in ("bookmark", "pages", "slow"):
+        assert re.search(rf"suite: \[?[^\]\n]*'{suite}'", listed)
 
 
 def test_the_chapters_are_those_of_the_build_in_its_order(dev):
@@ -126,12 +286,11 @@ def test_the_requirements_are_pinned_and_do_not_name_torch():
     assert [pin for pin in pins if pin.startswith("torch")] == []
 
 
-def test_an_unknown_chapter_is_refused_with_the_names_of_the_five():
-    command = [sys.executable, str(ROOT / "dev"), "build", "nvidia"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 1
-    sentence = "no chapter nvidia; there are device, hooks, autoload, operators, amp."
-    assert sentence in done.stdout
+@pytest.mark.parametrize("command", ["build", "test"])
+def test_an_unknown_chapter_is_refused_with_the_names_of_all(dev, capsys, command):
+    assert dev.main([command, "nvidia"]) == 1
+    sentence = f"There is no chapter nvidia; there are {', '.join(dev.CHAPTERS)}."
+    assert sentence in capsys.readouterr().out
 
 
 def test_help_names_the_four_commands_and_the_variable():
@@ -194,6 +353,13 @@ def test_a_backend_does_not_load_while_another_is_built(dev, monkeypatch):
     assert dev.environment(building=True)["TORCH_DEVICE_BACKEND_AUTOLOAD"] == "0"
     assert "TORCH_DEVICE_BACKEND_AUTOLOAD" not in dev.environment(building=False)
     assert "PYTHONPATH" not in dev.environment(building=False)
+
+
+def test_ccache_is_told_about_precompiled_headers_unless_the_reader_chose(dev, monkeypatch):
+    monkeypatch.delenv("CCACHE_SLOPPINESS", raising=False)
+    assert dev.environment(building=True)["CCACHE_SLOPPINESS"] == "pch_defines,time_macros"
+    monkeypatch.setenv("CCACHE_SLOPPINESS", "locale")
+    assert dev.environment(building=True)["CCACHE_SLOPPINESS"] == "locale"
 
 
 def text(name):
