@@ -90,13 +90,13 @@ TEST_F(Refused, devices) {
       {"properties to null", orErrorInvalidValue,
        [] { return orGetDeviceProperties(nullptr, 0); }},
       {"properties of none", orErrorInvalidDevice,
-       [&] { return orGetDeviceProperties(&properties, 9); }},
+       [&] { return orGetDeviceProperties(&properties, 1000); }},
       {"priorities to null", orErrorInvalidValue,
        [&] { return orDeviceGetStreamPriorityRange(&number, nullptr); }},
       {"default stream of none", orErrorInvalidDevice,
        [] {
          orStream_t stream;
-         return orDeviceGetDefaultStream(&stream, 9);
+         return orDeviceGetDefaultStream(&stream, 1000);
        }},
       {"default stream to null", orErrorInvalidValue,
        [] { return orDeviceGetDefaultStream(nullptr, 0); }},
