@@ -5,7 +5,7 @@
 using namespace openreg::hardware;
 
 // [common.api-device.choose] Counting and choosing devices starts nothing.
-orError_t orGetDeviceCount(int* count) {
+orError_t orGetDeviceCount(int* count) noexcept try {
   if (!count)
     return fail(orErrorInvalidValue,
                 "orGetDeviceCount needs a place for the count, not null.");
@@ -14,24 +14,31 @@ orError_t orGetDeviceCount(int* count) {
   }
   *count = config().device_count;
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
-orError_t orGetDevice(int* device) {
+orError_t orGetDevice(int* device) noexcept try {
   if (!device)
     return fail(orErrorInvalidValue,
                 "orGetDevice needs a place for the number, not null.");
   *device = currentIndex();
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
-orError_t orSetDevice(int device) {
+orError_t orSetDevice(int device) noexcept try {
   if (orError_t error = checkDevice(device)) return error;
   currentIndex() = device;
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-device.properties] The properties come from the configuration.
-orError_t orGetDeviceProperties(orDeviceProp* properties, int device) {
+orError_t orGetDeviceProperties(orDeviceProp* properties, int device) noexcept
+    try {
   if (!properties) {
     return fail(orErrorInvalidValue,
                 "orGetDeviceProperties needs a place for them, not null.");
@@ -40,9 +47,12 @@ orError_t orGetDeviceProperties(orDeviceProp* properties, int device) {
   *properties = {"openreg, a simulated device", config().device_memory,
                  config().device_threads, Region::kAlignment};
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
-orError_t orDeviceGetStreamPriorityRange(int* least, int* greatest) {
+orError_t orDeviceGetStreamPriorityRange(int* least, int* greatest) noexcept
+    try {
   if (!least || !greatest) {
     return fail(orErrorInvalidValue,
                 "orDeviceGetStreamPriorityRange needs two places, not null.");
@@ -50,19 +60,25 @@ orError_t orDeviceGetStreamPriorityRange(int* least, int* greatest) {
   *least = kLeastPriority;
   *greatest = kGreatestPriority;
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-device.synchronize] Synchronising reports the sticky error, and a reset clears it.
-orError_t orDeviceSynchronize() {
+orError_t orDeviceSynchronize() noexcept try {
   if (orError_t error = enter()) return error;
   current().synchronize();
   return current().sticky_error.report();
+} catch (...) {
+  return failWithException();
 }
 
-orError_t orDeviceReset() {
+orError_t orDeviceReset() noexcept try {
   if (orError_t error = enter()) return error;
   current().synchronize();
   return current().sticky_error.reset();
+} catch (...) {
+  return failWithException();
 }
 
 // [-]

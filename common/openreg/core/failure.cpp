@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/openreg/core/failure.h"
 
+#include <exception>
+#include <new>
 #include <utility>
 
 namespace openreg::hardware {
@@ -9,6 +11,7 @@ namespace {
 // [common.failure.state] Each thread has its own last failure.
 thread_local orError_t last_error = orSuccess;
 thread_local std::string last_detail;
+thread_local const char* last_sentence = "";
 
 // [common.failure.texts] One table holds the name and the sentence of every code.
 struct Text {
@@ -62,7 +65,25 @@ const Text& textOf(orError_t error) {
 orError_t setLastError(orError_t error, std::string detail) {
   last_error = error;
   last_detail = std::move(detail);
+  last_sentence = last_detail.c_str();
   return error;
+}
+
+// [common.failure.exception.map] A process without memory has none for a sentence either.
+orError_t failWithException() noexcept {
+  try {
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {
+      return fail(orErrorUnknown,
+                  "The host system failed the driver: ", error.what());
+    }
+  } catch (...) {
+    last_sentence = "The host has no memory left for the driver's own use.";
+    return last_error = orErrorMemoryAllocation;
+  }
 }
 
 // [-]
@@ -71,10 +92,16 @@ orError_t setLastError(orError_t error, std::string detail) {
 using namespace openreg::hardware;
 
 // [common.failure.api] orGetLastError resets the error, orPeekAtLastError does not.
-const char* orGetErrorName(orError_t error) { return textOf(error).name; }
-const char* orGetErrorString(orError_t error) { return textOf(error).sentence; }
-const char* orGetErrorDetail() { return last_detail.c_str(); }
-orError_t orPeekAtLastError() { return last_error; }
-orError_t orGetLastError() { return std::exchange(last_error, orSuccess); }
+const char* orGetErrorName(orError_t error) noexcept {
+  return textOf(error).name;
+}
+const char* orGetErrorString(orError_t error) noexcept {
+  return textOf(error).sentence;
+}
+const char* orGetErrorDetail() noexcept { return last_sentence; }
+orError_t orPeekAtLastError() noexcept { return last_error; }
+orError_t orGetLastError() noexcept {
+  return std::exchange(last_error, orSuccess);
+}
 
 // [-]

@@ -21,5 +21,11 @@ orError_t fail(orError_t error, const Parts&... parts) {
   return setLastError(error, detail.str());
 }
 
+// [common.failure.exception] No exception leaves the C interface.
+/// Sets the last error to the exception that is being handled: without memory
+/// orErrorMemoryAllocation, otherwise orErrorUnknown. Every function of the
+/// interface ends in `catch (...) { return failWithException(); }`.
+orError_t failWithException() noexcept;
+
 // [-]
 }  // namespace openreg::hardware

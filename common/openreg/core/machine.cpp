@@ -71,15 +71,17 @@ orError_t enter() {
 using namespace openreg::hardware;
 
 // [common.machine.api] Two questions about the process start nothing.
-orError_t orDeviceIsStarted(int device, int* is_started) {
+orError_t orDeviceIsStarted(int device, int* is_started) noexcept try {
   if (!is_started)
     return fail(orErrorInvalidValue,
                 "orDeviceIsStarted needs a place for the answer, not null.");
   *is_started =
       started && !forked && device >= 0 && device < config().device_count;
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
-int orIsForked() { return forked; }
+int orIsForked() noexcept { return forked; }
 
 // [-]

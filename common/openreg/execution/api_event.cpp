@@ -18,11 +18,12 @@ std::shared_ptr<Recording> latest(Event& event) {
 }  // namespace
 
 // [common.api-event.create] An event belongs to the device of its first recording.
-orError_t orEventCreate(orEvent_t* handle) {
+orError_t orEventCreate(orEvent_t* handle) noexcept {
   return orEventCreateWithFlags(handle, orEventEnableTiming);
 }
 
-orError_t orEventCreateWithFlags(orEvent_t* handle, unsigned int flags) {
+orError_t orEventCreateWithFlags(orEvent_t* handle, unsigned int flags) noexcept
+    try {
   if (orError_t error = enter()) return error;
   if (!handle)
     return fail(orErrorInvalidValue,
@@ -40,18 +41,23 @@ orError_t orEventCreateWithFlags(orEvent_t* handle, unsigned int flags) {
   event->latest = nullptr;
   *handle = ticket;
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
-orError_t orEventDestroy(orEvent_t handle) {
+orError_t orEventDestroy(orEvent_t handle) noexcept try {
   if (orError_t error = enter()) return error;
   if (!findEvent(handle) || !machine().events.retire(handle))
     return orErrorInvalidResourceHandle;
   machine().events.recycle(handle);
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-event.record] Recording again creates a new recording, and leaves the old one to those who wait for it.
-orError_t orEventRecord(orEvent_t event_handle, orStream_t stream_handle) {
+orError_t orEventRecord(orEvent_t event_handle,
+                        orStream_t stream_handle) noexcept try {
   if (orError_t error = enter()) return error;
   Event* event = findEvent(event_handle);
   CommandQueue* queue = event ? findStream(stream_handle) : nullptr;
@@ -72,11 +78,13 @@ orError_t orEventRecord(orEvent_t event_handle, orStream_t stream_handle) {
   });
   if (!error) event->latest = recording;
   return error;
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-event.wait] A stream does not wait for a recording that is complete.
 orError_t orStreamWaitEvent(orStream_t stream_handle, orEvent_t event_handle,
-                            unsigned int flags) {
+                            unsigned int flags) noexcept try {
   if (orError_t error = enter()) return error;
   if (flags)
     return fail(orErrorInvalidValue, "Waiting for an event has no flags; ",
@@ -91,10 +99,12 @@ orError_t orStreamWaitEvent(orStream_t stream_handle, orEvent_t event_handle,
     command.name = "wait";
     command.recording = recording;
   });
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-event.query] An event that was never recorded is complete, or a wait for it would never end.
-orError_t orEventQuery(orEvent_t handle) {
+orError_t orEventQuery(orEvent_t handle) noexcept try {
   if (orError_t error = enter()) return error;
   Event* event = findEvent(handle);
   if (!event) return orErrorInvalidResourceHandle;
@@ -103,9 +113,11 @@ orError_t orEventQuery(orEvent_t handle) {
   if (!recording->completed) stepIfSeeded();
   if (!recording->completed) return orErrorNotReady;
   return recording->device->sticky_error.report();
+} catch (...) {
+  return failWithException();
 }
 
-orError_t orEventSynchronize(orEvent_t handle) {
+orError_t orEventSynchronize(orEvent_t handle) noexcept try {
   if (orError_t error = enter()) return error;
   Event* event = findEvent(handle);
   if (!event) return orErrorInvalidResourceHandle;
@@ -113,11 +125,13 @@ orError_t orEventSynchronize(orEvent_t handle) {
   if (!recording) return orSuccess;
   recording->synchronize();
   return recording->device->sticky_error.report();
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-event.elapsed] The device reads the clock when a recording completes, not the host when it notices.
 orError_t orEventElapsedTime(float* ms, orEvent_t start_handle,
-                             orEvent_t end_handle) {
+                             orEvent_t end_handle) noexcept try {
   if (orError_t error = enter()) return error;
   if (!ms)
     return fail(orErrorInvalidValue,
@@ -147,6 +161,8 @@ orError_t orEventElapsedTime(float* ms, orEvent_t start_handle,
   }
   *ms = std::chrono::duration<float, std::milli>(to->time - from->time).count();
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
 // [-]

@@ -12,7 +12,7 @@ using namespace openreg::hardware;
 
 // [common.api-kernels.launch] Every kernel enters its queue through one function.
 orError_t orLaunchCommand(const orKernel* kernel, const char* name,
-                          void* arguments, orStream_t handle) {
+                          void* arguments, orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
   if (!kernel || kernel->bytes > orMaxArgumentBytes) {
     return fail(orErrorInvalidValue, "A launch needs a kernel with at most ",
@@ -21,12 +21,16 @@ orError_t orLaunchCommand(const orKernel* kernel, const char* name,
   const bool fails = injection().failsLaunch();
   return submit(handle, kernel, name ? name : kernel->name, arguments,
                 fails ? "a launch was made to fail, by order" : nullptr);
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-kernels.protect] A debugger can get access to the front mapping, page by page.
-ptrdiff_t orDeviceWindow() { return enter() ? 0 : machine().memory.window(); }
+ptrdiff_t orDeviceWindow() noexcept {
+  return enter() ? 0 : machine().memory.window();
+}
 
-static orError_t protect(void* pointer, int rights) {
+static orError_t protect(void* pointer, int rights) noexcept try {
   if (orError_t error = enter()) return error;
   orPointerAttributes attributes;
   if (orError_t error = checkBlock(pointer, &attributes)) return error;
@@ -37,12 +41,16 @@ static orError_t protect(void* pointer, int rights) {
     return orSuccess;
   }
   return fail(orErrorUnknown, "The rights of ", pointer, " did not change.");
+} catch (...) {
+  return failWithException();
 }
 
-orError_t orMemoryUnprotect(void* pointer) {
+orError_t orMemoryUnprotect(void* pointer) noexcept {
   return protect(pointer, PROT_READ | PROT_WRITE);
 }
 
-orError_t orMemoryProtect(void* pointer) { return protect(pointer, PROT_NONE); }
+orError_t orMemoryProtect(void* pointer) noexcept {
+  return protect(pointer, PROT_NONE);
+}
 
 // [-]

@@ -9,12 +9,12 @@
 using namespace openreg::hardware;
 
 // [common.api-stream.create] A priority out of range is clamped and not refused, as in CUDA.
-orError_t orStreamCreate(orStream_t* handle) {
+orError_t orStreamCreate(orStream_t* handle) noexcept {
   return orStreamCreateWithPriority(handle, 0, kLeastPriority);
 }
 
 orError_t orStreamCreateWithPriority(orStream_t* handle, unsigned int flags,
-                                     int priority) {
+                                     int priority) noexcept try {
   if (orError_t error = enter()) return error;
   if (!handle)
     return fail(orErrorInvalidValue,
@@ -28,10 +28,12 @@ orError_t orStreamCreateWithPriority(orStream_t* handle, unsigned int flags,
     return fail(orErrorMemoryAllocation,
                 "There are too many streams: a machine has room for 2^20.");
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-stream.properties] A stream has a device of its own, whichever device is current.
-orError_t orStreamGetPriority(orStream_t handle, int* priority) {
+orError_t orStreamGetPriority(orStream_t handle, int* priority) noexcept try {
   if (orError_t error = enter()) return error;
   if (!priority)
     return fail(orErrorInvalidValue,
@@ -40,9 +42,11 @@ orError_t orStreamGetPriority(orStream_t handle, int* priority) {
   if (!queue) return orErrorInvalidResourceHandle;
   *priority = queue->priority();
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
-orError_t orStreamGetDevice(orStream_t handle, int* device) {
+orError_t orStreamGetDevice(orStream_t handle, int* device) noexcept try {
   if (orError_t error = enter()) return error;
   if (!device)
     return fail(orErrorInvalidValue,
@@ -51,19 +55,24 @@ orError_t orStreamGetDevice(orStream_t handle, int* device) {
   if (!queue) return orErrorInvalidResourceHandle;
   *device = queue->device().index;
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-stream.query] A query compares two counters, and waits for nothing.
-orError_t orStreamQuery(orStream_t handle) {
+orError_t orStreamQuery(orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
   CommandQueue* queue = findStream(handle);
   if (!queue) return orErrorInvalidResourceHandle;
   if (orError_t error = queue->device().sticky_error.report()) return error;
   stepIfSeeded();
   return queue->completed() < queue->submitted() ? orErrorNotReady : orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
-orError_t orDeviceGetDefaultStream(orStream_t* handle, int device) {
+orError_t orDeviceGetDefaultStream(orStream_t* handle, int device) noexcept
+    try {
   if (orError_t error = enter()) return error;
   if (!handle)
     return fail(
@@ -72,19 +81,23 @@ orError_t orDeviceGetDefaultStream(orStream_t* handle, int device) {
   if (orError_t error = checkDevice(device)) return error;
   *handle = machine().devices[device]->defaultStream();
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-stream.wait] Synchronising a stream reports the sticky error of its device.
-orError_t orStreamSynchronize(orStream_t handle) {
+orError_t orStreamSynchronize(orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
   CommandQueue* queue = findStream(handle);
   if (!queue) return orErrorInvalidResourceHandle;
   queue->device().synchronize(*queue);
   return queue->device().sticky_error.report();
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-stream.destroy] The default stream cannot be destroyed, and of two threads that destroy a stream one succeeds.
-orError_t orStreamDestroy(orStream_t handle) {
+orError_t orStreamDestroy(orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
   if (!handle)
     return fail(orErrorInvalidResourceHandle,
@@ -98,17 +111,21 @@ orError_t orStreamDestroy(orStream_t handle) {
     return orErrorInvalidResourceHandle;
   queue->close();
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-stream.host] A host function is a kernel that calls it.
 orError_t orLaunchHostFunc(orStream_t handle, void (*function)(void*),
-                           void* data) {
+                           void* data) noexcept try {
   if (!function) {
     return fail(orErrorInvalidValue,
                 "orLaunchHostFunc needs a function, not null.");
   }
   return openreg::launch(handle, "host function",
                          [function, data] { function(data); });
+} catch (...) {
+  return failWithException();
 }
 
 // [-]

@@ -12,6 +12,11 @@
 #error "openreg needs memfd_create and mmap; it is built and tested on Linux."
 #endif
 #define OPENREG_EXPORT __attribute__((visibility("default")))
+#ifdef __cplusplus
+#define OPENREG_NOEXCEPT noexcept
+#else
+#define OPENREG_NOEXCEPT
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -53,32 +58,32 @@ typedef enum orError_t {
 
 // [common.api.error-text] The text of an error belongs to the thread that made the call.
 /// The enumerator's own name, such as "orErrorNotReady".
-OPENREG_EXPORT const char* orGetErrorName(orError_t error);
+OPENREG_EXPORT const char* orGetErrorName(orError_t error) OPENREG_NOEXCEPT;
 /// One sentence that is true of every occurrence of `error`.
-OPENREG_EXPORT const char* orGetErrorString(orError_t error);
+OPENREG_EXPORT const char* orGetErrorString(orError_t error) OPENREG_NOEXCEPT;
 /// What went wrong in the last call that failed on this thread, with values.
 /// Valid until the next failure on this thread.
-OPENREG_EXPORT const char* orGetErrorDetail(void);
+OPENREG_EXPORT const char* orGetErrorDetail(void) OPENREG_NOEXCEPT;
 /// Returns the last failure on this thread and resets it to orSuccess.
-OPENREG_EXPORT orError_t orGetLastError(void);
+OPENREG_EXPORT orError_t orGetLastError(void) OPENREG_NOEXCEPT;
 /// Returns the last failure on this thread and keeps it.
-OPENREG_EXPORT orError_t orPeekAtLastError(void);
+OPENREG_EXPORT orError_t orPeekAtLastError(void) OPENREG_NOEXCEPT;
 
 // [common.api.device] Devices are numbered from 0; each thread has a current one.
 /// The number of devices. Does not start the driver.
-OPENREG_EXPORT orError_t orGetDeviceCount(int* count);
-OPENREG_EXPORT orError_t orGetDevice(int* device);
+OPENREG_EXPORT orError_t orGetDeviceCount(int* count) OPENREG_NOEXCEPT;
+OPENREG_EXPORT orError_t orGetDevice(int* device) OPENREG_NOEXCEPT;
 /// @returns orErrorInvalidDevice if there is no such device.
-OPENREG_EXPORT orError_t orSetDevice(int device);
+OPENREG_EXPORT orError_t orSetDevice(int device) OPENREG_NOEXCEPT;
 /// Waits for all streams of the current device.
 /// @returns the device's sticky error, if it has one.
-OPENREG_EXPORT orError_t orDeviceSynchronize(void);
+OPENREG_EXPORT orError_t orDeviceSynchronize(void) OPENREG_NOEXCEPT;
 /// Waits for all streams of the current device and forgets its sticky error.
 /// Memory, streams and events stay as they are.
-OPENREG_EXPORT orError_t orDeviceReset(void);
+OPENREG_EXPORT orError_t orDeviceReset(void) OPENREG_NOEXCEPT;
 /// The lowest and the highest priority; a smaller number is a higher priority.
-OPENREG_EXPORT orError_t orDeviceGetStreamPriorityRange(int* leastPriority,
-                                                        int* greatestPriority);
+OPENREG_EXPORT orError_t orDeviceGetStreamPriorityRange(
+    int* leastPriority, int* greatestPriority) OPENREG_NOEXCEPT;
 
 typedef struct orDeviceProp {
   char name[64];
@@ -91,26 +96,29 @@ typedef struct orDeviceProp {
 } orDeviceProp;
 
 OPENREG_EXPORT orError_t orGetDeviceProperties(orDeviceProp* properties,
-                                               int device);
+                                               int device) OPENREG_NOEXCEPT;
 /// Whether the device has started. All devices start together, at the first
 /// call that does more than count or choose devices. This one does not start
 /// them.
-OPENREG_EXPORT orError_t orDeviceIsStarted(int device, int* started);
+OPENREG_EXPORT orError_t orDeviceIsStarted(int device,
+                                           int* started) OPENREG_NOEXCEPT;
 /// Whether this process was forked from one in which a device had started.
-OPENREG_EXPORT int orIsForked(void);
+OPENREG_EXPORT int orIsForked(void) OPENREG_NOEXCEPT;
 
 // [common.api.memory] Device memory has addresses that the host cannot follow.
 /// @returns orErrorMemoryAllocation if the current device has no room. The
 /// address is aligned to 512 bytes; a size of 0 gives a null pointer.
-OPENREG_EXPORT orError_t orMalloc(void** devPtr, size_t size);
+OPENREG_EXPORT orError_t orMalloc(void** devPtr, size_t size) OPENREG_NOEXCEPT;
 /// Waits for all pending work first, as cudaFree does, including that of other
 /// devices, which may be copying from the block. Null is allowed.
-OPENREG_EXPORT orError_t orFree(void* devPtr);
+OPENREG_EXPORT orError_t orFree(void* devPtr) OPENREG_NOEXCEPT;
 /// Host memory that the device can copy to and from while the host goes on.
-OPENREG_EXPORT orError_t orMallocHost(void** hostPtr, size_t size);
-OPENREG_EXPORT orError_t orFreeHost(void* hostPtr);
+OPENREG_EXPORT orError_t orMallocHost(void** hostPtr,
+                                      size_t size) OPENREG_NOEXCEPT;
+OPENREG_EXPORT orError_t orFreeHost(void* hostPtr) OPENREG_NOEXCEPT;
 /// Free and total bytes of the current device.
-OPENREG_EXPORT orError_t orMemGetInfo(size_t* free, size_t* total);
+OPENREG_EXPORT orError_t orMemGetInfo(size_t* free,
+                                      size_t* total) OPENREG_NOEXCEPT;
 
 typedef enum orMemoryType {
   orMemoryTypeUnmanaged = 0,
@@ -129,8 +137,8 @@ typedef struct orPointerAttributes {
 } orPointerAttributes;
 
 /// Recognises a pointer anywhere inside an allocation.
-OPENREG_EXPORT orError_t orPointerGetAttributes(orPointerAttributes* attributes,
-                                                const void* ptr);
+OPENREG_EXPORT orError_t orPointerGetAttributes(
+    orPointerAttributes* attributes, const void* ptr) OPENREG_NOEXCEPT;
 
 // [common.api.copy] Copies run on a stream, like kernels.
 typedef enum orMemcpyKind {
@@ -145,47 +153,54 @@ typedef struct orEvent* orEvent_t;
 
 /// Copies on the default stream and waits.
 OPENREG_EXPORT orError_t orMemcpy(void* dst, const void* src, size_t count,
-                                  orMemcpyKind kind);
+                                  orMemcpyKind kind) OPENREG_NOEXCEPT;
 /// Enqueues a copy. Memory from `orMallocHost` must stay allocated until the
 /// copy has run. Other host memory is read or written before the call returns.
 OPENREG_EXPORT orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
-                                       orMemcpyKind kind, orStream_t stream);
+                                       orMemcpyKind kind,
+                                       orStream_t stream) OPENREG_NOEXCEPT;
 /// Copies between two devices, or within one. The numbers must be those of the
 /// devices on which the blocks are.
 OPENREG_EXPORT orError_t orMemcpyPeer(void* dst, int dstDevice, const void* src,
-                                      int srcDevice, size_t count);
+                                      int srcDevice,
+                                      size_t count) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orMemcpyPeerAsync(void* dst, int dstDevice,
                                            const void* src, int srcDevice,
-                                           size_t count, orStream_t stream);
-OPENREG_EXPORT orError_t orMemset(void* devPtr, int value, size_t count);
+                                           size_t count,
+                                           orStream_t stream) OPENREG_NOEXCEPT;
+OPENREG_EXPORT orError_t orMemset(void* devPtr, int value,
+                                  size_t count) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orMemsetAsync(void* devPtr, int value, size_t count,
-                                       orStream_t stream);
+                                       orStream_t stream) OPENREG_NOEXCEPT;
 
 // [common.api.stream] A stream is a queue of commands; null names the current device's default stream.
 /// The default stream does not wait for the other streams.
-OPENREG_EXPORT orError_t orStreamCreate(orStream_t* stream);
+OPENREG_EXPORT orError_t orStreamCreate(orStream_t* stream) OPENREG_NOEXCEPT;
 /// A priority outside the range is clamped to it. `flags` must be 0.
-OPENREG_EXPORT orError_t orStreamCreateWithPriority(orStream_t* stream,
-                                                    unsigned int flags,
-                                                    int priority);
-OPENREG_EXPORT orError_t orStreamGetPriority(orStream_t stream, int* priority);
-OPENREG_EXPORT orError_t orStreamGetDevice(orStream_t stream, int* device);
+OPENREG_EXPORT orError_t orStreamCreateWithPriority(
+    orStream_t* stream, unsigned int flags, int priority) OPENREG_NOEXCEPT;
+OPENREG_EXPORT orError_t orStreamGetPriority(orStream_t stream,
+                                             int* priority) OPENREG_NOEXCEPT;
+OPENREG_EXPORT orError_t orStreamGetDevice(orStream_t stream,
+                                           int* device) OPENREG_NOEXCEPT;
 /// A handle of the default stream that is valid whichever device is current.
 OPENREG_EXPORT orError_t orDeviceGetDefaultStream(orStream_t* stream,
-                                                  int device);
+                                                  int device) OPENREG_NOEXCEPT;
 /// The handle is invalid at once; commands that were enqueued before still run.
-OPENREG_EXPORT orError_t orStreamDestroy(orStream_t stream);
+OPENREG_EXPORT orError_t orStreamDestroy(orStream_t stream) OPENREG_NOEXCEPT;
 /// @returns orErrorNotReady while work is pending.
-OPENREG_EXPORT orError_t orStreamQuery(orStream_t stream);
-OPENREG_EXPORT orError_t orStreamSynchronize(orStream_t stream);
+OPENREG_EXPORT orError_t orStreamQuery(orStream_t stream) OPENREG_NOEXCEPT;
+OPENREG_EXPORT orError_t orStreamSynchronize(orStream_t stream)
+    OPENREG_NOEXCEPT;
 /// Commands enqueued on `stream` from now on wait until the latest recording of
 /// `event` completes. They do not wait for an event that was never recorded.
 OPENREG_EXPORT orError_t orStreamWaitEvent(orStream_t stream, orEvent_t event,
-                                           unsigned int flags);
+                                           unsigned int flags) OPENREG_NOEXCEPT;
 /// Enqueues a function that runs on a thread of the driver, after the commands
 /// before it and before those after it. It must not call the driver.
 OPENREG_EXPORT orError_t orLaunchHostFunc(orStream_t stream,
-                                          void (*function)(void*), void* data);
+                                          void (*function)(void*),
+                                          void* data) OPENREG_NOEXCEPT;
 
 // [common.api.event] An event marks a point in a stream.
 typedef enum orEventFlags {
@@ -193,20 +208,21 @@ typedef enum orEventFlags {
   orEventEnableTiming = 0x1,
 } orEventFlags;
 
-OPENREG_EXPORT orError_t orEventCreate(orEvent_t* event);
-OPENREG_EXPORT orError_t orEventCreateWithFlags(orEvent_t* event,
-                                                unsigned int flags);
+OPENREG_EXPORT orError_t orEventCreate(orEvent_t* event) OPENREG_NOEXCEPT;
+OPENREG_EXPORT orError_t
+orEventCreateWithFlags(orEvent_t* event, unsigned int flags) OPENREG_NOEXCEPT;
 /// Streams and threads that wait for the event keep waiting for its recording.
-OPENREG_EXPORT orError_t orEventDestroy(orEvent_t event);
+OPENREG_EXPORT orError_t orEventDestroy(orEvent_t event) OPENREG_NOEXCEPT;
 /// Event and stream must belong to the same device.
-OPENREG_EXPORT orError_t orEventRecord(orEvent_t event, orStream_t stream);
-OPENREG_EXPORT orError_t orEventSynchronize(orEvent_t event);
+OPENREG_EXPORT orError_t orEventRecord(orEvent_t event,
+                                       orStream_t stream) OPENREG_NOEXCEPT;
+OPENREG_EXPORT orError_t orEventSynchronize(orEvent_t event) OPENREG_NOEXCEPT;
 /// @returns orErrorNotReady until the latest recording completes. An event that
 /// was never recorded is ready.
-OPENREG_EXPORT orError_t orEventQuery(orEvent_t event);
+OPENREG_EXPORT orError_t orEventQuery(orEvent_t event) OPENREG_NOEXCEPT;
 /// Milliseconds from `start` to `end`, both created with timing and recorded.
 OPENREG_EXPORT orError_t orEventElapsedTime(float* ms, orEvent_t start,
-                                            orEvent_t end);
+                                            orEvent_t end) OPENREG_NOEXCEPT;
 
 // [-]
 #ifdef __cplusplus

@@ -30,16 +30,16 @@ enum { orMaxArgumentBytes = 1280 };
 /// outlive the launch.
 OPENREG_EXPORT orError_t orLaunchCommand(const orKernel* kernel,
                                          const char* name, void* arguments,
-                                         orStream_t stream);
+                                         orStream_t stream) OPENREG_NOEXCEPT;
 
 // [common.kernels.window] A kernel reaches device memory at a constant distance from the address that orMalloc returned.
 /// The distance in bytes. 0 if the devices do not start.
-OPENREG_EXPORT ptrdiff_t orDeviceWindow(void);
+OPENREG_EXPORT ptrdiff_t orDeviceWindow(void) OPENREG_NOEXCEPT;
 /// Lets the host read and write a block under its own addresses, for debugging.
 /// Access is given for whole pages, which may hold parts of other blocks.
-OPENREG_EXPORT orError_t orMemoryUnprotect(void* devPtr);
+OPENREG_EXPORT orError_t orMemoryUnprotect(void* devPtr) OPENREG_NOEXCEPT;
 /// Takes the access away again.
-OPENREG_EXPORT orError_t orMemoryProtect(void* devPtr);
+OPENREG_EXPORT orError_t orMemoryProtect(void* devPtr) OPENREG_NOEXCEPT;
 
 // [-]
 #ifdef __cplusplus

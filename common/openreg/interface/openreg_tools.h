@@ -25,7 +25,7 @@ extern "C" {
 /// The environment variable OPENREG_INJECT has the same form and is read once.
 /// An empty order, or null, cancels all faults.
 /// @returns orErrorInvalidConfiguration for anything else, and changes nothing.
-OPENREG_EXPORT orError_t orInject(const char* order);
+OPENREG_EXPORT orError_t orInject(const char* order) OPENREG_NOEXCEPT;
 
 // [common.tools.observe] An observer is called when a command is enqueued, begins and ends.
 typedef enum orCommandPhase {
@@ -54,7 +54,7 @@ typedef void (*orCommandObserver)(const orCommandRecord* record, void* data);
 /// observer. There is one at a time. After its removal `data` must stay valid
 /// until all devices are synchronised, because commands may still be in flight.
 OPENREG_EXPORT orError_t orSetCommandObserver(orCommandObserver observer,
-                                              void* data);
+                                              void* data) OPENREG_NOEXCEPT;
 
 // [common.tools.ipc] Another process can open a block of device memory.
 typedef struct orIpcMemHandle_t {
@@ -64,12 +64,12 @@ typedef struct orIpcMemHandle_t {
 /// A handle that another process can open while this one lives and the block
 /// is not freed. `devPtr` is what orMalloc returned.
 OPENREG_EXPORT orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle,
-                                           void* devPtr);
+                                           void* devPtr) OPENREG_NOEXCEPT;
 /// Maps the other process's block into this one. It is device memory like any
 /// other, but it is closed and not freed.
-OPENREG_EXPORT orError_t orIpcOpenMemHandle(void** devPtr,
-                                            orIpcMemHandle_t handle);
-OPENREG_EXPORT orError_t orIpcCloseMemHandle(void* devPtr);
+OPENREG_EXPORT orError_t
+orIpcOpenMemHandle(void** devPtr, orIpcMemHandle_t handle) OPENREG_NOEXCEPT;
+OPENREG_EXPORT orError_t orIpcCloseMemHandle(void* devPtr) OPENREG_NOEXCEPT;
 
 // [-]
 #ifdef __cplusplus

@@ -75,7 +75,7 @@ constexpr size_t kStagedBytes = 64 << 10;
 
 // [common.api-copy.copy] A copy of pageable memory is staged or waited for, every other copy is asynchronous.
 orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
-                        orMemcpyKind kind, orStream_t handle) {
+                        orMemcpyKind kind, orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
   CommandQueue* queue = findStream(handle);
   if (!queue) return orErrorInvalidResourceHandle;
@@ -97,14 +97,18 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
   if (error || (copy.to && copy.from)) return error;
   queue->device().synchronize(*queue);
   return queue->device().sticky_error.report();
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-copy.copy-wait] The synchronous copy is an asynchronous one and a wait.
 orError_t orMemcpy(void* dst, const void* src, size_t count,
-                   orMemcpyKind kind) {
+                   orMemcpyKind kind) noexcept try {
   if (orError_t error = orMemcpyAsync(dst, src, count, kind, nullptr))
     return error;
   return orStreamSynchronize(nullptr);
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-copy.peer] One window covers all devices, so a copy between them only needs a check of their numbers.
@@ -119,27 +123,32 @@ static orError_t checkPeers(const void* dst, int dst_device, const void* src,
 }
 
 orError_t orMemcpyPeerAsync(void* dst, int dst_device, const void* src,
-                            int src_device, size_t count, orStream_t stream) {
+                            int src_device, size_t count,
+                            orStream_t stream) noexcept try {
   if (orError_t error = enter()) return error;
   if (count == 0) return orSuccess;
   if (orError_t error = checkPeers(dst, dst_device, src, src_device)) {
     return error;
   }
   return orMemcpyAsync(dst, src, count, orMemcpyDeviceToDevice, stream);
+} catch (...) {
+  return failWithException();
 }
 
 orError_t orMemcpyPeer(void* dst, int dst_device, const void* src,
-                       int src_device, size_t count) {
+                       int src_device, size_t count) noexcept try {
   if (orError_t error =
           orMemcpyPeerAsync(dst, dst_device, src, src_device, count, nullptr)) {
     return error;
   }
   return orStreamSynchronize(nullptr);
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-copy.set] Setting bytes is a kernel like any other.
 orError_t orMemsetAsync(void* pointer, int value, size_t count,
-                        orStream_t handle) {
+                        orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
   if (count == 0) return orSuccess;
   orPointerAttributes where;
@@ -149,13 +158,17 @@ orError_t orMemsetAsync(void* pointer, int value, size_t count,
                     [target = openreg::onDevice(pointer), value, count] {
                       std::memset(target, value, count);
                     });
+} catch (...) {
+  return failWithException();
 }
 
-orError_t orMemset(void* pointer, int value, size_t count) {
+orError_t orMemset(void* pointer, int value, size_t count) noexcept try {
   if (orError_t error = orMemsetAsync(pointer, value, count, nullptr)) {
     return error;
   }
   return orStreamSynchronize(nullptr);
+} catch (...) {
+  return failWithException();
 }
 
 // [-]

@@ -6,7 +6,7 @@
 using namespace openreg::hardware;
 
 // [common.api-memory.allocate] The error of a full device tells no room from fragmentation.
-orError_t orMalloc(void** pointer, size_t size) {
+orError_t orMalloc(void** pointer, size_t size) noexcept try {
   if (orError_t error = enter()) return error;
   if (!pointer)
     return fail(orErrorInvalidValue,
@@ -28,10 +28,12 @@ orError_t orMalloc(void** pointer, size_t size) {
   machine().memory.unpoison(address, size);
   *pointer = reinterpret_cast<void*>(address);
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-memory.free] orFree waits for all work, because a pending write would bring the freed pages back.
-orError_t orFree(void* pointer) {
+orError_t orFree(void* pointer) noexcept try {
   if (!pointer) return orSuccess;
   if (orError_t error = enter()) return error;
   orPointerAttributes attributes;
@@ -45,10 +47,12 @@ orError_t orFree(void* pointer) {
   machine().memory.poison(address, attributes.size);
   machine().memory.device(attributes.device).free(address);
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-memory.pinned] Pinned memory is a range that the driver recognises.
-orError_t orMallocHost(void** pointer, size_t size) {
+orError_t orMallocHost(void** pointer, size_t size) noexcept try {
   if (orError_t error = enter()) return error;
   if (!pointer)
     return fail(orErrorInvalidValue,
@@ -61,9 +65,11 @@ orError_t orMallocHost(void** pointer, size_t size) {
                 " bytes of pinned host memory.");
   *pointer = reinterpret_cast<void*>(address);
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
-orError_t orFreeHost(void* pointer) {
+orError_t orFreeHost(void* pointer) noexcept try {
   if (!pointer) return orSuccess;
   if (orError_t error = enter()) return error;
   const orPointerAttributes attributes = machine().memory.attributes(pointer);
@@ -74,10 +80,12 @@ orError_t orFreeHost(void* pointer) {
   synchronizeAll();
   machine().memory.pinned().free(reinterpret_cast<uintptr_t>(pointer));
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-memory.query] Queries of memory wait for no stream.
-orError_t orMemGetInfo(size_t* free, size_t* total) {
+orError_t orMemGetInfo(size_t* free, size_t* total) noexcept try {
   if (orError_t error = enter()) return error;
   if (!free || !total)
     return fail(orErrorInvalidValue,
@@ -86,10 +94,12 @@ orError_t orMemGetInfo(size_t* free, size_t* total) {
   *free = region.freeBytes();
   *total = region.size();
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
 orError_t orPointerGetAttributes(orPointerAttributes* attributes,
-                                 const void* pointer) {
+                                 const void* pointer) noexcept try {
   if (orError_t error = enter()) return error;
   if (!attributes)
     return fail(
@@ -97,6 +107,8 @@ orError_t orPointerGetAttributes(orPointerAttributes* attributes,
         "orPointerGetAttributes needs a place for the answer, not null.");
   *attributes = machine().memory.attributes(pointer);
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
 // [-]

@@ -10,21 +10,27 @@
 using namespace openreg::hardware;
 
 // [common.api-tools.inject] A list that cannot be parsed changes nothing.
-orError_t orInject(const char* order) {
+orError_t orInject(const char* order) noexcept try {
   if (injection().configure(order)) return orSuccess;
   return fail(orErrorInvalidConfiguration, "The order ", order,
               " cannot be read; it must be a list such as "
               "alloc:3,copy:2,launch:10,lost:1@20.");
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-tools.observe] Setting an observer does not start the devices.
-orError_t orSetCommandObserver(orCommandObserver call, void* data) {
+orError_t orSetCommandObserver(orCommandObserver call, void* data) noexcept
+    try {
   observer().set(call, data);
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-tools.ipc] A handle says where a block is; opening it maps the same pages.
-orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* pointer) {
+orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* pointer) noexcept
+    try {
   if (orError_t error = enter()) return error;
   if (!handle) {
     return fail(orErrorInvalidValue,
@@ -43,9 +49,12 @@ orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* pointer) {
   *handle = {};
   std::memcpy(handle->reserved, &block, sizeof(block));
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
-orError_t orIpcOpenMemHandle(void** pointer, orIpcMemHandle_t handle) {
+orError_t orIpcOpenMemHandle(void** pointer, orIpcMemHandle_t handle) noexcept
+    try {
   if (orError_t error = enter()) return error;
   if (!pointer) {
     return fail(orErrorInvalidValue,
@@ -62,10 +71,12 @@ orError_t orIpcOpenMemHandle(void** pointer, orIpcMemHandle_t handle) {
   }
   *pointer = reinterpret_cast<void*>(address);
   return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
 // [common.api-tools.ipc-close] Closing waits for work that may use the block, as orFree does.
-orError_t orIpcCloseMemHandle(void* pointer) {
+orError_t orIpcCloseMemHandle(void* pointer) noexcept try {
   if (orError_t error = enter()) return error;
   synchronizeAll();
   if (machine().memory.ipc().close(reinterpret_cast<uintptr_t>(pointer))) {
@@ -73,6 +84,8 @@ orError_t orIpcCloseMemHandle(void* pointer) {
   }
   return fail(orErrorInvalidValue, pointer,
               " is not what orIpcOpenMemHandle returned, or is closed.");
+} catch (...) {
+  return failWithException();
 }
 
 // [-]
