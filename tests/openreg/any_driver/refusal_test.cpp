@@ -195,8 +195,9 @@ TEST(Errors, every_code_has_a_name_and_a_sentence) {
     const auto error = static_cast<orError_t>(code);
     EXPECT_EQ(std::string(orGetErrorName(error)).rfind("or", 0), 0u);
     EXPECT_EQ(std::string(orGetErrorString(error)).back(), '.');
-    if (code != orErrorUnknown)
+    if (code != orErrorUnknown) {
       EXPECT_STRNE(orGetErrorName(error), "orErrorUnknown");
+    }
   }
   EXPECT_STREQ(orGetErrorName(static_cast<orError_t>(99)), "orErrorUnknown");
 }
