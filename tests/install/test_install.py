@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The wheel, as a user gets it: what is in it, and that it works elsewhere."""
 
+import contextlib
 import importlib.util
 import itertools
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 
 import pytest
@@ -15,6 +18,8 @@ from elftools.elf.elffile import ELFFile
 
 ROOT = pathlib.Path(__file__).parents[2]
 SITE = pathlib.Path(importlib.util.find_spec("torch").origin).parents[1]
+# As in the build folder whose object files are taken over.
+SETTINGS = ["-Csetup-args=-Db_ndebug=false"]
 USE = "x = torch.ones(2, device='openreg') + 1; print(x.tolist())"
 
 
@@ -32,10 +37,29 @@ def pip(python, *arguments):
     return run(python, "-m", "pip", "-q", *arguments, cwd=ROOT, env=off)
 
 
-def build_wheel(folder, *settings):
+def build_wheel(folder, build, *settings):
     pip(sys.executable, "wheel", "--no-build-isolation", "--no-deps", "-w", folder,
-        f"-Cbuild-dir={folder / 'build'}", *settings, ".")  # fmt: skip
+        f"-Cbuild-dir={build}", *SETTINGS, *settings, ".")  # fmt: skip
     return next(folder.glob("*.whl"))
+
+
+@contextlib.contextmanager
+def build_folder():
+    """A new build folder with the object files of the one in which Meson runs these tests.
+
+    Ninja compiles a file again only if its command changes, and the commands name the
+    sources relative to the build folder: so it lies beside the first.
+    """
+    compiled = pathlib.Path.cwd()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="build-", dir=ROOT))
+    try:
+        if (compiled / ".ninja_log").exists():
+            for name in (".ninja_log", ".ninja_deps"):
+                shutil.copy2(compiled / name, folder)
+            shutil.copytree(compiled / "python", folder / "python", symlinks=True)
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 def fresh_environment(folder):
@@ -49,8 +73,14 @@ def fresh_environment(folder):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
+def build():
+    with build_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def wheel(build, tmp_path_factory):
+    return build_wheel(tmp_path_factory.mktemp("wheel"), build)
 
 
 @pytest.fixture(scope="module")
@@ -111,9 +141,9 @@ def test_no_path_of_this_machine_is_in_the_wheel(unpacked, wheel):
             assert not [path for path in paths if path in content], file
 
 
-def test_the_entry_point_is_the_build_trees(unpacked, wheel):
+def test_the_entry_point_is_the_build_trees(unpacked, build):
     installed = next(unpacked.glob("*.dist-info")) / "entry_points.txt"
-    in_build_tree = wheel.parent / "build/python/torch_openreg.dist-info/entry_points.txt"
+    in_build_tree = build / "python/torch_openreg.dist-info/entry_points.txt"
     assert installed.read_text().split() == in_build_tree.read_text().split()
 
 
@@ -161,11 +191,11 @@ def test_python_files_without_libraries_say_what_to_do(unpacked, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def editable(wheel, tmp_path_factory):
+def editable(wheel, build, tmp_path_factory):
     """A Python that imports the package from here; also returns the folder that it builds in."""
     python = fresh_environment(tmp_path_factory.mktemp("editable") / "environment")
-    build = wheel.parent / "build"
-    pip(python, "install", "--no-build-isolation", "--no-deps", f"-Cbuild-dir={build}", "-e", ".")
+    pip(python, "install", "--no-build-isolation", "--no-deps", f"-Cbuild-dir={build}",
+        *SETTINGS, "-e", ".")  # fmt: skip
     return python, build
 
 
@@ -204,7 +234,8 @@ def test_an_editable_install_before_a_build_folder_on_the_path_is_named(editable
 
 
 def test_a_partial_wheel_ends_at_its_chapter(tmp_path):
-    wheel = build_wheel(tmp_path, "-Csetup-args=-Dchapter=hooks")
+    with build_folder() as folder:
+        wheel = build_wheel(tmp_path, folder, "-Csetup-args=-Dchapter=hooks")
     names = zipfile.ZipFile(wheel).namelist()
     assert "torch_openreg_entry.py" in names
     assert "torch_openreg_autoload.py" not in names
