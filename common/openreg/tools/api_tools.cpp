@@ -28,7 +28,7 @@ orError_t orSetCommandObserver(orCommandObserver call, void* data) noexcept
   return failWithException();
 }
 
-// [common.api-tools.ipc] A handle says where a block is; opening it maps the same pages.
+// [common.api-tools.ipc] A handle says where a block is, and only its owner hands it out.
 orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* pointer) noexcept
     try {
   if (orError_t error = enter()) return error;
@@ -53,6 +53,7 @@ orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* pointer) noexcept
   return failWithException();
 }
 
+// [common.api-tools.ipc-open] Opening a handle maps the pages of the other process's block.
 orError_t orIpcOpenMemHandle(void** pointer, orIpcMemHandle_t handle) noexcept
     try {
   if (orError_t error = enter()) return error;
