@@ -75,11 +75,12 @@ Config read() {
   config.device_threads =
       static_cast<int>(number(config, "OPENREG_DEVICE_THREADS", 2, 1, 64));
   readSchedule(config);
-  if (!Injection().configure(std::getenv("OPENREG_INJECT"))) {
-    config.problem = std::string("OPENREG_INJECT=") +
-                     std::getenv("OPENREG_INJECT") +
-                     " is not allowed; it must be a list such as "
-                     "alloc:3,copy:2,launch:10,lost:1@20.";
+  const char* order = std::getenv("OPENREG_INJECT");
+  Faults faults;
+  const std::string problem = parse(order, config.device_count, &faults);
+  if (!problem.empty()) {
+    config.problem =
+        std::string("OPENREG_INJECT=") + order + " is not allowed. " + problem;
   }
   return config;
 }

@@ -6,15 +6,23 @@
 #include "common/openreg/tools/observer.h"
 
 #include <cstring>
+#include <string>
+#include <utility>
 
 using namespace openreg::hardware;
 
 // [common.api-tools.inject] A list that cannot be parsed changes nothing.
 orError_t orInject(const char* order) noexcept try {
-  if (injection().configure(order)) return orSuccess;
-  return fail(orErrorInvalidConfiguration, "The order ", order,
-              " cannot be read; it must be a list such as "
-              "alloc:3,copy:2,launch:10,lost:1@20.");
+  if (!config().problem.empty()) {
+    return setLastError(orErrorInvalidConfiguration, config().problem);
+  }
+  Faults faults;
+  std::string problem = parse(order, config().device_count, &faults);
+  if (!problem.empty()) {
+    return setLastError(orErrorInvalidConfiguration, std::move(problem));
+  }
+  injection().set(std::move(faults));
+  return orSuccess;
 } catch (...) {
   return failWithException();
 }
