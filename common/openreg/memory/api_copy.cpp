@@ -16,6 +16,12 @@ namespace {
 orError_t checkSide(const void* pointer, size_t count, bool on_device,
                     const char* role, orPointerAttributes* where) {
   *where = machine().memory.attributes(pointer);
+  if (where->type == orMemoryTypeUnmanaged &&
+      machine().memory.contains(pointer)) {
+    return fail(orErrorInvalidValue, "The ", role, " ", pointer,
+                " is an address of the driver, but in no block; it was freed, "
+                "or it is past the end of one.");
+  }
   if ((where->type == orMemoryTypeDevice) != on_device) {
     return fail(orErrorInvalidMemcpyDirection, "The ", role, " ", pointer,
                 " is ", on_device ? "not in" : "in",
@@ -41,10 +47,6 @@ struct Copy {
 
 orError_t prepare(Copy* copy, void* dst, const void* src, size_t count,
                   orMemcpyKind kind) {
-  if (kind < orMemcpyHostToHost || kind > orMemcpyDeviceToDevice) {
-    return fail(orErrorInvalidMemcpyDirection, "There is no kind of copy ",
-                int{kind}, ".");
-  }
   if (!dst || !src) {
     return fail(orErrorInvalidValue, "A copy needs two addresses, not null.");
   }
@@ -79,6 +81,10 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
   if (orError_t error = enter()) return error;
   CommandQueue* queue = findStream(handle);
   if (!queue) return orErrorInvalidResourceHandle;
+  if (kind < orMemcpyHostToHost || kind > orMemcpyDeviceToDevice) {
+    return fail(orErrorInvalidMemcpyDirection, "There is no kind of copy ",
+                int{kind}, ".");
+  }
   if (count == 0) return orSuccess;
   Copy copy{};
   if (orError_t error = prepare(&copy, dst, src, count, kind)) return error;
@@ -126,6 +132,10 @@ orError_t orMemcpyPeerAsync(void* dst, int dst_device, const void* src,
                             int src_device, size_t count,
                             orStream_t stream) noexcept try {
   if (orError_t error = enter()) return error;
+  for (int device : {dst_device, src_device}) {
+    if (orError_t error = checkDevice(device)) return error;
+  }
+  if (!findStream(stream)) return orErrorInvalidResourceHandle;
   if (count == 0) return orSuccess;
   if (orError_t error = checkPeers(dst, dst_device, src, src_device)) {
     return error;
@@ -150,6 +160,7 @@ orError_t orMemcpyPeer(void* dst, int dst_device, const void* src,
 orError_t orMemsetAsync(void* pointer, int value, size_t count,
                         orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
+  if (!findStream(handle)) return orErrorInvalidResourceHandle;
   if (count == 0) return orSuccess;
   orPointerAttributes where;
   if (orError_t error = checkSide(pointer, count, true, "destination", &where))

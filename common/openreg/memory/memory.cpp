@@ -102,5 +102,11 @@ orPointerAttributes Memory::attributes(const void* pointer) const {
   return {orMemoryTypeUnmanaged, -1, nullptr, 0};
 }
 
+bool Memory::contains(const void* pointer) const {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(pointer);
+  return pinned_->contains(address) || ipc_->contains(address) ||
+         address - base_ < devices_.size() * devices_[0]->size();
+}
+
 // [-]
 }  // namespace openreg::hardware

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/openreg/interface/openreg.h"
+#include "common/openreg/memory/host_access.h"
 #include "common/openreg/memory/region.h"
 #include "common/openreg/tools/ipc_memory.h"
 
@@ -22,11 +23,13 @@ class Memory {
   Region& device(int index) { return *devices_[index]; }
   Region& pinned() { return *pinned_; }
   IpcMemory& ipc() { return *ipc_; }
+  HostAccess& hostAccess() { return host_access_; }
   /// What another process needs to open the block of `size` bytes at `pointer`
   /// on device `device`.
   IpcBlock ipcBlock(uintptr_t pointer, size_t size, int device) const;
   ptrdiff_t window() const { return window_; }
 
+  // [common.memory.blocks] What is known of an address, and what is told to AddressSanitizer.
   /// Tells AddressSanitizer, if the driver is built with it, that kernels must
   /// not touch a block any more, or that they may again.
   void poison(uintptr_t address, size_t size) const;
@@ -35,6 +38,9 @@ class Memory {
   /// The block that contains `pointer`; of type orMemoryTypeUnmanaged if none
   /// of the driver does.
   orPointerAttributes attributes(const void* pointer) const;
+  /// Whether `pointer` is in the range of the devices or of pinned memory,
+  /// where only live blocks may be touched.
+  bool contains(const void* pointer) const;
 
  private:
   void createRegions(int device_count, size_t device_memory);
@@ -42,6 +48,7 @@ class Memory {
   std::vector<std::unique_ptr<Region>> devices_;
   std::unique_ptr<Region> pinned_;
   std::unique_ptr<IpcMemory> ipc_;
+  HostAccess host_access_;
   uintptr_t base_ = 0;
   int file_ = -1;
   ptrdiff_t window_ = 0;
