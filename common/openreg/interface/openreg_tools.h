@@ -72,7 +72,10 @@ typedef struct orIpcMemHandle_t {
 OPENREG_EXPORT orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle,
                                            void* devPtr) OPENREG_NOEXCEPT;
 /// Maps the other process's block into this one. It is device memory like any
-/// other, but it is closed and not freed.
+/// other, but it is closed and not freed. A handle that was damaged or invented
+/// is refused: the memory must be another device memory's, and the block in it.
+/// @returns orErrorInvalidResourceHandle if the handle names no such memory or
+/// its process has ended, orErrorMemoryAllocation if there is no address left.
 OPENREG_EXPORT orError_t
 orIpcOpenMemHandle(void** devPtr, orIpcMemHandle_t handle) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orIpcCloseMemHandle(void* devPtr) OPENREG_NOEXCEPT;

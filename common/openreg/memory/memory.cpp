@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <sanitizer/asan_interface.h>
@@ -70,7 +71,12 @@ void Memory::createRegions(int device_count, size_t device_memory) {
 }
 
 IpcBlock Memory::ipcBlock(uintptr_t pointer, size_t size, int device) const {
-  return {getpid(), file_, device, pointer - base_, size};
+  struct stat about;
+  if (fstat(file_, &about) != 0) {
+    throw std::system_error(errno, std::generic_category(), "fstat");
+  }
+  return {IpcBlock::kMagic, getpid(),        file_, device,
+          about.st_ino,     pointer - base_, size};
 }
 
 // [common.memory.poison] The back mapping of freed memory stays accessible, so AddressSanitizer is told that it is freed.

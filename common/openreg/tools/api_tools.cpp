@@ -2,6 +2,7 @@
 #include "common/openreg/core/failure.h"
 #include "common/openreg/core/lookup.h"
 #include "common/openreg/interface/openreg_tools.h"
+#include "common/openreg/memory/claim.h"
 #include "common/openreg/tools/injection.h"
 #include "common/openreg/tools/observer.h"
 
@@ -71,12 +72,14 @@ orError_t orIpcOpenMemHandle(void** pointer, orIpcMemHandle_t handle) noexcept
   }
   IpcBlock block;
   std::memcpy(&block, handle.reserved, sizeof(block));
+  if (block.magic != IpcBlock::kMagic) {
+    return fail(orErrorInvalidResourceHandle,
+                "The handle is not one that orIpcGetMemHandle wrote.");
+  }
   if (orError_t error = checkDevice(block.device)) return error;
-  const uintptr_t address = machine().memory.ipc().open(block);
-  if (!address) {
-    return fail(orErrorInvalidResourceHandle, "The memory of process ",
-                block.process,
-                " cannot be opened; it has ended, or is another user's.");
+  uintptr_t address = 0;
+  if (orError_t error = machine().memory.ipc().open(block, &address)) {
+    return error;
   }
   *pointer = reinterpret_cast<void*>(address);
   return orSuccess;
@@ -87,12 +90,15 @@ orError_t orIpcOpenMemHandle(void** pointer, orIpcMemHandle_t handle) noexcept
 // [common.api-tools.ipc-close] Closing waits for work that may use the block, as orFree does.
 orError_t orIpcCloseMemHandle(void* pointer) noexcept try {
   if (orError_t error = enter()) return error;
-  synchronizeAll();
-  if (machine().memory.ipc().close(reinterpret_cast<uintptr_t>(pointer))) {
-    return orSuccess;
+  Memory& memory = machine().memory;
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  if (!claimAndDrain(memory.ipc(), address)) {
+    return fail(orErrorInvalidValue, pointer,
+                " is not what orIpcOpenMemHandle returned, or is closed.");
   }
-  return fail(orErrorInvalidValue, pointer,
-              " is not what orIpcOpenMemHandle returned, or is closed.");
+  memory.hostAccess().revoke(address);
+  memory.ipc().close(address);
+  return orSuccess;
 } catch (...) {
   return failWithException();
 }
