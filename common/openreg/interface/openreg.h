@@ -106,7 +106,8 @@ OPENREG_EXPORT orError_t orDeviceIsStarted(int device,
 OPENREG_EXPORT int orIsForked(void) OPENREG_NOEXCEPT;
 
 // [common.api.memory] Device memory has addresses that the host cannot follow.
-/// @returns orErrorMemoryAllocation if the current device has no room. The
+/// @returns orErrorMemoryAllocation if the current device has no room. Memory
+/// of the host is used when a page is first written, not before. The
 /// address is aligned to 512 bytes; a size of 0 gives a null pointer.
 OPENREG_EXPORT orError_t orMalloc(void** devPtr, size_t size) OPENREG_NOEXCEPT;
 /// Waits for all pending work first, as cudaFree does, including that of other
@@ -114,7 +115,9 @@ OPENREG_EXPORT orError_t orMalloc(void** devPtr, size_t size) OPENREG_NOEXCEPT;
 /// thread frees a block, every other call refuses the block as if it were
 /// freed.
 OPENREG_EXPORT orError_t orFree(void* devPtr) OPENREG_NOEXCEPT;
-/// Host memory that the device can copy to and from while the host goes on.
+/// Host memory that the device can copy to and from while the host goes on. Any
+/// amount, until the host's memory or the addresses for it are used up.
+/// @returns orErrorMemoryAllocation if the system gives no more.
 OPENREG_EXPORT orError_t orMallocHost(void** hostPtr,
                                       size_t size) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orFreeHost(void* hostPtr) OPENREG_NOEXCEPT;

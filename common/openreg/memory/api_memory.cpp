@@ -72,7 +72,7 @@ orError_t orMallocHost(void** pointer, size_t size) noexcept try {
                 "orMallocHost needs a place for the address, not null.");
   *pointer = nullptr;
   if (size == 0) return orSuccess;
-  const uintptr_t address = machine().memory.pinned().allocate(size);
+  const uintptr_t address = machine().memory.allocatePinned(size);
   if (!address)
     return fail(orErrorMemoryAllocation, "There is no room for ", size,
                 " bytes of pinned host memory.");

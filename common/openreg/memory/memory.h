@@ -3,10 +3,12 @@
 
 #include "common/openreg/interface/openreg.h"
 #include "common/openreg/memory/host_access.h"
+#include "common/openreg/memory/mapping.h"
 #include "common/openreg/memory/region.h"
 #include "common/openreg/tools/ipc_memory.h"
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace openreg::hardware {
@@ -18,10 +20,15 @@ namespace openreg::hardware {
 /// `window()` bytes further, and is used by device code.
 class Memory {
  public:
-  explicit Memory(int device_count, size_t device_memory);
+  /// `reserve` bytes of addresses are for pinned memory, and as many for blocks
+  /// of other processes; fewer where addresses are limited.
+  /// @throws std::runtime_error if not even the devices' memory fits.
+  Memory(int device_count, size_t device_memory, size_t reserve);
 
   Region& device(int index) { return *devices_[index]; }
   Region& pinned() { return *pinned_; }
+  /// The address of a new pinned block; 0 if there is no room for it.
+  uintptr_t allocatePinned(size_t size);
   IpcMemory& ipc() { return *ipc_; }
   HostAccess& hostAccess() { return host_access_; }
   /// What another process needs to open the block of `size` bytes at `pointer`
@@ -43,14 +50,21 @@ class Memory {
   bool contains(const void* pointer) const;
 
  private:
+  bool reserve(size_t size, size_t reserve);
   void createRegions(int device_count, size_t device_memory);
+  bool openPinned(uintptr_t end);
 
   std::vector<std::unique_ptr<Region>> devices_;
   std::unique_ptr<Region> pinned_;
   std::unique_ptr<IpcMemory> ipc_;
   HostAccess host_access_;
+  MemoryFile file_;
+  Reservation front_, back_, pinned_range_;
+  std::mutex pinned_mutex_;
+  /// Pinned memory below this address can be read and written.
+  uintptr_t pinned_end_ = 0;
+  size_t reserve_ = 0;
   uintptr_t base_ = 0;
-  int file_ = -1;
   ptrdiff_t window_ = 0;
 };
 

@@ -249,6 +249,9 @@ TEST(Device, a_wrong_setting_is_named_with_what_is_allowed) {
       {"OPENREG_DEVICE_MEMORY=1T",
        "it must be a whole number from 1048576 to 1099511627776, in bytes or "
        "with K, M or G."},
+      {"OPENREG_RESERVE=1023K",
+       "it must be a whole number from 1048576 to 1099511627776, in bytes or "
+       "with K, M or G."},
       {"OPENREG_SCHEDULE=seed:x", "it must be threads, blocking or seed:N."},
       {"OPENREG_INJECT=alloc:1,more",
        "The part 'more' of the order cannot be read; it must be a list such "
