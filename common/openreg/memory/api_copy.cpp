@@ -3,6 +3,7 @@
 #include "common/openreg/core/lookup.h"
 #include "common/openreg/execution/enqueue.h"
 #include "common/openreg/interface/openreg_kernels.h"
+#include "common/openreg/memory/copy_engines.h"
 #include "common/openreg/tools/injection.h"
 
 #include <cstring>
@@ -98,7 +99,7 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
                        count] { std::memcpy(target, staged.get(), count); });
   }
   orError_t error = submitCopy(handle, "memcpy", [copy, count] {
-    std::memmove(copy.target, copy.origin, count);
+    copyBytes(copy.target, copy.origin, count);
   });
   if (error || (copy.to && copy.from)) return error;
   queue->device().synchronize(*queue);
