@@ -106,6 +106,10 @@ c10::Storage openStorage(const IpcLocation& where, size_t bytes, int lease) {
   check(orIpcOpenMemHandle(&opened->block, handle));
   orPointerAttributes block;
   check(orPointerGetAttributes(&block, opened->block));
+  TORCH_CHECK_VALUE(
+      where.offset <= block.size && bytes <= block.size - where.offset,
+      "The storage has ", bytes, " bytes at offset ", where.offset,
+      ", but the block that it is in has ", block.size, ".");
   const c10::Device device(kDeviceType,
                            static_cast<c10::DeviceIndex>(block.device));
   void* data = static_cast<char*>(opened->block) + where.offset;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/openreg/core/config.h"
 
+#include "common/openreg/core/memory_limit.h"
 #include "common/openreg/tools/injection.h"
 
 #include <unistd.h>
@@ -60,7 +61,9 @@ void readSchedule(Config& config) {
 
 // [common.config.read] The number of devices is read first, because the default of their memory depends on it.
 size_t machineMemory() {
-  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  const size_t machine =
+      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  return std::min(machine, memoryLimit());
 }
 
 Config read() {
@@ -72,14 +75,17 @@ Config read() {
   config.device_memory = number(config, "OPENREG_DEVICE_MEMORY", share, 1 << 20,
                                 size_t{1} << 40, true) /
                          page * page;
+  config.reserve = number(config, "OPENREG_RESERVE", size_t{1} << 38, 1 << 20,
+                          size_t{1} << 40, true);
   config.device_threads =
       static_cast<int>(number(config, "OPENREG_DEVICE_THREADS", 2, 1, 64));
   readSchedule(config);
-  if (!Injection().configure(std::getenv("OPENREG_INJECT"))) {
-    config.problem = std::string("OPENREG_INJECT=") +
-                     std::getenv("OPENREG_INJECT") +
-                     " is not allowed; it must be a list such as "
-                     "alloc:3,copy:2,launch:10,lost:1@20.";
+  const char* order = std::getenv("OPENREG_INJECT");
+  Faults faults;
+  const std::string problem = parse(order, config.device_count, &faults);
+  if (!problem.empty()) {
+    config.problem =
+        std::string("OPENREG_INJECT=") + order + " is not allowed. " + problem;
   }
   return config;
 }

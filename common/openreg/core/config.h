@@ -12,8 +12,12 @@ struct Config {
   /// OPENREG_DEVICE_COUNT: 0 to 16, default 2.
   int device_count = 2;
   /// OPENREG_DEVICE_MEMORY: bytes of each device, optionally with K, M or
-  /// G; default an equal share of half of the machine's memory.
+  /// G; default an equal share of half of the machine's memory, or of half of
+  /// what its container may use.
   size_t device_memory = 0;
+  /// OPENREG_RESERVE: bytes of addresses for pinned memory, and for blocks of
+  /// other processes; 1M to 1024G, default 256G.
+  size_t reserve = 0;
   /// OPENREG_DEVICE_THREADS: how many streams of a device run at the same
   /// time; 1 to 64, default 2.
   int device_threads = 2;

@@ -18,7 +18,8 @@ std::atomic<bool> forked{false};
 }  // namespace
 
 // [common.machine.start] Threads do not survive a fork, so a forked child is marked as one.
-Machine::Machine() : memory(config().device_count, config().device_memory) {
+Machine::Machine()
+    : memory(config().device_count, config().device_memory, config().reserve) {
   for (int index = 0; index < config().device_count; ++index) {
     devices.push_back(std::make_unique<Device>(index));
   }

@@ -5,9 +5,6 @@
 #include "common/openreg/interface/openreg_kernels.h"
 #include "common/openreg/tools/injection.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 using namespace openreg::hardware;
 
 // [common.api-kernels.launch] Every kernel enters its queue through one function.
@@ -30,27 +27,19 @@ ptrdiff_t orDeviceWindow() noexcept {
   return enter() ? 0 : machine().memory.window();
 }
 
-static orError_t protect(void* pointer, int rights) noexcept try {
+static orError_t setHostAccess(const void* pointer, bool access) noexcept try {
   if (orError_t error = enter()) return error;
-  orPointerAttributes attributes;
-  if (orError_t error = checkBlock(pointer, &attributes)) return error;
-  const uintptr_t page = sysconf(_SC_PAGESIZE);
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(pointer) / page * page;
-  const uintptr_t end = reinterpret_cast<uintptr_t>(pointer) + attributes.size;
-  if (mprotect(reinterpret_cast<void*>(begin), end - begin, rights) == 0) {
-    return orSuccess;
-  }
-  return fail(orErrorUnknown, "The rights of ", pointer, " did not change.");
+  return machine().memory.hostAccess().set(pointer, access);
 } catch (...) {
   return failWithException();
 }
 
 orError_t orMemoryUnprotect(void* pointer) noexcept {
-  return protect(pointer, PROT_READ | PROT_WRITE);
+  return setHostAccess(pointer, true);
 }
 
 orError_t orMemoryProtect(void* pointer) noexcept {
-  return protect(pointer, PROT_NONE);
+  return setHostAccess(pointer, false);
 }
 
 // [-]

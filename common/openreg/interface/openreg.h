@@ -106,13 +106,18 @@ OPENREG_EXPORT orError_t orDeviceIsStarted(int device,
 OPENREG_EXPORT int orIsForked(void) OPENREG_NOEXCEPT;
 
 // [common.api.memory] Device memory has addresses that the host cannot follow.
-/// @returns orErrorMemoryAllocation if the current device has no room. The
+/// @returns orErrorMemoryAllocation if the current device has no room. Memory
+/// of the host is used when a page is first written, not before. The
 /// address is aligned to 512 bytes; a size of 0 gives a null pointer.
 OPENREG_EXPORT orError_t orMalloc(void** devPtr, size_t size) OPENREG_NOEXCEPT;
 /// Waits for all pending work first, as cudaFree does, including that of other
-/// devices, which may be copying from the block. Null is allowed.
+/// devices, which may be copying from the block. Null is allowed. While one
+/// thread frees a block, every other call refuses the block as if it were
+/// freed.
 OPENREG_EXPORT orError_t orFree(void* devPtr) OPENREG_NOEXCEPT;
-/// Host memory that the device can copy to and from while the host goes on.
+/// Host memory that the device can copy to and from while the host goes on. Any
+/// amount, until the host's memory or the addresses for it are used up.
+/// @returns orErrorMemoryAllocation if the system gives no more.
 OPENREG_EXPORT orError_t orMallocHost(void** hostPtr,
                                       size_t size) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orFreeHost(void* hostPtr) OPENREG_NOEXCEPT;
@@ -151,7 +156,10 @@ typedef enum orMemcpyKind {
 typedef struct orStream* orStream_t;
 typedef struct orEvent* orEvent_t;
 
-/// Copies on the default stream and waits.
+/// Copies on the default stream and waits. An address that orMalloc or
+/// orMallocHost could return, but that is in no live block, returns
+/// orErrorInvalidValue whatever the kind is. A size of 0 copies nothing, after
+/// the stream, the kind and the devices were checked.
 OPENREG_EXPORT orError_t orMemcpy(void* dst, const void* src, size_t count,
                                   orMemcpyKind kind) OPENREG_NOEXCEPT;
 /// Enqueues a copy. Memory from `orMallocHost` must stay allocated until the

@@ -36,9 +36,11 @@ OPENREG_EXPORT orError_t orLaunchCommand(const orKernel* kernel,
 /// The distance in bytes. 0 if the devices do not start.
 OPENREG_EXPORT ptrdiff_t orDeviceWindow(void) OPENREG_NOEXCEPT;
 /// Lets the host read and write a block under its own addresses, for debugging.
-/// Access is given for whole pages, which may hold parts of other blocks.
+/// Access is given for whole pages, which may hold parts of other blocks, and
+/// ends when the block is freed.
 OPENREG_EXPORT orError_t orMemoryUnprotect(void* devPtr) OPENREG_NOEXCEPT;
-/// Takes the access away again.
+/// Takes the access away again, except from pages that hold a part of another
+/// unprotected block.
 OPENREG_EXPORT orError_t orMemoryProtect(void* devPtr) OPENREG_NOEXCEPT;
 
 // [-]

@@ -14,13 +14,19 @@ extern "C" {
 /// them, because the backend links against this header.
 
 // [common.tools.inject] Fault injection makes a chosen call fail.
-/// Schedules faults, separated by commas, and cancels those of earlier calls:
+/// Schedules faults, and cancels those of earlier calls. An order is a list of
+/// parts with commas between them and no spaces:
 ///
 /// - `alloc:N`: the N-th orMalloc from now on has no memory;
 /// - `copy:N`: the N-th copy fails its device, as a kernel that throws does;
 /// - `launch:N`: the same for the N-th launch;
+/// - `alloc:N+`, `copy:N+`, `launch:N+`: the N-th and all later ones fail;
 /// - `lost:D@N`: device D is lost at its N-th launch or copy from now on, and
 ///   returns orErrorDeviceLost from then on.
+///
+/// N is 1 or more, and D is the number of a device. Parts add up: after
+/// `alloc:1,alloc:3` the first and the third allocation fail. Setting memory
+/// counts as a copy. Calls of all threads are counted together.
 ///
 /// The environment variable OPENREG_INJECT has the same form and is read once.
 /// An empty order, or null, cancels all faults.
@@ -66,7 +72,10 @@ typedef struct orIpcMemHandle_t {
 OPENREG_EXPORT orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle,
                                            void* devPtr) OPENREG_NOEXCEPT;
 /// Maps the other process's block into this one. It is device memory like any
-/// other, but it is closed and not freed.
+/// other, but it is closed and not freed. A handle that was damaged or invented
+/// is refused: the memory must be another device memory's, and the block in it.
+/// @returns orErrorInvalidResourceHandle if the handle names no such memory or
+/// its process has ended, orErrorMemoryAllocation if there is no address left.
 OPENREG_EXPORT orError_t
 orIpcOpenMemHandle(void** devPtr, orIpcMemHandle_t handle) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orIpcCloseMemHandle(void* devPtr) OPENREG_NOEXCEPT;

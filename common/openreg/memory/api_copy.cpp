@@ -3,6 +3,7 @@
 #include "common/openreg/core/lookup.h"
 #include "common/openreg/execution/enqueue.h"
 #include "common/openreg/interface/openreg_kernels.h"
+#include "common/openreg/memory/copy_engines.h"
 #include "common/openreg/tools/injection.h"
 
 #include <cstring>
@@ -16,6 +17,12 @@ namespace {
 orError_t checkSide(const void* pointer, size_t count, bool on_device,
                     const char* role, orPointerAttributes* where) {
   *where = machine().memory.attributes(pointer);
+  if (where->type == orMemoryTypeUnmanaged &&
+      machine().memory.contains(pointer)) {
+    return fail(orErrorInvalidValue, "The ", role, " ", pointer,
+                " is an address of the driver, but in no block; it was freed, "
+                "or it is past the end of one.");
+  }
   if ((where->type == orMemoryTypeDevice) != on_device) {
     return fail(orErrorInvalidMemcpyDirection, "The ", role, " ", pointer,
                 " is ", on_device ? "not in" : "in",
@@ -41,10 +48,6 @@ struct Copy {
 
 orError_t prepare(Copy* copy, void* dst, const void* src, size_t count,
                   orMemcpyKind kind) {
-  if (kind < orMemcpyHostToHost || kind > orMemcpyDeviceToDevice) {
-    return fail(orErrorInvalidMemcpyDirection, "There is no kind of copy ",
-                int{kind}, ".");
-  }
   if (!dst || !src) {
     return fail(orErrorInvalidValue, "A copy needs two addresses, not null.");
   }
@@ -79,6 +82,10 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
   if (orError_t error = enter()) return error;
   CommandQueue* queue = findStream(handle);
   if (!queue) return orErrorInvalidResourceHandle;
+  if (kind < orMemcpyHostToHost || kind > orMemcpyDeviceToDevice) {
+    return fail(orErrorInvalidMemcpyDirection, "There is no kind of copy ",
+                int{kind}, ".");
+  }
   if (count == 0) return orSuccess;
   Copy copy{};
   if (orError_t error = prepare(&copy, dst, src, count, kind)) return error;
@@ -92,7 +99,7 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
                        count] { std::memcpy(target, staged.get(), count); });
   }
   orError_t error = submitCopy(handle, "memcpy", [copy, count] {
-    std::memmove(copy.target, copy.origin, count);
+    copyBytes(copy.target, copy.origin, count);
   });
   if (error || (copy.to && copy.from)) return error;
   queue->device().synchronize(*queue);
@@ -126,6 +133,10 @@ orError_t orMemcpyPeerAsync(void* dst, int dst_device, const void* src,
                             int src_device, size_t count,
                             orStream_t stream) noexcept try {
   if (orError_t error = enter()) return error;
+  for (int device : {dst_device, src_device}) {
+    if (orError_t error = checkDevice(device)) return error;
+  }
+  if (!findStream(stream)) return orErrorInvalidResourceHandle;
   if (count == 0) return orSuccess;
   if (orError_t error = checkPeers(dst, dst_device, src, src_device)) {
     return error;
@@ -150,6 +161,7 @@ orError_t orMemcpyPeer(void* dst, int dst_device, const void* src,
 orError_t orMemsetAsync(void* pointer, int value, size_t count,
                         orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
+  if (!findStream(handle)) return orErrorInvalidResourceHandle;
   if (count == 0) return orSuccess;
   orPointerAttributes where;
   if (orError_t error = checkSide(pointer, count, true, "destination", &where))

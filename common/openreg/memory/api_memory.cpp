@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/openreg/core/failure.h"
 #include "common/openreg/core/lookup.h"
+#include "common/openreg/memory/claim.h"
 #include "common/openreg/tools/injection.h"
 
 using namespace openreg::hardware;
@@ -33,6 +34,11 @@ orError_t orMalloc(void** pointer, size_t size) noexcept try {
 }
 
 // [common.api-memory.free] orFree waits for all work, because a pending write would bring the freed pages back.
+static orError_t failAsFreed(const void* pointer, const char* origin) {
+  return fail(orErrorInvalidValue, pointer, " is not what ", origin,
+              " returned, or was freed before.");
+}
+
 orError_t orFree(void* pointer) noexcept try {
   if (!pointer) return orSuccess;
   if (orError_t error = enter()) return error;
@@ -43,9 +49,16 @@ orError_t orFree(void* pointer) noexcept try {
     return fail(orErrorInvalidValue, pointer,
                 " is another process's; close it with orIpcCloseMemHandle.");
   }
-  synchronizeAll();
-  machine().memory.poison(address, attributes.size);
-  machine().memory.device(attributes.device).free(address);
+  Memory& memory = machine().memory;
+  Region& region = memory.device(attributes.device);
+  if (!claimAndDrain(region, address)) return failAsFreed(pointer, "orMalloc");
+  if (!memory.hostAccess().revoke(address)) {
+    region.unclaim(address);
+    return fail(orErrorUnknown, "The system did not protect ", pointer,
+                " again.");
+  }
+  memory.poison(address, attributes.size);
+  region.free(address);
   return orSuccess;
 } catch (...) {
   return failWithException();
@@ -59,7 +72,7 @@ orError_t orMallocHost(void** pointer, size_t size) noexcept try {
                 "orMallocHost needs a place for the address, not null.");
   *pointer = nullptr;
   if (size == 0) return orSuccess;
-  const uintptr_t address = machine().memory.pinned().allocate(size);
+  const uintptr_t address = machine().memory.allocatePinned(size);
   if (!address)
     return fail(orErrorMemoryAllocation, "There is no room for ", size,
                 " bytes of pinned host memory.");
@@ -74,11 +87,14 @@ orError_t orFreeHost(void* pointer) noexcept try {
   if (orError_t error = enter()) return error;
   const orPointerAttributes attributes = machine().memory.attributes(pointer);
   if (attributes.type != orMemoryTypeHost || attributes.pointer != pointer) {
-    return fail(orErrorInvalidValue, pointer,
-                " is not what orMallocHost returned, or was freed before.");
+    return failAsFreed(pointer, "orMallocHost");
   }
-  synchronizeAll();
-  machine().memory.pinned().free(reinterpret_cast<uintptr_t>(pointer));
+  Region& region = machine().memory.pinned();
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  if (!claimAndDrain(region, address)) {
+    return failAsFreed(pointer, "orMallocHost");
+  }
+  region.free(address);
   return orSuccess;
 } catch (...) {
   return failWithException();

@@ -7,46 +7,49 @@
 
 #include <sanitizer/asan_interface.h>
 
-#include <system_error>
+#include <algorithm>
+#include <stdexcept>
+#include <string>
 
 namespace openreg::hardware {
-namespace {
 
-// [common.memory.map] Address space costs nothing, and a page costs memory when it is first written.
-void* map(void* where, size_t size, int protection, int flags, int file) {
-  void* address = mmap(where, size, protection, flags | MAP_NORESERVE, file, 0);
-  if (address == MAP_FAILED) {
-    throw std::system_error(errno, std::generic_category(), "mmap");
+// [common.memory.mappings] The same pages are mapped twice, at a distance that is the same for all devices.
+static constexpr size_t kLeastReserve = size_t{1} << 20;
+
+Memory::Memory(int device_count, size_t device_memory, size_t reserve_size)
+    : file_(device_count * device_memory) {
+  const size_t size = device_count * device_memory;
+  const size_t left = addressSpaceLeft();
+  // Half of the addresses that are left belong to the program.
+  if (left != SIZE_MAX) {
+    const size_t most = left / 2 > 2 * size ? (left / 2 - 2 * size) / 3 : 0;
+    reserve_size = std::max(kLeastReserve, std::min(reserve_size, most));
   }
-  return address;
+  while (!reserve(size, reserve_size / kLeastReserve * kLeastReserve)) {
+    reserve_size /= 2;
+    if (reserve_size >= kLeastReserve) continue;
+    throw std::runtime_error(
+        "The memory of the devices, " + std::to_string(size) +
+        " bytes, needs twice as many addresses, and the system does not give "
+        "them; make OPENREG_DEVICE_MEMORY smaller, or `ulimit -v` larger.");
+  }
+  file_.map(front_.begin(), size, PROT_NONE);
+  file_.map(back_.begin(), size, PROT_READ | PROT_WRITE);
+  base_ = reinterpret_cast<uintptr_t>(front_.begin());
+  window_ = back_.begin() - front_.begin();
+  ipc_ = std::make_unique<IpcMemory>(base_ + size, reserve_, window_);
+  createRegions(device_count, device_memory);
 }
 
-constexpr size_t kPinnedMemory = size_t{1} << 38;
-constexpr size_t kIpcMemory = size_t{1} << 38;
-
-// [-]
-}  // namespace
-
-// [common.memory.mappings] The same pages are mapped twice, and a forked child has neither mapping.
-Memory::Memory(int device_count, size_t device_memory) {
-  const size_t size = device_count * device_memory;
-  file_ = memfd_create("openreg", MFD_CLOEXEC);
-  if (file_ < 0 || ftruncate(file_, static_cast<off_t>(size)) != 0) {
-    throw std::system_error(errno, std::generic_category(), "memfd_create");
-  }
-  // Both mappings leave room for the blocks of other processes.
-  const size_t room = size + kIpcMemory;
-  const int reserved = MAP_PRIVATE | MAP_ANONYMOUS;
-  char* front = static_cast<char*>(map(nullptr, room, PROT_NONE, reserved, -1));
-  char* back = static_cast<char*>(map(nullptr, room, PROT_NONE, reserved, -1));
-  map(front, size, PROT_NONE, MAP_SHARED | MAP_FIXED, file_);
-  map(back, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_);
-  madvise(front, size, MADV_DONTFORK);
-  madvise(back, size, MADV_DONTFORK);
-  base_ = reinterpret_cast<uintptr_t>(front);
-  window_ = back - front;
-  ipc_ = std::make_unique<IpcMemory>(base_ + size, kIpcMemory, window_);
-  createRegions(device_count, device_memory);
+// [common.memory.reserve] Behind the devices, both mappings leave addresses for the blocks of other processes.
+bool Memory::reserve(size_t size, size_t reserve) {
+  // What the attempt before got would count against this one.
+  for (auto* range : {&front_, &back_, &pinned_range_}) *range = {};
+  front_ = Reservation(size + reserve);
+  back_ = Reservation(size + reserve);
+  pinned_range_ = Reservation(reserve);
+  reserve_ = reserve;
+  return front_.begin() && back_.begin() && pinned_range_.begin();
 }
 
 // [common.memory.regions] Each device has its part of the file, and unused pages return to the system.
@@ -55,22 +58,45 @@ void Memory::createRegions(int device_count, size_t device_memory) {
     devices_.push_back(std::make_unique<Region>(
         base_ + index * device_memory, device_memory,
         [this](uintptr_t begin, size_t bytes) {
-          fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+          fallocate(file_.number(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                     static_cast<off_t>(begin - base_),
                     static_cast<off_t>(bytes));
         }));
   }
-  void* pinned = map(nullptr, kPinnedMemory, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  pinned_end_ = reinterpret_cast<uintptr_t>(pinned_range_.begin());
   pinned_ = std::make_unique<Region>(
-      reinterpret_cast<uintptr_t>(pinned), kPinnedMemory,
-      [](uintptr_t begin, size_t bytes) {
+      pinned_end_, reserve_, [](uintptr_t begin, size_t bytes) {
         madvise(reinterpret_cast<void*>(begin), bytes, MADV_DONTNEED);
       });
 }
 
+// [common.memory.pinned] Pinned memory opens up to its highest block, because a limit counts writable addresses.
+bool Memory::openPinned(uintptr_t end) {
+  std::lock_guard lock(pinned_mutex_);
+  if (end <= pinned_end_) return true;
+  end = (end + kLeastReserve - 1) / kLeastReserve * kLeastReserve;
+  const uintptr_t last =
+      reinterpret_cast<uintptr_t>(pinned_range_.begin()) + reserve_;
+  end = std::min(end, last);
+  void* begin = reinterpret_cast<void*>(pinned_end_);
+  const size_t size = end - pinned_end_;
+  if (mprotect(begin, size, PROT_READ | PROT_WRITE) != 0) return false;
+  // It is host memory like any other, so a core dump has it.
+  madvise(begin, size, MADV_DODUMP);
+  pinned_end_ = end;
+  return true;
+}
+
+uintptr_t Memory::allocatePinned(size_t size) {
+  const uintptr_t begin = pinned_->allocate(size);
+  if (!begin || openPinned(begin + size)) return begin;
+  pinned_->free(begin);
+  return 0;
+}
+
 IpcBlock Memory::ipcBlock(uintptr_t pointer, size_t size, int device) const {
-  return {getpid(), file_, device, pointer - base_, size};
+  return {IpcBlock::kMagic, getpid(), file_.number(), device, file_.inode(),
+          pointer - base_,  size};
 }
 
 // [common.memory.poison] The back mapping of freed memory stays accessible, so AddressSanitizer is told that it is freed.
@@ -100,6 +126,12 @@ orPointerAttributes Memory::attributes(const void* pointer) const {
     }
   }
   return {orMemoryTypeUnmanaged, -1, nullptr, 0};
+}
+
+bool Memory::contains(const void* pointer) const {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(pointer);
+  return pinned_->contains(address) || ipc_->contains(address) ||
+         address - base_ < devices_.size() * devices_[0]->size();
 }
 
 // [-]

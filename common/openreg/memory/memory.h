@@ -2,10 +2,13 @@
 #pragma once
 
 #include "common/openreg/interface/openreg.h"
+#include "common/openreg/memory/host_access.h"
+#include "common/openreg/memory/mapping.h"
 #include "common/openreg/memory/region.h"
 #include "common/openreg/tools/ipc_memory.h"
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace openreg::hardware {
@@ -17,16 +20,23 @@ namespace openreg::hardware {
 /// `window()` bytes further, and is used by device code.
 class Memory {
  public:
-  explicit Memory(int device_count, size_t device_memory);
+  /// `reserve` bytes of addresses are for pinned memory, and as many for blocks
+  /// of other processes; fewer where addresses are limited.
+  /// @throws std::runtime_error if not even the devices' memory fits.
+  Memory(int device_count, size_t device_memory, size_t reserve);
 
   Region& device(int index) { return *devices_[index]; }
   Region& pinned() { return *pinned_; }
+  /// The address of a new pinned block; 0 if there is no room for it.
+  uintptr_t allocatePinned(size_t size);
   IpcMemory& ipc() { return *ipc_; }
+  HostAccess& hostAccess() { return host_access_; }
   /// What another process needs to open the block of `size` bytes at `pointer`
   /// on device `device`.
   IpcBlock ipcBlock(uintptr_t pointer, size_t size, int device) const;
   ptrdiff_t window() const { return window_; }
 
+  // [common.memory.blocks] What is known of an address, and what is told to AddressSanitizer.
   /// Tells AddressSanitizer, if the driver is built with it, that kernels must
   /// not touch a block any more, or that they may again.
   void poison(uintptr_t address, size_t size) const;
@@ -35,15 +45,26 @@ class Memory {
   /// The block that contains `pointer`; of type orMemoryTypeUnmanaged if none
   /// of the driver does.
   orPointerAttributes attributes(const void* pointer) const;
+  /// Whether `pointer` is in the range of the devices or of pinned memory,
+  /// where only live blocks may be touched.
+  bool contains(const void* pointer) const;
 
  private:
+  bool reserve(size_t size, size_t reserve);
   void createRegions(int device_count, size_t device_memory);
+  bool openPinned(uintptr_t end);
 
   std::vector<std::unique_ptr<Region>> devices_;
   std::unique_ptr<Region> pinned_;
   std::unique_ptr<IpcMemory> ipc_;
+  HostAccess host_access_;
+  MemoryFile file_;
+  Reservation front_, back_, pinned_range_;
+  std::mutex pinned_mutex_;
+  /// Pinned memory below this address can be read and written.
+  uintptr_t pinned_end_ = 0;
+  size_t reserve_ = 0;
   uintptr_t base_ = 0;
-  int file_ = -1;
   ptrdiff_t window_ = 0;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 namespace openreg::hardware {
 
@@ -45,11 +46,23 @@ uintptr_t Region::allocate(size_t size) {
   return begin;
 }
 
-// [common.region.free] Free neighbours merge, and whole free pages return to the system.
-bool Region::free(uintptr_t begin) {
+// [common.region.claim] Two threads may free one block at the same time, and only one of them gets it.
+bool Region::claim(uintptr_t begin) {
   std::unique_lock lock(mutex_);
   auto block = used_.find(begin);
   if (block == used_.end()) return false;
+  return !std::exchange(block->second.is_claimed, true);
+}
+
+void Region::unclaim(uintptr_t begin) {
+  std::unique_lock lock(mutex_);
+  used_.find(begin)->second.is_claimed = false;
+}
+
+// [common.region.free] Free neighbours merge, and whole free pages return to the system.
+void Region::free(uintptr_t begin) {
+  std::unique_lock lock(mutex_);
+  auto block = used_.find(begin);
   const uintptr_t end = begin + block->second.reserved;
   used_.erase(block);
 
@@ -76,7 +89,6 @@ bool Region::free(uintptr_t begin) {
   const uintptr_t last =
       std::min((end + page - 1) / page * page, free_end / page * page);
   if (first < last) release_(first, last - first);
-  return true;
 }
 
 // [common.region.find] An address belongs to the last block that begins at or before it.
@@ -85,7 +97,7 @@ std::optional<Block> Region::find(uintptr_t address) const {
   auto after = used_.upper_bound(address);
   if (after == used_.begin()) return std::nullopt;
   const auto& [begin, used] = *std::prev(after);
-  if (address - begin >= used.size) return std::nullopt;
+  if (used.is_claimed || address - begin >= used.size) return std::nullopt;
   return Block{begin, used.size};
 }
 

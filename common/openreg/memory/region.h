@@ -29,9 +29,14 @@ class Region {
 
   /// The new block's address, or 0 if no free block is large enough.
   uintptr_t allocate(size_t size);
-  /// Frees a block; false if no block begins at `begin`.
-  bool free(uintptr_t begin);
-  /// The block that contains `address`; found in logarithmic time.
+  /// Begins to free a block, which is no longer found; false if no block in use
+  /// begins at `begin`.
+  bool claim(uintptr_t begin);
+  /// Undoes `claim`.
+  void unclaim(uintptr_t begin);
+  /// Gives back a block that is in use or claimed.
+  void free(uintptr_t begin);
+  /// The block in use that contains `address`; found in logarithmic time.
   std::optional<Block> find(uintptr_t address) const;
 
   bool contains(uintptr_t address) const { return address - begin_ < size_; }
@@ -44,6 +49,7 @@ class Region {
   struct Used {
     size_t size;
     size_t reserved;
+    bool is_claimed = false;
   };
 
   void addFree(uintptr_t begin, size_t size);

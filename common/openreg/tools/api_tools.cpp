@@ -2,19 +2,28 @@
 #include "common/openreg/core/failure.h"
 #include "common/openreg/core/lookup.h"
 #include "common/openreg/interface/openreg_tools.h"
+#include "common/openreg/memory/claim.h"
 #include "common/openreg/tools/injection.h"
 #include "common/openreg/tools/observer.h"
 
 #include <cstring>
+#include <string>
+#include <utility>
 
 using namespace openreg::hardware;
 
 // [common.api-tools.inject] A list that cannot be parsed changes nothing.
 orError_t orInject(const char* order) noexcept try {
-  if (injection().configure(order)) return orSuccess;
-  return fail(orErrorInvalidConfiguration, "The order ", order,
-              " cannot be read; it must be a list such as "
-              "alloc:3,copy:2,launch:10,lost:1@20.");
+  if (!config().problem.empty()) {
+    return setLastError(orErrorInvalidConfiguration, config().problem);
+  }
+  Faults faults;
+  std::string problem = parse(order, config().device_count, &faults);
+  if (!problem.empty()) {
+    return setLastError(orErrorInvalidConfiguration, std::move(problem));
+  }
+  injection().set(std::move(faults));
+  return orSuccess;
 } catch (...) {
   return failWithException();
 }
@@ -28,7 +37,7 @@ orError_t orSetCommandObserver(orCommandObserver call, void* data) noexcept
   return failWithException();
 }
 
-// [common.api-tools.ipc] A handle says where a block is; opening it maps the same pages.
+// [common.api-tools.ipc] A handle says where a block is, and only its owner hands it out.
 orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* pointer) noexcept
     try {
   if (orError_t error = enter()) return error;
@@ -53,6 +62,7 @@ orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* pointer) noexcept
   return failWithException();
 }
 
+// [common.api-tools.ipc-open] Opening a handle maps the pages of the other process's block.
 orError_t orIpcOpenMemHandle(void** pointer, orIpcMemHandle_t handle) noexcept
     try {
   if (orError_t error = enter()) return error;
@@ -62,12 +72,14 @@ orError_t orIpcOpenMemHandle(void** pointer, orIpcMemHandle_t handle) noexcept
   }
   IpcBlock block;
   std::memcpy(&block, handle.reserved, sizeof(block));
+  if (block.magic != IpcBlock::kMagic) {
+    return fail(orErrorInvalidResourceHandle,
+                "The handle is not one that orIpcGetMemHandle wrote.");
+  }
   if (orError_t error = checkDevice(block.device)) return error;
-  const uintptr_t address = machine().memory.ipc().open(block);
-  if (!address) {
-    return fail(orErrorInvalidResourceHandle, "The memory of process ",
-                block.process,
-                " cannot be opened; it has ended, or is another user's.");
+  uintptr_t address = 0;
+  if (orError_t error = machine().memory.ipc().open(block, &address)) {
+    return error;
   }
   *pointer = reinterpret_cast<void*>(address);
   return orSuccess;
@@ -78,12 +90,15 @@ orError_t orIpcOpenMemHandle(void** pointer, orIpcMemHandle_t handle) noexcept
 // [common.api-tools.ipc-close] Closing waits for work that may use the block, as orFree does.
 orError_t orIpcCloseMemHandle(void* pointer) noexcept try {
   if (orError_t error = enter()) return error;
-  synchronizeAll();
-  if (machine().memory.ipc().close(reinterpret_cast<uintptr_t>(pointer))) {
-    return orSuccess;
+  Memory& memory = machine().memory;
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  if (!claimAndDrain(memory.ipc(), address)) {
+    return fail(orErrorInvalidValue, pointer,
+                " is not what orIpcOpenMemHandle returned, or is closed.");
   }
-  return fail(orErrorInvalidValue, pointer,
-              " is not what orIpcOpenMemHandle returned, or is closed.");
+  memory.hostAccess().revoke(address);
+  memory.ipc().close(address);
+  return orSuccess;
 } catch (...) {
   return failWithException();
 }

@@ -1,50 +1,108 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/openreg/tools/injection.h"
 
-#include <cstdio>
+#include "common/openreg/core/config.h"
+
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
-#include <sstream>
+#include <string_view>
+#include <utility>
 
 namespace openreg::hardware {
+namespace {
 
-// [common.injection.configure] The whole list is parsed before any fault changes.
-bool Injection::configure(const char* faults) {
-  long long allocation = 0, copy = 0, launch = 0, lost_after = 0, value = 0;
-  int lost_device = -1, end = 0;
-  std::istringstream parts(faults ? faults : "");
-  for (std::string part; std::getline(parts, part, ',');) {
-    const char* text = part.c_str();
-    const auto reads = [&](const char* form, auto*... values) {
-      end = 0;
-      value = 0;
-      std::sscanf(text, form, values..., &end);
-      return value > 0 && end == static_cast<int>(part.size());
-    };
-    if (reads("alloc:%lld%n", &value)) {
-      allocation = value;
-    } else if (reads("copy:%lld%n", &value)) {
-      copy = value;
-    } else if (reads("launch:%lld%n", &value)) {
-      launch = value;
-    } else if (reads("lost:%d@%lld%n", &lost_device, &value)) {
-      lost_after = value;
-    } else {
-      return false;
-    }
-  }
-  allocation_ = allocation;
-  copy_ = copy;
-  launch_ = launch;
-  lost_device_ = lost_device;
-  lost_after_ = lost_after;
+// [common.injection.number] A number is taken from the front of a part, and must fit.
+template <class Number>
+bool take(std::string_view& text, Number* number) {
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, *number);
+  if (error != std::errc{}) return false;
+  text.remove_prefix(rest - text.data());
   return true;
+}
+
+bool skip(std::string_view& text, std::string_view prefix) {
+  if (text.substr(0, prefix.size()) != prefix) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+// [common.injection.part] What is left of a part after the last number is refused.
+bool parseCount(std::string_view text, bool can_persist, Fault* fault) {
+  uint64_t count = 0;
+  if (!take(text, &count) || count == 0) return false;
+  if (text.empty()) {
+    fault->at.insert(count);
+    return true;
+  }
+  fault->from = std::min(fault->from, count);
+  return can_persist && text == "+";
+}
+
+bool parsePart(std::string_view part, Faults* faults, int* device) {
+  if (skip(part, "alloc:")) return parseCount(part, true, &faults->allocation);
+  if (skip(part, "copy:")) return parseCount(part, true, &faults->copy);
+  if (skip(part, "launch:")) return parseCount(part, true, &faults->launch);
+  return skip(part, "lost:") && take(part, device) && skip(part, "@") &&
+         parseCount(part, false, &faults->lost[*device]);
+}
+
+// [-]
+}  // namespace
+
+// [common.injection.parse] The whole order is parsed before any fault changes.
+std::string parse(const char* order, int device_count, Faults* faults) {
+  Faults parsed;
+  std::string_view rest = order ? order : "";
+  while (!rest.empty()) {
+    const size_t comma = rest.find(',');
+    const std::string part(rest.substr(0, comma));
+    int device = 0;
+    if (!parsePart(part, &parsed, &device) || comma + 1 == rest.size()) {
+      return "The part '" + part +
+             "' of the order cannot be read; it must be a list such as "
+             "alloc:3,copy:2+,launch:10,lost:1@20.";
+    }
+    if (!parsed.lost.empty() && (device < 0 || device >= device_count)) {
+      return "The part '" + part +
+             "' of the order names openreg:" + std::to_string(device) +
+             ", but this machine has " + std::to_string(device_count) +
+             " openreg devices, numbered from 0.";
+    }
+    rest.remove_prefix(comma == rest.npos ? rest.size() : comma + 1);
+  }
+  *faults = std::move(parsed);
+  return {};
+}
+
+// [common.injection.count] Two threads count one after the other, so each count is met by one call.
+void Injection::set(Faults faults) {
+  std::lock_guard lock(mutex_);
+  armed_ = !faults.allocation.isEmpty() || !faults.copy.isEmpty() ||
+           !faults.launch.isEmpty() || !faults.lost.empty();
+  faults_ = std::move(faults);
+}
+
+bool Injection::due(Fault& fault) {
+  std::lock_guard lock(mutex_);
+  return fault.due();
+}
+
+bool Injection::losesDevice(int device) {
+  if (!isArmed()) return false;
+  std::lock_guard lock(mutex_);
+  const auto lost = faults_.lost.find(device);
+  return lost != faults_.lost.end() && lost->second.due();
 }
 
 // [common.injection.once] The configuration has already checked the value of OPENREG_INJECT.
 Injection& injection() {
-  static Injection& injection = [&]() -> Injection& {
+  static Injection& injection = []() -> Injection& {
     auto* injection = new Injection;
-    injection->configure(std::getenv("OPENREG_INJECT"));
+    Faults faults;
+    parse(std::getenv("OPENREG_INJECT"), config().device_count, &faults);
+    injection->set(std::move(faults));
     return *injection;
   }();
   return injection;

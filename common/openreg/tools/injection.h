@@ -3,36 +3,56 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
 #include <string>
 
 namespace openreg::hardware {
 
-// [common.injection] Each scheduled fault counts down the calls until it is due.
+// [common.injection.fault] A fault is a set of counts, and a count from which every call fails.
+struct Fault {
+  static constexpr uint64_t kNever = ~uint64_t{0};
+
+  std::set<uint64_t> at;
+  uint64_t from = kNever;
+  uint64_t calls = 0;
+
+  /// Counts a call; whether it must fail.
+  bool due() { return ++calls >= from || at.erase(calls) > 0; }
+  bool isEmpty() const { return at.empty() && from == kNever; }
+};
+
+struct Faults {
+  Fault allocation, copy, launch;
+  std::map<int, Fault> lost;
+};
+
+/// Parses an order of the form that openreg_tools.h describes, for a machine of
+/// `device_count` devices. Returns an empty string, or a sentence that names
+/// the part that cannot be read; then `faults` stays as it is.
+std::string parse(const char* order, int device_count, Faults* faults);
+
+// [common.injection] Nothing is counted unless a fault is scheduled.
 class Injection {
  public:
-  /// Replaces all faults by those of `faults`; false, and no change, if it
-  /// cannot be parsed.
-  bool configure(const char* faults);
+  /// Replaces all faults, and counts from 0 again.
+  void set(Faults faults);
 
   /// Counts an allocation, copy or launch; whether it must fail.
-  bool failsAllocation() { return due(allocation_); }
-  bool failsCopy() { return due(copy_); }
-  bool failsLaunch() { return due(launch_); }
+  bool failsAllocation() { return isArmed() && due(faults_.allocation); }
+  bool failsCopy() { return isArmed() && due(faults_.copy); }
+  bool failsLaunch() { return isArmed() && due(faults_.launch); }
   /// Counts a kernel or copy of `device`; whether the device is lost at it.
-  bool losesDevice(int device) {
-    return lost_device_ == device && due(lost_after_);
-  }
+  bool losesDevice(int device);
 
-  // [common.injection.state] Nothing is counted unless a fault is scheduled.
  private:
-  using Count = std::atomic<int64_t>;
+  bool isArmed() const { return armed_.load(std::memory_order_relaxed); }
+  bool due(Fault& fault);
 
-  static bool due(Count& count) {
-    return count.load(std::memory_order_relaxed) > 0 && count.fetch_sub(1) == 1;
-  }
-
-  Count allocation_{0}, copy_{0}, launch_{0}, lost_after_{0};
-  std::atomic<int> lost_device_{-1};
+  std::atomic<bool> armed_{false};
+  std::mutex mutex_;
+  Faults faults_;
 };
 
 /// The faults of the process, which begin with those of OPENREG_INJECT.

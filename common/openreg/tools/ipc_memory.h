@@ -4,14 +4,23 @@
 #include "common/openreg/interface/openreg_tools.h"
 #include "common/openreg/memory/region.h"
 
+#include <utility>
+
 namespace openreg::hardware {
 
 // [common.ipc] Blocks of other processes are mapped behind the memory of this one.
 /// The content of a handle: the process, its file, and the place in the file.
+/// A handle may have been damaged or invented, so nothing in it is trusted.
 struct IpcBlock {
+  static constexpr uint64_t kMagic = 0x31637069'6765726f;  // "oregipc1"
+
+  uint64_t magic;
   int process;
   int file;
   int device;
+  /// The number of the file in its file system: `file` may have been closed and
+  /// opened again.
+  uint64_t inode;
   uint64_t offset;
   uint64_t size;
 };
@@ -23,11 +32,16 @@ class IpcMemory {
  public:
   IpcMemory(uintptr_t begin, size_t size, ptrdiff_t window);
 
-  /// Maps the block and returns its address; 0 if its process has ended or
-  /// there is no room.
-  uintptr_t open(const IpcBlock& block);
-  /// Unmaps the block; whether `open` had returned `pointer`.
-  bool close(uintptr_t pointer);
+  /// Maps the block and stores its address. If that fails, sets the last error
+  /// and changes nothing.
+  orError_t open(const IpcBlock& block, uintptr_t* pointer);
+  /// Begins to close a block, which is no longer found; false if `open` did not
+  /// return `pointer`.
+  bool claim(uintptr_t pointer);
+  /// Undoes `claim`.
+  void unclaim(uintptr_t pointer);
+  /// Unmaps a claimed block.
+  void close(uintptr_t pointer);
   orPointerAttributes attributes(uintptr_t address) const;
   bool contains(uintptr_t address) const { return region_.contains(address); }
 
@@ -38,10 +52,13 @@ class IpcMemory {
     size_t mapped;
     size_t size;
     int device;
+    bool is_claimed = false;
   };
 
-  void map(const Mapping& mapping, int file, uint64_t offset) const;
-  void unmap(const Mapping& mapping) const;
+  /// Both return whether the system did it for both mappings.
+  bool map(const Mapping& mapping, int file, uint64_t offset) const;
+  bool unmap(const Mapping& mapping) const;
+  void release(const Mapping& mapping);
 
   Region region_;
   const ptrdiff_t window_;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -76,6 +77,48 @@ TEST(Memory,
               testing::KilledBySignal(SIGSEGV), "");
   EXPECT_EQ(orMemoryUnprotect(&pointer), orErrorInvalidValue);
   orFree(pointer);
+}
+
+// A pattern of which no two pieces are the same.
+std::vector<char> pattern(size_t bytes, unsigned seed) {
+  std::vector<char> out(bytes);
+  for (size_t i = 0; i < bytes; ++i) {
+    seed = seed * 1664525 + 1013904223;
+    out[i] = static_cast<char>(seed >> 24);
+  }
+  return out;
+}
+
+TEST(Copy, of_many_bytes_from_several_threads_mixes_nothing_up) {
+  std::vector<std::thread> threads;
+  for (unsigned seed = 1; seed <= 3; ++seed) {
+    threads.emplace_back([seed] {
+      orSetDevice(seed % 2);
+      const size_t bytes = (5 << 20) + seed * 12345;
+      const std::vector<char> in = pattern(bytes, seed);
+      std::vector<char> out(bytes);
+      void *a = allocate(bytes), *b = allocate(bytes);
+      orMemcpy(a, in.data(), bytes, orMemcpyHostToDevice);
+      orMemcpy(b, a, bytes, orMemcpyDeviceToDevice);
+      orMemcpy(out.data(), b, bytes, orMemcpyDeviceToHost);
+      EXPECT_TRUE(in == out);
+      orFree(a);
+      orFree(b);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Copy, of_many_bytes_may_overlap) {
+  const size_t bytes = 6 << 20, shift = 12345;
+  const std::vector<char> in = pattern(bytes, 9);
+  std::vector<char> out(bytes - shift);
+  char* block = static_cast<char*>(allocate(bytes));
+  orMemcpy(block, in.data(), bytes, orMemcpyHostToDevice);
+  orMemcpy(block + shift, block, bytes - shift, orMemcpyDeviceToDevice);
+  orMemcpy(out.data(), block + shift, bytes - shift, orMemcpyDeviceToHost);
+  EXPECT_TRUE(std::memcmp(out.data(), in.data(), bytes - shift) == 0);
+  orFree(block);
 }
 
 }  // namespace

@@ -72,13 +72,53 @@ TEST(Inject, a_launch_and_a_copy_fail_their_device_by_name) {
 }
 
 TEST(Inject, an_order_that_cannot_be_read_is_refused_and_changes_nothing) {
-  for (const char* order : {"alloc", "alloc:", "alloc:x", "alloc:0", "alloc:-1",
-                            "frob:1", "lost:1", "alloc:1,,copy:1"}) {
+  for (const char* order :
+       {"alloc", "alloc:", "alloc:x", "alloc:0", "alloc:-1", "frob:1", "lost:1",
+        "alloc:1,,copy:1", "alloc:1,", ",alloc:1", "alloc: 1", "alloc:+1",
+        "alloc:1++", "alloc:0+", "lost:0@1+", "lost:0@0",
+        "alloc:18446744073709551616", "lost:4294967296@1", "copy:1 "}) {
     EXPECT_EQ(orInject(order), orErrorInvalidConfiguration) << order;
     EXPECT_NE(detail().find("cannot be read; it must be a list such as"),
               std::string::npos);
   }
   EXPECT_EQ(orInject(nullptr), orSuccess);
+}
+
+TEST(Inject, the_sentence_names_the_part) {
+  EXPECT_EQ(orInject("alloc:1,copy:x,launch:2"), orErrorInvalidConfiguration);
+  EXPECT_EQ(detail(),
+            "The part 'copy:x' of the order cannot be read; it must be a list "
+            "such as alloc:3,copy:2+,launch:10,lost:1@20.");
+  for (const char* order : {"lost:99@1", "lost:-1@1", "lost:2@1"}) {
+    EXPECT_EQ(orInject(order), orErrorInvalidConfiguration) << order;
+    EXPECT_NE(detail().find("but this machine has 2 openreg devices"),
+              std::string::npos);
+  }
+}
+
+// Which of the next `calls` allocations fail, as a string of x and dots.
+std::string failing(int calls) {
+  std::string seen;
+  for (int call = 0; call < calls; ++call) {
+    void* pointer;
+    seen += orMalloc(&pointer, 64) ? 'x' : '.';
+    orFree(pointer);
+  }
+  return seen;
+}
+
+TEST(Inject, one_kind_has_any_number_of_counts) {
+  ASSERT_EQ(orInject("alloc:1,alloc:2,alloc:4"), orSuccess);
+  EXPECT_EQ(failing(6), "xx.x..");
+  ASSERT_EQ(orInject("alloc:3+"), orSuccess);
+  EXPECT_EQ(failing(6), "..xxxx");
+  ASSERT_EQ(orInject("alloc:1,alloc:5+,alloc:3+"), orSuccess);
+  EXPECT_EQ(failing(6), "x.xxxx");
+  // A refused order keeps the one before.
+  EXPECT_EQ(orInject("alloc:1,more"), orErrorInvalidConfiguration);
+  EXPECT_EQ(failing(2), "xx");
+  ASSERT_EQ(orInject(""), orSuccess);
+  EXPECT_EQ(failing(3), "...");
 }
 
 TEST(Inject, DISABLED_lost) {
@@ -96,6 +136,9 @@ TEST(Inject, DISABLED_lost) {
 
 TEST(Inject, a_lost_device_stays_lost_and_the_other_goes_on) {
   EXPECT_EQ(again("Inject.DISABLED_lost", {"OPENREG_INJECT=lost:0@2"}), 0);
+  EXPECT_EQ(again("Inject.DISABLED_lost",
+                  {"OPENREG_INJECT=lost:0@3,lost:0@2,lost:1@99"}),
+            0);
 }
 
 TEST(Observe, every_command_is_seen_in_three_phases_with_one_number) {
@@ -206,12 +249,21 @@ TEST(Device, a_wrong_setting_is_named_with_what_is_allowed) {
       {"OPENREG_DEVICE_MEMORY=1T",
        "it must be a whole number from 1048576 to 1099511627776, in bytes or "
        "with K, M or G."},
+      {"OPENREG_RESERVE=1023K",
+       "it must be a whole number from 1048576 to 1099511627776, in bytes or "
+       "with K, M or G."},
       {"OPENREG_SCHEDULE=seed:x", "it must be threads, blocking or seed:N."},
-      {"OPENREG_INJECT=more",
-       "it must be a list such as alloc:3,copy:2,launch:10,lost:1@20."}};
+      {"OPENREG_INJECT=alloc:1,more",
+       "The part 'more' of the order cannot be read; it must be a list such "
+       "as alloc:3,copy:2+,launch:10,lost:1@20."},
+      {"OPENREG_INJECT=lost:2@1",
+       "The part 'lost:2@1' of the order names openreg:2, but this machine has "
+       "2 openreg devices, numbered from 0."}};
   for (const auto& [setting, allowed] : settings) {
-    const std::string sentence =
-        "OPENREG_TEST_SENTENCE=" + setting + " is not allowed; " + allowed;
+    const bool of_order = setting.rfind("OPENREG_INJECT", 0) == 0;
+    const std::string sentence = "OPENREG_TEST_SENTENCE=" + setting +
+                                 " is not allowed" + (of_order ? ". " : "; ") +
+                                 allowed;
     EXPECT_EQ(again("Device.DISABLED_configuration", {setting, sentence}), 0)
         << setting;
   }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "common/openreg/memory/copy_engines.h"
+
+#include "common/openreg/core/config.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <list>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+namespace openreg::hardware {
+namespace {
+
+// [common.copy-engines.job] Threads take the next piece of a copy, so a helper that wakes late costs nothing.
+constexpr size_t kSharedBytes = size_t{1} << 20;
+constexpr size_t kPieceBytes = size_t{1} << 20;
+
+struct Job {
+  char* to;
+  const char* from;
+  size_t size;
+  size_t taken = 0;
+  int helpers = 0;
+};
+
+// [common.copy-engines.state] Helpers sleep while there is no large copy, and serve the copies of all devices.
+class CopyEngines {
+ public:
+  void copy(Job job);
+
+ private:
+  void start();
+  void help();
+  void work(Job& job, std::unique_lock<std::mutex>& lock);
+
+  std::mutex mutex_;
+  std::condition_variable added_, helped_;
+  std::list<Job*> jobs_;
+  bool started_ = false;
+};
+
+// [common.copy-engines.start] If a helper cannot start, those that did, or the caller alone, do the work.
+void CopyEngines::start() {
+  started_ = true;
+  cpu_set_t cores;
+  const int count =
+      sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+  const int threads = std::min(count, std::max(4, config().device_threads));
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    for (int helper = 1; helper < threads; ++helper) {
+      std::thread thread([this] { help(); });
+      pthread_setname_np(thread.native_handle(), "openreg/copy");
+      thread.detach();
+    }
+  } catch (const std::system_error&) {
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void CopyEngines::help() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    added_.wait(lock, [this] { return !jobs_.empty(); });
+    Job& job = *jobs_.front();
+    ++job.helpers;
+    work(job, lock);
+    --job.helpers;
+    helped_.notify_all();
+  }
+}
+
+// [common.copy-engines.copy] The caller works, too, and waits for helpers that have not finished their pieces.
+void CopyEngines::work(Job& job, std::unique_lock<std::mutex>& lock) {
+  while (job.taken < job.size) {
+    const size_t begin = job.taken;
+    const size_t size = std::min(kPieceBytes, job.size - begin);
+    job.taken += size;
+    if (job.taken == job.size) jobs_.remove(&job);
+    lock.unlock();
+    std::memcpy(job.to + begin, job.from + begin, size);
+    lock.lock();
+  }
+}
+
+void CopyEngines::copy(Job job) {
+  std::unique_lock lock(mutex_);
+  if (!started_) start();
+  jobs_.push_back(&job);
+  added_.notify_all();
+  work(job, lock);
+  helped_.wait(lock, [&] { return job.helpers == 0; });
+}
+
+// [-]
+}  // namespace
+
+// [common.copy-engines.share] Pieces of an overlapping copy would depend on each other, so it is not shared.
+void copyBytes(void* to, const void* from, size_t size) {
+  const auto target = reinterpret_cast<uintptr_t>(to);
+  const auto origin = reinterpret_cast<uintptr_t>(from);
+  const size_t distance = target > origin ? target - origin : origin - target;
+  if (size <= kSharedBytes || distance < size) {
+    std::memmove(to, from, size);
+    return;
+  }
+  // Never destroyed, because its threads outlive every destructor.
+  static CopyEngines& engines = *new CopyEngines;
+  engines.copy({static_cast<char*>(to), static_cast<const char*>(from), size});
+}
+
+// [-]
+}  // namespace openreg::hardware

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Handles that were damaged or invented.
+#include "common/openreg/interface/openreg.h"
+#include "common/openreg/interface/openreg_tools.h"
+#include "common/openreg/tools/ipc_memory.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+
+namespace {
+
+using openreg::hardware::IpcBlock;
+
+class Handle : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(orMalloc(&ours_, 10000), orSuccess);
+    ASSERT_EQ(orMemset(ours_, 7, 10000), orSuccess);
+    orIpcMemHandle_t handle;
+    ASSERT_EQ(orIpcGetMemHandle(&handle, ours_), orSuccess);
+    std::memcpy(&block, handle.reserved, sizeof(block));
+  }
+  void TearDown() override {
+    // A handle that was refused has used up nothing.
+    void* theirs;
+    ASSERT_EQ(open(&theirs), orSuccess) << orGetErrorDetail();
+    char out[10000];
+    EXPECT_EQ(orMemcpy(out, theirs, 10000, orMemcpyDeviceToHost), orSuccess);
+    EXPECT_EQ(out[9999], 7);
+    EXPECT_EQ(orIpcCloseMemHandle(theirs), orSuccess);
+    EXPECT_EQ(orFree(ours_), orSuccess);
+  }
+  orError_t open(void** theirs) { return open(block, theirs); }
+  orError_t open(const IpcBlock& block, void** theirs) {
+    orIpcMemHandle_t handle = {};
+    std::memcpy(handle.reserved, &block, sizeof(block));
+    return orIpcOpenMemHandle(theirs, handle);
+  }
+  void expectRefused(const IpcBlock& block, const std::string& sentence) {
+    void* theirs = nullptr;
+    EXPECT_EQ(open(block, &theirs), orErrorInvalidResourceHandle);
+    EXPECT_NE(std::string(orGetErrorDetail()).find(sentence), std::string::npos)
+        << orGetErrorDetail();
+    EXPECT_EQ(theirs, nullptr);
+  }
+
+  IpcBlock block;
+
+ private:
+  void* ours_ = nullptr;
+};
+
+TEST_F(Handle, of_another_origin_is_refused) {
+  IpcBlock wrong = block;
+  wrong.magic ^= 1;
+  expectRefused(wrong, "not one that orIpcGetMemHandle wrote.");
+  wrong = block;
+  wrong.process = 0x7fffffff;
+  expectRefused(wrong, "cannot be opened");
+  wrong = block;
+  wrong.file = -1;
+  expectRefused(wrong, "cannot be opened");
+}
+
+TEST_F(Handle, of_a_file_that_is_not_device_memory_is_refused) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const int null = ::open("/dev/null", O_RDWR);
+  const int other = memfd_create("other", 0);
+  const int namesake = memfd_create("openreg", 0);
+  ASSERT_EQ(ftruncate(namesake, 1 << 30), 0);
+  for (int file : {ends[0], ends[1], null, other, namesake}) {
+    IpcBlock wrong = block;
+    wrong.file = file;
+    expectRefused(wrong, "cannot be opened");
+    struct stat about;
+    ASSERT_EQ(fstat(file, &about), 0);
+    wrong.inode = about.st_ino;
+    if (file != namesake) expectRefused(wrong, "cannot be opened");
+    close(file);
+  }
+}
+
+TEST_F(Handle, of_a_place_outside_the_memory_is_refused) {
+  int devices;
+  orGetDeviceCount(&devices);
+  orDeviceProp properties;
+  orGetDeviceProperties(&properties, 0);
+  const uint64_t end = devices * properties.totalGlobalMem;
+  const uint64_t most = ~uint64_t{0};
+  for (const auto& [offset, size] : {std::pair{end, uint64_t{1}},
+                                     {uint64_t{0}, end + 1},
+                                     {end - 1, 2ul},
+                                     {uint64_t{0}, most},
+                                     {most, uint64_t{1}},
+                                     {most, most},
+                                     {1ul, most},
+                                     {uint64_t{0}, uint64_t{0}}}) {
+    IpcBlock wrong = block;
+    wrong.offset = offset;
+    wrong.size = size;
+    expectRefused(wrong, "which are not in the memory of process");
+  }
+}
+
+}  // namespace
