@@ -69,6 +69,16 @@ orError_t setLastError(orError_t error, std::string detail) {
   return error;
 }
 
+orError_t refuseStream(orStream_t handle) {
+  return fail(orErrorInvalidResourceHandle, "Stream ", handle,
+              " does not exist; it was never created, or it is destroyed.");
+}
+
+orError_t refuseEvent(orEvent_t handle) {
+  return fail(orErrorInvalidResourceHandle, "Event ", handle,
+              " does not exist; it was never created, or it is destroyed.");
+}
+
 // [common.failure.exception.map] A process without memory has none for a sentence either.
 orError_t failWithException() noexcept {
   try {

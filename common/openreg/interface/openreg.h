@@ -148,6 +148,8 @@ typedef enum orMemcpyKind {
   orMemcpyDeviceToDevice = 3,
 } orMemcpyKind;
 
+/// A handle may be destroyed on one thread while others use it: each call either
+/// comes before the destruction, or returns orErrorInvalidResourceHandle.
 typedef struct orStream* orStream_t;
 typedef struct orEvent* orEvent_t;
 

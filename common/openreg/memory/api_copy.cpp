@@ -61,11 +61,13 @@ orError_t prepare(Copy* copy, void* dst, const void* src, size_t count,
 
 // [common.api-copy.submit] A copy is a kernel that fault injection counts as a copy.
 template <class Body>
-orError_t submitCopy(orStream_t handle, const char* name, Body body) {
+orError_t submitCopy(orStream_t handle, const char* name, Body body,
+                     Position* position = nullptr) {
   static_assert(sizeof(Body) <= orMaxArgumentBytes);
   const bool fails = injection().failsCopy();
   return submit(handle, &openreg::KernelOf<Body>::kernel, name, &body,
-                fails ? "a copy was made to fail, by order" : nullptr);
+                fails ? "a copy was made to fail, by order" : nullptr,
+                position);
 }
 
 // Up to this size, copying twice costs less than waiting for the stream.
@@ -77,8 +79,8 @@ constexpr size_t kStagedBytes = 64 << 10;
 orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
                         orMemcpyKind kind, orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
-  CommandQueue* queue = findStream(handle);
-  if (!queue) return orErrorInvalidResourceHandle;
+  const StreamRef stream = findStream(handle);
+  if (!stream || !stream.position().device) return orErrorInvalidResourceHandle;
   if (count == 0) return orSuccess;
   Copy copy{};
   if (orError_t error = prepare(&copy, dst, src, count, kind)) return error;
@@ -91,12 +93,14 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
                       [target = copy.target, staged = std::move(staged),
                        count] { std::memcpy(target, staged.get(), count); });
   }
-  orError_t error = submitCopy(handle, "memcpy", [copy, count] {
-    std::memmove(copy.target, copy.origin, count);
-  });
+  Position position;
+  orError_t error = submitCopy(
+      handle, "memcpy",
+      [copy, count] { std::memmove(copy.target, copy.origin, count); },
+      &position);
   if (error || (copy.to && copy.from)) return error;
-  queue->device().synchronize(*queue);
-  return queue->device().sticky_error.report();
+  position.device->synchronize(*stream.queue, position.submitted);
+  return position.device->sticky_error.report();
 } catch (...) {
   return failWithException();
 }
