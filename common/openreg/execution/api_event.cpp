@@ -75,7 +75,7 @@ orError_t orEventRecord(orEvent_t event_handle,
                         orStream_t stream_handle) noexcept try {
   if (orError_t error = enter()) return error;
   auto recording = std::make_shared<Recording>();
-  const LockedEvent event = findEvent(event_handle);
+  LockedEvent event = findEvent(event_handle);
   const StreamRef stream = event ? findStream(stream_handle) : StreamRef{};
   if (!stream) return orErrorInvalidResourceHandle;
   const auto check = [&](Device& device) {
@@ -94,6 +94,8 @@ orError_t orEventRecord(orEvent_t event_handle,
   });
   if (error) return error;
   event->latest = std::move(recording);
+  // Waiting for room may take long, and a query must not wait for it.
+  event.lock.unlock();
   return holdBack(stream, position);
 } catch (...) {
   return failWithException();

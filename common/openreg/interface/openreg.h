@@ -176,9 +176,13 @@ OPENREG_EXPORT orError_t orMemsetAsync(void* devPtr, int value, size_t count,
                                        orStream_t stream) OPENREG_NOEXCEPT;
 
 // [common.api.stream] A stream is a queue of commands; null names the current device's default stream.
-/// The default stream does not wait for the other streams.
+/// The default stream does not wait for the other streams. A call that enqueues
+/// a command returns before the command runs, but it may wait for room: a
+/// stream holds about 4096 commands that have not run. Queries never wait.
 OPENREG_EXPORT orError_t orStreamCreate(orStream_t* stream) OPENREG_NOEXCEPT;
-/// A priority outside the range is clamped to it. `flags` must be 0.
+/// A priority outside the range is clamped to it. `flags` must be 0. A stream
+/// runs nothing as long as streams of higher priority keep all threads of the
+/// device busy.
 OPENREG_EXPORT orError_t orStreamCreateWithPriority(
     orStream_t* stream, unsigned int flags, int priority) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orStreamGetPriority(orStream_t stream,
