@@ -47,6 +47,8 @@ constexpr Text kTexts[] = {
                  "The device is gone, and no reset brings it back."),
     OPENREG_TEXT(orErrorNotSupported,
                  "This driver does not have the function that was called."),
+    OPENREG_TEXT(orErrorNotPermitted,
+                 "Code that runs on the device cannot wait for the device."),
 };
 #undef OPENREG_TEXT
 

@@ -143,6 +143,7 @@ orError_t orEventQuery(orEvent_t handle) noexcept try {
 
 orError_t orEventSynchronize(orEvent_t handle) noexcept try {
   if (orError_t error = enter()) return error;
+  if (orError_t error = checkMayWait()) return error;
   const auto [found, timed, recording] = snapshot(handle);
   if (!found) return orErrorInvalidResourceHandle;
   if (!recording) return orSuccess;

@@ -88,6 +88,7 @@ orError_t orDeviceGetDefaultStream(orStream_t* handle, int device) noexcept
 // [common.api-stream.wait] Synchronising a stream reports the sticky error of its device.
 orError_t orStreamSynchronize(orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
+  if (orError_t error = checkMayWait()) return error;
   CommandQueue* queue = nullptr;
   const Position position = findPosition(handle, &queue);
   if (!position.device) return orErrorInvalidResourceHandle;

@@ -54,6 +54,9 @@ typedef enum orError_t {
   orErrorDeviceLost = 12,
   /// This driver does not have the optional function that was called.
   orErrorNotSupported = 13,
+  /// Code that runs on a thread of the device called a function that waits for
+  /// the device. See `orLaunchHostFunc`.
+  orErrorNotPermitted = 14,
 } orError_t;
 
 // [common.api.error-text] The text of an error belongs to the thread that made the call.
@@ -203,7 +206,12 @@ OPENREG_EXPORT orError_t orStreamSynchronize(orStream_t stream)
 OPENREG_EXPORT orError_t orStreamWaitEvent(orStream_t stream, orEvent_t event,
                                            unsigned int flags) OPENREG_NOEXCEPT;
 /// Enqueues a function that runs on a thread of the driver, after the commands
-/// before it and before those after it. It must not call the driver.
+/// before it and before those after it. The device cannot wait for itself: in
+/// the function, as in a kernel, every call that waits for a stream, an event or
+/// a device returns orErrorNotPermitted and does nothing, even if nothing is
+/// pending. That includes orFree, orFreeHost, orDeviceReset, the copies and sets
+/// that wait, and the asynchronous copy of pageable memory. Calls that only
+/// enqueue, query or allocate work. So does exit(), which drops pending work.
 OPENREG_EXPORT orError_t orLaunchHostFunc(orStream_t stream,
                                           void (*function)(void*),
                                           void* data) OPENREG_NOEXCEPT;

@@ -93,12 +93,14 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
                       [target = copy.target, staged = std::move(staged),
                        count] { std::memcpy(target, staged.get(), count); });
   }
+  const bool waits = !copy.to || !copy.from;
+  if (orError_t error = waits ? checkMayWait() : orSuccess) return error;
   Position position;
   orError_t error = submitCopy(
       handle, "memcpy",
       [copy, count] { std::memmove(copy.target, copy.origin, count); },
       &position);
-  if (error || (copy.to && copy.from)) return error;
+  if (error || !waits) return error;
   position.device->synchronize(*stream.queue, position.submitted);
   return position.device->sticky_error.report();
 } catch (...) {
@@ -108,6 +110,7 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
 // [common.api-copy.copy-wait] The synchronous copy is an asynchronous one and a wait.
 orError_t orMemcpy(void* dst, const void* src, size_t count,
                    orMemcpyKind kind) noexcept try {
+  if (orError_t error = checkMayWait()) return error;
   if (orError_t error = orMemcpyAsync(dst, src, count, kind, nullptr))
     return error;
   return orStreamSynchronize(nullptr);
@@ -141,6 +144,7 @@ orError_t orMemcpyPeerAsync(void* dst, int dst_device, const void* src,
 
 orError_t orMemcpyPeer(void* dst, int dst_device, const void* src,
                        int src_device, size_t count) noexcept try {
+  if (orError_t error = checkMayWait()) return error;
   if (orError_t error =
           orMemcpyPeerAsync(dst, dst_device, src, src_device, count, nullptr)) {
     return error;
@@ -167,6 +171,7 @@ orError_t orMemsetAsync(void* pointer, int value, size_t count,
 }
 
 orError_t orMemset(void* pointer, int value, size_t count) noexcept try {
+  if (orError_t error = checkMayWait()) return error;
   if (orError_t error = orMemsetAsync(pointer, value, count, nullptr)) {
     return error;
   }

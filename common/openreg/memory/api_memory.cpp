@@ -43,7 +43,7 @@ orError_t orFree(void* pointer) noexcept try {
     return fail(orErrorInvalidValue, pointer,
                 " is another process's; close it with orIpcCloseMemHandle.");
   }
-  synchronizeAll();
+  if (orError_t error = synchronizeAll()) return error;
   machine().memory.poison(address, attributes.size);
   machine().memory.device(attributes.device).free(address);
   return orSuccess;
@@ -77,7 +77,7 @@ orError_t orFreeHost(void* pointer) noexcept try {
     return fail(orErrorInvalidValue, pointer,
                 " is not what orMallocHost returned, or was freed before.");
   }
-  synchronizeAll();
+  if (orError_t error = synchronizeAll()) return error;
   machine().memory.pinned().free(reinterpret_cast<uintptr_t>(pointer));
   return orSuccess;
 } catch (...) {

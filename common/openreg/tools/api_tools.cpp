@@ -78,7 +78,7 @@ orError_t orIpcOpenMemHandle(void** pointer, orIpcMemHandle_t handle) noexcept
 // [common.api-tools.ipc-close] Closing waits for work that may use the block, as orFree does.
 orError_t orIpcCloseMemHandle(void* pointer) noexcept try {
   if (orError_t error = enter()) return error;
-  synchronizeAll();
+  if (orError_t error = synchronizeAll()) return error;
   if (machine().memory.ipc().close(reinterpret_cast<uintptr_t>(pointer))) {
     return orSuccess;
   }

@@ -18,7 +18,8 @@ SeededScheduler& seededScheduler() {
 }
 
 void stepIfSeeded() {
-  if (config().seeded) seededScheduler().step();
+  // A thread of the device is itself in the middle of a step.
+  if (config().seeded && !onDeviceThread()) seededScheduler().step();
 }
 
 void SeededScheduler::add(CommandQueue* queue) {
