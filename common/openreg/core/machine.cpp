@@ -25,7 +25,11 @@ Machine::Machine() : memory(config().device_count, config().device_memory) {
   pthread_atfork(nullptr, nullptr, [] { forked = true; });
   // Work that is enqueued still runs: it may include a copy to the host.
   std::atexit([] {
-    if (!forked && !onDeviceThread()) synchronizeAll();
+    try {
+      if (!forked && !onDeviceThread()) synchronizeAll();
+    } catch (...) {
+      // A process that ends has nobody to tell.
+    }
   });
   started = true;
 }

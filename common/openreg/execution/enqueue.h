@@ -21,7 +21,10 @@ orError_t append(const StreamRef& stream, Position* position, Check check,
       stream.handle, position,
       [&](Device& device) {
         orError_t error = check(device);
-        return error ? error : device.sticky_error.report();
+        if (!error) error = device.sticky_error.report();
+        // Before anything is enqueued, because it may fail.
+        if (!error) device.workers.start();
+        return error;
       },
       std::move(fill));
 }

@@ -179,7 +179,9 @@ OPENREG_EXPORT orError_t orMemsetAsync(void* devPtr, int value, size_t count,
                                        orStream_t stream) OPENREG_NOEXCEPT;
 
 // [common.api.stream] A stream is a queue of commands; null names the current device's default stream.
-/// The default stream does not wait for the other streams. A call that enqueues
+/// The default stream does not wait for the other streams. The first command of
+/// a device starts its threads, and returns orErrorUnknown if the system grants
+/// none of them. A call that enqueues
 /// a command returns before the command runs, but it may wait for room: a
 /// stream holds about 4096 commands that have not run. Queries never wait.
 OPENREG_EXPORT orError_t orStreamCreate(orStream_t* stream) OPENREG_NOEXCEPT;

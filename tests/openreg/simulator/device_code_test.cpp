@@ -135,7 +135,7 @@ TEST(DeviceCode, a_host_function_can_end_the_process_under_every_schedule) {
   ASSERT_GT(readlink("/proc/self/exe", self, sizeof(self) - 1), 0);
   for (const char* schedule : {"threads", "blocking", "seed:1"}) {
     const std::string run = std::string("OPENREG_SCHEDULE=") + schedule +
-                            " timeout 8 " + self +
+                            " timeout -s KILL 8 " + self +
                             " --gtest_also_run_disabled_tests --gtest_filter=";
     const auto status = [&](const char* test) {
       return std::system((run + test + " > /dev/null").c_str()) >> 8;
