@@ -67,6 +67,7 @@ orError_t orDeviceGetStreamPriorityRange(int* least, int* greatest) noexcept
 // [common.api-device.synchronize] Synchronising reports the sticky error, and a reset clears it.
 orError_t orDeviceSynchronize() noexcept try {
   if (orError_t error = enter()) return error;
+  if (orError_t error = checkMayWait()) return error;
   current().synchronize();
   return current().sticky_error.report();
 } catch (...) {
@@ -75,6 +76,7 @@ orError_t orDeviceSynchronize() noexcept try {
 
 orError_t orDeviceReset() noexcept try {
   if (orError_t error = enter()) return error;
+  if (orError_t error = checkMayWait()) return error;
   current().synchronize();
   return current().sticky_error.reset();
 } catch (...) {

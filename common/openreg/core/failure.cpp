@@ -47,6 +47,8 @@ constexpr Text kTexts[] = {
                  "The device is gone, and no reset brings it back."),
     OPENREG_TEXT(orErrorNotSupported,
                  "This driver does not have the function that was called."),
+    OPENREG_TEXT(orErrorNotPermitted,
+                 "Code that runs on the device cannot wait for the device."),
 };
 #undef OPENREG_TEXT
 
@@ -67,6 +69,16 @@ orError_t setLastError(orError_t error, std::string detail) {
   last_detail = std::move(detail);
   last_sentence = last_detail.c_str();
   return error;
+}
+
+orError_t refuseStream(orStream_t handle) {
+  return fail(orErrorInvalidResourceHandle, "Stream ", handle,
+              " does not exist; it was never created, or it is destroyed.");
+}
+
+orError_t refuseEvent(orEvent_t handle) {
+  return fail(orErrorInvalidResourceHandle, "Event ", handle,
+              " does not exist; it was never created, or it is destroyed.");
 }
 
 // [common.failure.exception.map] A process without memory has none for a sentence either.

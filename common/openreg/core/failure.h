@@ -21,6 +21,10 @@ orError_t fail(orError_t error, const Parts&... parts) {
   return setLastError(error, detail.str());
 }
 
+// [common.failure.handle] A handle that names nothing is refused with one sentence, wherever that is found out.
+orError_t refuseStream(orStream_t handle);
+orError_t refuseEvent(orEvent_t handle);
+
 // [common.failure.exception] No exception leaves the C interface.
 /// Sets the last error to the exception that is being handled: without memory
 /// orErrorMemoryAllocation, otherwise orErrorUnknown. Every function of the

@@ -12,9 +12,10 @@ namespace openreg::hardware {
 
 // [common.handles] A handle is a slot number and a generation, so a stale handle is detected.
 /// Objects that are recycled and never freed. The generation of a slot grows
-/// when its object is created and when it is destroyed, and is odd in between.
-/// A look-up costs two loads and no lock, and a destroyed or invented handle
-/// finds nothing.
+/// when its object is created and when it is recycled, and is odd in between.
+/// A look-up costs two loads and no lock, and a recycled or invented handle
+/// finds nothing. What a look-up finds may be destroyed and recycled by another
+/// thread, so the object knows its handle and compares it under its own lock.
 template <class Object, class Handle>
 class HandleTable {
  public:
@@ -42,7 +43,7 @@ class HandleTable {
   }
 
   // [common.handles.find] A look-up compares the generation of the handle with that of the slot.
-  /// The object, or null if `handle` is not alive.
+  /// The object whose handle was `handle` a moment ago, or null.
   Object* find(Handle handle) const {
     const auto [index, generation] = split(handle);
     Slot* slot = slotAt(index);
@@ -51,18 +52,13 @@ class HandleTable {
                : nullptr;
   }
 
-  // [common.handles.retire] Destroying invalidates the handle at once; the slot is reused when the work is done.
-  /// Makes `handle` stale; whether it was alive.
-  bool retire(Handle handle) {
-    auto [index, generation] = split(handle);
-    Slot* slot = slotAt(index);
-    return slot && (generation & 1) &&
-           slot->generation.compare_exchange_strong(generation, generation + 1);
-  }
-  /// Frees the slot of a retired handle for the next object.
+  // [common.handles.recycle] A slot is recycled by the one thread that destroyed its object, when the work is done.
+  /// Frees the slot of `handle` for the next object.
   void recycle(Handle handle) {
+    const uint64_t index = split(handle).index;
     std::lock_guard lock(mutex_);
-    free_.push_back(split(handle).index);
+    ++slotAt(index)->generation;
+    free_.push_back(index);
   }
 
   // [common.handles.state] Slots are in chunks that never move.

@@ -32,23 +32,28 @@ orError_t checkBlock(const void* pointer, orPointerAttributes* attributes) {
 }
 
 // [common.lookup.handle] A null stream handle means the default stream of the current device.
-CommandQueue* findStream(orStream_t handle) {
-  CommandQueue* queue =
-      machine().streams.find(handle ? handle : current().defaultStream());
-  if (!queue) {
-    fail(orErrorInvalidResourceHandle, "Stream ", handle,
-         " does not exist; it was never created, or it is destroyed.");
-  }
-  return queue;
+StreamRef findStream(orStream_t handle) {
+  if (!handle) handle = current().defaultStream();
+  StreamRef stream{machine().streams.find(handle), handle};
+  if (!stream) refuseStream(handle);
+  return stream;
 }
 
-Event* findEvent(orEvent_t handle) {
-  Event* event = machine().events.find(handle);
-  if (!event) {
-    fail(orErrorInvalidResourceHandle, "Event ", handle,
-         " does not exist; it was never created, or it is destroyed.");
+Position findPosition(orStream_t handle, CommandQueue** queue) {
+  const StreamRef stream = findStream(handle);
+  if (!stream) return {};
+  if (queue) *queue = stream.queue;
+  return stream.position();
+}
+
+// [common.lookup.event] Another thread may destroy the event and create the next one in its slot, so the handle is compared under the lock.
+LockedEvent findEvent(orEvent_t handle) {
+  if (Event* event = machine().events.find(handle)) {
+    std::unique_lock lock(event->mutex);
+    if (event->handle == handle) return {event, std::move(lock)};
   }
-  return event;
+  refuseEvent(handle);
+  return {};
 }
 
 // [-]

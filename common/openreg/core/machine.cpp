@@ -26,7 +26,11 @@ Machine::Machine()
   pthread_atfork(nullptr, nullptr, [] { forked = true; });
   // Work that is enqueued still runs: it may include a copy to the host.
   std::atexit([] {
-    if (!forked) synchronizeAll();
+    try {
+      if (!forked && !onDeviceThread()) synchronizeAll();
+    } catch (...) {
+      // A process that ends has nobody to tell.
+    }
   });
   started = true;
 }
@@ -36,8 +40,19 @@ Machine& machine() {
   return machine;
 }
 
-void synchronizeAll() {
+// [common.machine.wait-all] The check is of the thread and not of the stream, because streams and devices wait for each other.
+orError_t checkMayWait() {
+  if (!onDeviceThread()) return orSuccess;
+  return fail(orErrorNotPermitted,
+              "This call waits for the device, and it was made by a kernel or "
+              "a host function, for which the device waits; make it on a "
+              "thread of the program.");
+}
+
+orError_t synchronizeAll() {
+  if (orError_t error = checkMayWait()) return error;
   for (auto& device : machine().devices) device->synchronize();
+  return orSuccess;
 }
 
 // [common.machine.enter] A call is refused for one of three reasons.

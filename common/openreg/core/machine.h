@@ -27,8 +27,14 @@ struct Machine {
 /// its threads outlive every destructor.
 Machine& machine();
 
+// [common.machine.wait] A thread of the device that waited for the device would wait for itself.
+/// orErrorNotPermitted on a thread of a device; every function of the interface
+/// that waits asks this first.
+orError_t checkMayWait();
+
 /// Waits for all commands of all devices.
-void synchronizeAll();
+/// @returns orErrorNotPermitted on a thread of a device, at once.
+orError_t synchronizeAll();
 
 // [common.machine.check] Every call checks the machine before it does anything.
 /// orSuccess if the configuration is valid and names at least one device.

@@ -8,10 +8,19 @@ using namespace openreg::hardware;
 
 namespace {
 
-// [common.api-event.latest] The lock of an event is held only to read its latest recording.
-std::shared_ptr<Recording> latest(Event& event) {
-  std::lock_guard lock(event.mutex);
-  return event.latest;
+// [common.api-event.latest] Whoever waits for an event holds its latest recording, and no lock of the event.
+/// What is known of an event at one moment. `found` is false, and the last
+/// error set, if there is no such event.
+struct Snapshot {
+  bool found = false;
+  bool timed = false;
+  std::shared_ptr<Recording> latest;
+};
+
+Snapshot snapshot(orEvent_t handle) {
+  const LockedEvent event = findEvent(handle);
+  if (!event) return {};
+  return {true, event->timed, event->latest};
 }
 
 // [-]
@@ -37,6 +46,7 @@ orError_t orEventCreateWithFlags(orEvent_t* handle, unsigned int flags) noexcept
     return fail(orErrorMemoryAllocation,
                 "There are too many events: a machine has room for 2^20.");
   std::lock_guard lock(event->mutex);
+  event->handle = ticket;
   event->timed = flags == orEventEnableTiming;
   event->latest = nullptr;
   *handle = ticket;
@@ -45,10 +55,15 @@ orError_t orEventCreateWithFlags(orEvent_t* handle, unsigned int flags) noexcept
   return failWithException();
 }
 
+// [common.api-event.destroy] Destroying an event drops its recording; whatever waits for the recording holds it.
 orError_t orEventDestroy(orEvent_t handle) noexcept try {
   if (orError_t error = enter()) return error;
-  if (!findEvent(handle) || !machine().events.retire(handle))
-    return orErrorInvalidResourceHandle;
+  {
+    const LockedEvent event = findEvent(handle);
+    if (!event) return orErrorInvalidResourceHandle;
+    event->handle = nullptr;
+    event->latest = nullptr;
+  }
   machine().events.recycle(handle);
   return orSuccess;
 } catch (...) {
@@ -59,25 +74,29 @@ orError_t orEventDestroy(orEvent_t handle) noexcept try {
 orError_t orEventRecord(orEvent_t event_handle,
                         orStream_t stream_handle) noexcept try {
   if (orError_t error = enter()) return error;
-  Event* event = findEvent(event_handle);
-  CommandQueue* queue = event ? findStream(stream_handle) : nullptr;
-  if (!queue) return orErrorInvalidResourceHandle;
   auto recording = std::make_shared<Recording>();
-  recording->device = &queue->device();
-  std::lock_guard lock(event->mutex);
-  if (event->latest && event->latest->device != recording->device) {
+  LockedEvent event = findEvent(event_handle);
+  const StreamRef stream = event ? findStream(stream_handle) : StreamRef{};
+  if (!stream) return orErrorInvalidResourceHandle;
+  const auto check = [&](Device& device) {
+    recording->device = &device;
+    if (!event->latest || event->latest->device == &device) return orSuccess;
     return fail(orErrorInvalidValue, "The event was recorded on openreg:",
                 event->latest->device->index,
-                ", the stream is on openreg:", recording->device->index,
+                ", the stream is on openreg:", device.index,
                 "; they must be of one device.");
-  }
-  orError_t error = enqueue(*queue, [&](Command& command) {
+  };
+  Position position;
+  orError_t error = append(stream, &position, check, [&](Command& command) {
     command.kind = Command::Kind::record;
     command.name = "record";
     command.recording = recording;
   });
-  if (!error) event->latest = recording;
-  return error;
+  if (error) return error;
+  event->latest = std::move(recording);
+  // Waiting for room may take long, and a query must not wait for it.
+  event.lock.unlock();
+  return holdBack(stream, position);
 } catch (...) {
   return failWithException();
 }
@@ -89,16 +108,22 @@ orError_t orStreamWaitEvent(orStream_t stream_handle, orEvent_t event_handle,
   if (flags)
     return fail(orErrorInvalidValue, "Waiting for an event has no flags; ",
                 flags, " was given, it must be 0.");
-  CommandQueue* queue = findStream(stream_handle);
-  Event* event = queue ? findEvent(event_handle) : nullptr;
-  if (!event) return orErrorInvalidResourceHandle;
-  auto recording = latest(*event);
-  if (!recording || recording->completed) return orSuccess;
-  return enqueue(*queue, [&](Command& command) {
-    command.kind = Command::Kind::wait;
-    command.name = "wait";
-    command.recording = recording;
-  });
+  const StreamRef stream = findStream(stream_handle);
+  if (!stream) return orErrorInvalidResourceHandle;
+  const auto [found, timed, recording] = snapshot(event_handle);
+  if (!found) return orErrorInvalidResourceHandle;
+  if (!recording || recording->completed) {
+    return stream.position().device ? orSuccess : orErrorInvalidResourceHandle;
+  }
+  const auto check = [](Device&) { return orSuccess; };
+  Position position;
+  orError_t error =
+      append(stream, &position, check, [&latest = recording](Command& command) {
+        command.kind = Command::Kind::wait;
+        command.name = "wait";
+        command.recording = latest;
+      });
+  return error ? error : holdBack(stream, position);
 } catch (...) {
   return failWithException();
 }
@@ -106,9 +131,8 @@ orError_t orStreamWaitEvent(orStream_t stream_handle, orEvent_t event_handle,
 // [common.api-event.query] An event that was never recorded is complete, or a wait for it would never end.
 orError_t orEventQuery(orEvent_t handle) noexcept try {
   if (orError_t error = enter()) return error;
-  Event* event = findEvent(handle);
-  if (!event) return orErrorInvalidResourceHandle;
-  auto recording = latest(*event);
+  const auto [found, timed, recording] = snapshot(handle);
+  if (!found) return orErrorInvalidResourceHandle;
   if (!recording) return orSuccess;
   if (!recording->completed) stepIfSeeded();
   if (!recording->completed) return orErrorNotReady;
@@ -119,9 +143,9 @@ orError_t orEventQuery(orEvent_t handle) noexcept try {
 
 orError_t orEventSynchronize(orEvent_t handle) noexcept try {
   if (orError_t error = enter()) return error;
-  Event* event = findEvent(handle);
-  if (!event) return orErrorInvalidResourceHandle;
-  auto recording = latest(*event);
+  if (orError_t error = checkMayWait()) return error;
+  const auto [found, timed, recording] = snapshot(handle);
+  if (!found) return orErrorInvalidResourceHandle;
   if (!recording) return orSuccess;
   recording->synchronize();
   return recording->device->sticky_error.report();
@@ -136,15 +160,15 @@ orError_t orEventElapsedTime(float* ms, orEvent_t start_handle,
   if (!ms)
     return fail(orErrorInvalidValue,
                 "orEventElapsedTime needs a place for the time, not null.");
-  Event* start = findEvent(start_handle);
-  Event* end = start ? findEvent(end_handle) : nullptr;
-  if (!end) return orErrorInvalidResourceHandle;
-  if (!start->timed || !end->timed) {
+  const Snapshot start = snapshot(start_handle);
+  const Snapshot end = start.found ? snapshot(end_handle) : Snapshot{};
+  if (!end.found) return orErrorInvalidResourceHandle;
+  if (!start.timed || !end.timed) {
     return fail(orErrorInvalidValue,
                 "Both events need to be created with timing to tell the time "
                 "between them.");
   }
-  auto from = latest(*start), to = latest(*end);
+  const auto &from = start.latest, &to = end.latest;
   if (!from || !to)
     return fail(
         orErrorInvalidValue,

@@ -38,9 +38,9 @@ orError_t orStreamGetPriority(orStream_t handle, int* priority) noexcept try {
   if (!priority)
     return fail(orErrorInvalidValue,
                 "orStreamGetPriority needs a place for the answer, not null.");
-  CommandQueue* queue = findStream(handle);
-  if (!queue) return orErrorInvalidResourceHandle;
-  *priority = queue->priority();
+  const Position position = findPosition(handle);
+  if (!position.device) return orErrorInvalidResourceHandle;
+  *priority = position.priority;
   return orSuccess;
 } catch (...) {
   return failWithException();
@@ -51,9 +51,9 @@ orError_t orStreamGetDevice(orStream_t handle, int* device) noexcept try {
   if (!device)
     return fail(orErrorInvalidValue,
                 "orStreamGetDevice needs a place for the answer, not null.");
-  CommandQueue* queue = findStream(handle);
-  if (!queue) return orErrorInvalidResourceHandle;
-  *device = queue->device().index;
+  const Position position = findPosition(handle);
+  if (!position.device) return orErrorInvalidResourceHandle;
+  *device = position.device->index;
   return orSuccess;
 } catch (...) {
   return failWithException();
@@ -62,11 +62,11 @@ orError_t orStreamGetDevice(orStream_t handle, int* device) noexcept try {
 // [common.api-stream.query] A query compares two counters, and waits for nothing.
 orError_t orStreamQuery(orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
-  CommandQueue* queue = findStream(handle);
-  if (!queue) return orErrorInvalidResourceHandle;
-  if (orError_t error = queue->device().sticky_error.report()) return error;
   stepIfSeeded();
-  return queue->completed() < queue->submitted() ? orErrorNotReady : orSuccess;
+  const Position position = findPosition(handle);
+  if (!position.device) return orErrorInvalidResourceHandle;
+  if (orError_t error = position.device->sticky_error.report()) return error;
+  return position.completed < position.submitted ? orErrorNotReady : orSuccess;
 } catch (...) {
   return failWithException();
 }
@@ -88,10 +88,12 @@ orError_t orDeviceGetDefaultStream(orStream_t* handle, int device) noexcept
 // [common.api-stream.wait] Synchronising a stream reports the sticky error of its device.
 orError_t orStreamSynchronize(orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
-  CommandQueue* queue = findStream(handle);
-  if (!queue) return orErrorInvalidResourceHandle;
-  queue->device().synchronize(*queue);
-  return queue->device().sticky_error.report();
+  if (orError_t error = checkMayWait()) return error;
+  CommandQueue* queue = nullptr;
+  const Position position = findPosition(handle, &queue);
+  if (!position.device) return orErrorInvalidResourceHandle;
+  position.device->synchronize(*queue, position.submitted);
+  return position.device->sticky_error.report();
 } catch (...) {
   return failWithException();
 }
@@ -102,15 +104,14 @@ orError_t orStreamDestroy(orStream_t handle) noexcept try {
   if (!handle)
     return fail(orErrorInvalidResourceHandle,
                 "The default stream cannot be destroyed.");
-  CommandQueue* queue = findStream(handle);
-  if (queue && handle == queue->device().defaultStream()) {
+  CommandQueue* queue = nullptr;
+  const Position position = findPosition(handle, &queue);
+  if (!position.device) return orErrorInvalidResourceHandle;
+  if (handle == position.device->defaultStream()) {
     return fail(orErrorInvalidResourceHandle,
                 "The default stream cannot be destroyed.");
   }
-  if (!queue || !machine().streams.retire(handle))
-    return orErrorInvalidResourceHandle;
-  queue->close();
-  return orSuccess;
+  return queue->close(handle) ? orSuccess : refuseStream(handle);
 } catch (...) {
   return failWithException();
 }

@@ -17,8 +17,21 @@ void CommandQueue::open(Device* device, int priority, orStream_t handle) {
   device_ = device;
   priority_ = priority;
   handle_ = handle;
+  open_ = true;
   if (!newest_) newest_ = oldest_ = current_ = new Command;
   state_ = State::idle;
+}
+
+// [common.queue.position.read] Device and counters are read together, under the lock that checks the handle.
+Position CommandQueue::position(orStream_t handle) {
+  std::lock_guard lock(mutex_);
+  if (!belongsTo(handle)) {
+    refuseStream(handle);
+    return {};
+  }
+  // Read in this order, so that a query never finds more run than submitted.
+  const uint64_t completed = completed_;
+  return {device_, priority_, submitted_, completed};
 }
 
 // [common.queue.allocate] In the steady state a launch reuses a command that has run, and allocates nothing.
@@ -146,11 +159,20 @@ void CommandQueue::report(orCommandPhase phase, const Command& command) {
 }
 
 // [common.queue.close] Pending commands run before the slot of the stream is reused.
-void CommandQueue::close() {
-  if (state_.exchange(State::closing) != State::idle) return;
+bool CommandQueue::close(orStream_t handle) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!belongsTo(handle)) return false;
+    open_ = false;
+  }
+  if (state_.exchange(State::closing) != State::idle) return true;
   // The worker that marked the queue idle may not have checked it again yet.
-  if (completed_ < submitted_) return device_->workers.makeReady(this);
-  device_->removeStream(this, handle_);
+  if (completed_ < submitted_) {
+    device_->workers.makeReady(this);
+  } else {
+    device_->removeStream(this, handle);
+  }
+  return true;
 }
 
 // [-]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "common/openreg/core/failure.h"
 #include "common/openreg/execution/event.h"
 #include "common/openreg/interface/openreg_kernels.h"
 #include "common/openreg/interface/openreg_tools.h"
@@ -31,21 +32,46 @@ struct alignas(kCacheLine) Command {
   alignas(std::max_align_t) std::byte arguments[orMaxArgumentBytes];
 };
 
+// [common.queue.position] A position stays meaningful when its stream is destroyed and the queue is another stream's.
+/// What a stream was when the queue was locked: the stream's device and its
+/// number of commands. A host thread that waits needs both.
+struct Position {
+  /// Null if the handle is not the stream's.
+  Device* device = nullptr;
+  int priority = 0;
+  /// How many commands were submitted, and how many of them have run.
+  uint64_t submitted = 0, completed = 0;
+};
+
 // [common.queue] A stream is a queue of commands that one worker at a time takes from.
+/// The queue may become another stream's at any time for a thread that does
+/// not run its commands. Such a thread names the stream by its handle, and the
+/// queue compares the handle under the lock that destroying takes.
 class CommandQueue {
  public:
   void open(Device* device, int priority, orStream_t handle);
+  /// For the thread that runs the queue or makes it ready.
   Device& device() const { return *device_; }
   int priority() const { return priority_; }
 
-  /// Enqueues a command that `fill` completes; returns its number.
-  template <class Fill>
-  uint64_t push(Fill fill) {
+  // [common.queue.push] The lock that a launch takes anyway also checks that the stream is still the one that was named.
+  /// Enqueues a command on stream `handle`: `check(device)` may refuse it with
+  /// an error, and `fill(command)` completes it. `position` becomes that of the
+  /// command.
+  /// @returns orErrorInvalidResourceHandle if the queue is not that stream's.
+  template <class Check, class Fill>
+  orError_t push(orStream_t handle, Position* position, Check check,
+                 Fill fill) {
     std::lock_guard lock(mutex_);
+    if (!belongsTo(handle)) return refuseStream(handle);
+    if (orError_t error = check(*device_)) return error;
     Command* command = allocate();
     fill(*command);
-    return append(command);
+    position->device = device_;
+    position->submitted = append(command);
+    return orSuccess;
   }
+  Position position(orStream_t handle);
   uint64_t submitted() const { return submitted_; }
   /// How many commands have run, dropped ones included.
   uint64_t completed() const { return completed_; }
@@ -58,11 +84,13 @@ class CommandQueue {
   /// another stream should run, at the latest after `turn` commands if there is
   /// one. Called by one worker at a time.
   void run(int turn);
-  /// Returns the handle to the table once the pending commands have run.
-  void close();
+  /// Makes `handle` stale, and returns it to the table once the pending
+  /// commands have run; false if the queue is not that stream's.
+  bool close(orStream_t handle);
 
   // [common.queue.state] Each cache line has one writer: nobody in the steady state, the host, or the worker.
  private:
+  bool belongsTo(orStream_t handle) const { return open_ && handle == handle_; }
   Command* allocate();
   uint64_t append(Command* command);
   void schedule();
@@ -80,6 +108,8 @@ class CommandQueue {
   std::atomic<State> state_{State::idle};
 
   alignas(kCacheLine) std::mutex mutex_;
+  /// Whether the stream is not destroyed.
+  bool open_ = false;
   Command* newest_ = nullptr;
   Command* oldest_ = nullptr;
   /// How many commands were reused, and how many had run when last checked.

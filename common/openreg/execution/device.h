@@ -22,11 +22,8 @@ class Device {
   WorkerPool workers;
   HostWaiters host_waiters;
 
-  /// Waits for all commands that were submitted to `queue` before the call, or
-  /// for the first `number` commands of it.
-  void synchronize(CommandQueue& queue) {
-    synchronize(queue, queue.submitted());
-  }
+  /// Waits for the first `number` commands of `queue`, which were submitted
+  /// while it was a stream of this device.
   void synchronize(CommandQueue& queue, uint64_t number);
   /// Waits for all streams of the device.
   void synchronize();

@@ -6,20 +6,43 @@
 
 namespace openreg::hardware {
 
+// [common.enqueue.hold-back] A host that runs ahead is held back after its command is enqueued, when it holds no lock.
+orError_t holdBack(const StreamRef& stream, const Position& position) {
+  // A thread of the device would wait for itself.
+  if (onDeviceThread()) return orSuccess;
+  const uint64_t number = position.submitted;
+  if (config().blocking) {
+    position.device->synchronize(*stream.queue, number);
+    return position.device->sticky_error.report();
+  }
+  // Without a bound a host that runs ahead would fill its memory with commands.
+  // Reading the device's counter is expensive, so it is read now and then.
+  constexpr uint64_t kMaxPending = 4096;
+  if (number % 256 == 0 && number > stream.queue->completed() + kMaxPending) {
+    position.device->synchronize(*stream.queue, number - kMaxPending);
+  }
+  return orSuccess;
+}
+
 // [common.enqueue.submit] The loss of a device is injected at a kernel or copy of it.
 orError_t submit(orStream_t handle, const orKernel* kernel, const char* name,
-                 void* arguments, const char* fault) {
-  CommandQueue* queue = findStream(handle);
-  if (!queue) return orErrorInvalidResourceHandle;
-  Device& device = queue->device();
-  if (injection().losesDevice(device.index)) device.sticky_error.setLost();
-  return enqueue(*queue, [&](Command& command) {
+                 void* arguments, const char* fault, Position* position) {
+  const StreamRef stream = findStream(handle);
+  if (!stream) return orErrorInvalidResourceHandle;
+  Position own;
+  if (!position) position = &own;
+  const auto lose = [](Device& device) {
+    if (injection().losesDevice(device.index)) device.sticky_error.setLost();
+    return orSuccess;
+  };
+  orError_t error = append(stream, position, lose, [&](Command& command) {
     command.kind = Command::Kind::kernel;
     command.kernel = kernel;
     command.name = name;
     command.fault = fault;
     kernel->move(command.arguments, arguments);
   });
+  return error ? error : holdBack(stream, *position);
 }
 
 // [-]

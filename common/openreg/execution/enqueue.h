@@ -2,39 +2,42 @@
 #pragma once
 
 #include "common/openreg/core/config.h"
-#include "common/openreg/execution/device.h"
+#include "common/openreg/core/failure.h"
+#include "common/openreg/core/lookup.h"
 
 #include <utility>
 
 namespace openreg::hardware {
 
 // [common.enqueue] Every command passes one function, which refuses it on a failed device and bounds the queue.
-/// Enqueues a command that `fill` completes, and waits for it if the schedule
-/// is `blocking`.
-/// @returns the device's sticky error, and enqueues nothing then.
-template <class Fill>
-orError_t enqueue(CommandQueue& queue, Fill fill) {
-  Device& device = queue.device();
-  if (orError_t error = device.sticky_error.report()) return error;
-  const uint64_t number = queue.push(std::move(fill));
-  // A thread of the device would wait for itself.
-  if (onDeviceThread()) return orSuccess;
-  if (config().blocking) {
-    device.synchronize(queue);
-    return device.sticky_error.report();
-  }
-  // Without a bound a host that runs ahead would fill its memory with commands.
-  // Reading the device's counter is expensive, so it is read now and then.
-  constexpr uint64_t kMaxPending = 4096;
-  if (number % 256 == 0 && number > queue.completed() + kMaxPending) {
-    device.synchronize(queue, number - kMaxPending);
-  }
-  return orSuccess;
+/// Enqueues a command that `fill` completes, unless `check(device)` refuses it
+/// or the device has failed, and does not wait. `position` becomes that of the
+/// command in its stream.
+/// @returns the error for which nothing was enqueued.
+template <class Check, class Fill>
+orError_t append(const StreamRef& stream, Position* position, Check check,
+                 Fill fill) {
+  return stream.queue->push(
+      stream.handle, position,
+      [&](Device& device) {
+        orError_t error = check(device);
+        if (!error) error = device.sticky_error.report();
+        // Before anything is enqueued, because it may fail.
+        if (!error) device.workers.start();
+        return error;
+      },
+      std::move(fill));
 }
 
+/// Waits for the last command at `position` if the schedule is `blocking`, and
+/// for room in the queue if the host runs far ahead.
+orError_t holdBack(const StreamRef& stream, const Position& position);
+
 /// Enqueues a kernel. If `fault` is not null the kernel fails for that reason.
+/// `position`, unless null, is that of the kernel in its stream.
 orError_t submit(orStream_t handle, const orKernel* kernel, const char* name,
-                 void* arguments, const char* fault);
+                 void* arguments, const char* fault,
+                 Position* position = nullptr);
 
 // [-]
 }  // namespace openreg::hardware

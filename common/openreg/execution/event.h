@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "common/openreg/interface/openreg.h"
+
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -35,6 +37,8 @@ struct Recording {
 // [common.event] An event refers to its latest recording.
 struct Event {
   std::mutex mutex;
+  /// Null if the event is destroyed. The lock guards all members.
+  orEvent_t handle = nullptr;
   bool timed = false;
   std::shared_ptr<Recording> latest;
 };

@@ -7,30 +7,59 @@
 #include "common/openreg/tools/seeded_scheduler.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
+#include <exception>
+#include <memory>
 #include <string>
 #include <thread>
 
 namespace openreg::hardware {
 
-// [common.worker-pool.start] The threads start with the first command, and block all signals.
-void WorkerPool::start() {
-  started_ = true;
-  sigset_t all, before;
+// [common.worker-pool.signals.block] The mask is restored on every way out.
+BlockedSignals::BlockedSignals() {
+  sigset_t all;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  for (int thread = 0; thread < config().device_threads; ++thread) {
-    std::thread worker([this] { run(*new Worker); });
-    const std::string name =
-        "openreg:" + std::to_string(device_) + "/" + std::to_string(thread);
-    pthread_setname_np(worker.native_handle(), name.c_str());
-    worker.detach();
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_sigmask(SIG_SETMASK, &all, &before_);
 }
 
+BlockedSignals::~BlockedSignals() {
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+// [common.worker-pool.start] A device runs with the threads that the system grants, and the first must be granted before a command is enqueued.
+void WorkerPool::startThreads() {
+  std::lock_guard lock(mutex_);
+  if (started_) return;
+  if (config().seeded) {
+    seededScheduler().start();
+  } else {
+    // A worker must not need memory to fall asleep.
+    asleep_.reserve(config().device_threads);
+    startThread(0);
+    try {
+      for (int number = 1; number < config().device_threads; ++number) {
+        startThread(number);
+      }
+    } catch (const std::exception&) {
+      // The device is slower, which is no reason to fail.
+    }
+  }
+  started_ = true;
+}
+
+void WorkerPool::startThread(int number) {
+  auto worker = std::make_unique<Worker>();
+  const std::string name =
+      "openreg:" + std::to_string(device_) + "/" + std::to_string(number);
+  BlockedSignals blocked;
+  std::thread thread([this, worker = worker.get()] { run(*worker); });
+  pthread_setname_np(thread.native_handle(), name.c_str());
+  worker.release();
+  thread.detach();
+}
+
+// [common.worker-pool.run] A worker takes stream after stream, as long as the process lives.
 bool& onDeviceThread() {
   thread_local bool own = false;
   return own;
@@ -46,7 +75,6 @@ void WorkerPool::makeReady(CommandQueue* queue) {
   if (config().seeded) return seededScheduler().add(queue);
   const int level = queue->priority() - kGreatestPriority;
   std::lock_guard lock(mutex_);
-  if (!started_) start();
   ready_[level].push_back(queue);
   ++ready_count_[level];
   if (spinning_ == 0) wakeOne();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <signal.h>
+
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -19,11 +21,29 @@ inline constexpr int kGreatestPriority = -2;
 /// Whether the calling thread runs kernels.
 bool& onDeviceThread();
 
+// [common.worker-pool.signals] A new thread inherits the signal mask, so signals are blocked while threads are started.
+/// Blocks all signals of the calling thread during its life.
+class BlockedSignals {
+ public:
+  BlockedSignals();
+  ~BlockedSignals();
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 // [common.worker-pool] A device has a few threads, and a queue of ready streams for each priority.
 class WorkerPool {
  public:
   explicit WorkerPool(int device) : device_(device) {}
 
+  /// Starts the threads unless they run. Called before a command is enqueued.
+  /// @throws std::system_error or std::bad_alloc if not one could be started.
+  void start() {
+    if (!started_.load(std::memory_order_acquire)) startThreads();
+  }
   /// Schedules a stream that has a command to run.
   void makeReady(CommandQueue* queue);
   /// Whether a stream of this priority should give way: to a stream of higher
@@ -39,7 +59,8 @@ class WorkerPool {
     bool woken = false;
   };
 
-  void start();
+  void startThreads();
+  void startThread(int number);
   void run(Worker& worker);
   CommandQueue* next(Worker& worker);
   CommandQueue* take();
@@ -53,7 +74,7 @@ class WorkerPool {
   std::array<std::atomic<int>, kPriorities> ready_count_{};
   std::vector<Worker*> asleep_;
   std::atomic<int> spinning_{0};
-  bool started_ = false;
+  std::atomic<bool> started_{false};
 };
 
 // [-]

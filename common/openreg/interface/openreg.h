@@ -54,6 +54,9 @@ typedef enum orError_t {
   orErrorDeviceLost = 12,
   /// This driver does not have the optional function that was called.
   orErrorNotSupported = 13,
+  /// Code that runs on a thread of the device called a function that waits for
+  /// the device. See `orLaunchHostFunc`.
+  orErrorNotPermitted = 14,
 } orError_t;
 
 // [common.api.error-text] The text of an error belongs to the thread that made the call.
@@ -153,6 +156,9 @@ typedef enum orMemcpyKind {
   orMemcpyDeviceToDevice = 3,
 } orMemcpyKind;
 
+/// A handle may be destroyed on one thread while others use it: each call
+/// either comes before the destruction, or returns
+/// orErrorInvalidResourceHandle.
 typedef struct orStream* orStream_t;
 typedef struct orEvent* orEvent_t;
 
@@ -182,9 +188,15 @@ OPENREG_EXPORT orError_t orMemsetAsync(void* devPtr, int value, size_t count,
                                        orStream_t stream) OPENREG_NOEXCEPT;
 
 // [common.api.stream] A stream is a queue of commands; null names the current device's default stream.
-/// The default stream does not wait for the other streams.
+/// The default stream does not wait for the other streams. The first command of
+/// a device starts its threads, and returns orErrorUnknown if the system grants
+/// none of them. A call that enqueues
+/// a command returns before the command runs, but it may wait for room: a
+/// stream holds about 4096 commands that have not run. Queries never wait.
 OPENREG_EXPORT orError_t orStreamCreate(orStream_t* stream) OPENREG_NOEXCEPT;
-/// A priority outside the range is clamped to it. `flags` must be 0.
+/// A priority outside the range is clamped to it. `flags` must be 0. A stream
+/// runs nothing as long as streams of higher priority keep all threads of the
+/// device busy.
 OPENREG_EXPORT orError_t orStreamCreateWithPriority(
     orStream_t* stream, unsigned int flags, int priority) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orStreamGetPriority(orStream_t stream,
@@ -205,7 +217,13 @@ OPENREG_EXPORT orError_t orStreamSynchronize(orStream_t stream)
 OPENREG_EXPORT orError_t orStreamWaitEvent(orStream_t stream, orEvent_t event,
                                            unsigned int flags) OPENREG_NOEXCEPT;
 /// Enqueues a function that runs on a thread of the driver, after the commands
-/// before it and before those after it. It must not call the driver.
+/// before it and before those after it. The device cannot wait for itself: in
+/// the function, as in a kernel, every call that waits for a stream, an event
+/// or a device returns orErrorNotPermitted and does nothing, even if nothing is
+/// pending. That includes orFree, orFreeHost, orDeviceReset, the copies and
+/// sets that wait, and the asynchronous copy of pageable memory. Calls that
+/// only enqueue, query or allocate work. So does exit(), which drops pending
+/// work.
 OPENREG_EXPORT orError_t orLaunchHostFunc(orStream_t stream,
                                           void (*function)(void*),
                                           void* data) OPENREG_NOEXCEPT;

@@ -64,11 +64,13 @@ orError_t prepare(Copy* copy, void* dst, const void* src, size_t count,
 
 // [common.api-copy.submit] A copy is a kernel that fault injection counts as a copy.
 template <class Body>
-orError_t submitCopy(orStream_t handle, const char* name, Body body) {
+orError_t submitCopy(orStream_t handle, const char* name, Body body,
+                     Position* position = nullptr) {
   static_assert(sizeof(Body) <= orMaxArgumentBytes);
   const bool fails = injection().failsCopy();
   return submit(handle, &openreg::KernelOf<Body>::kernel, name, &body,
-                fails ? "a copy was made to fail, by order" : nullptr);
+                fails ? "a copy was made to fail, by order" : nullptr,
+                position);
 }
 
 // Up to this size, copying twice costs less than waiting for the stream.
@@ -80,8 +82,8 @@ constexpr size_t kStagedBytes = 64 << 10;
 orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
                         orMemcpyKind kind, orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
-  CommandQueue* queue = findStream(handle);
-  if (!queue) return orErrorInvalidResourceHandle;
+  const StreamRef stream = findStream(handle);
+  if (!stream || !stream.position().device) return orErrorInvalidResourceHandle;
   if (kind < orMemcpyHostToHost || kind > orMemcpyDeviceToDevice) {
     return fail(orErrorInvalidMemcpyDirection, "There is no kind of copy ",
                 int{kind}, ".");
@@ -98,12 +100,15 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
                       [target = copy.target, staged = std::move(staged),
                        count] { std::memcpy(target, staged.get(), count); });
   }
-  orError_t error = submitCopy(handle, "memcpy", [copy, count] {
-    copyBytes(copy.target, copy.origin, count);
-  });
-  if (error || (copy.to && copy.from)) return error;
-  queue->device().synchronize(*queue);
-  return queue->device().sticky_error.report();
+  const bool waits = !copy.to || !copy.from;
+  if (orError_t error = waits ? checkMayWait() : orSuccess) return error;
+  Position position;
+  orError_t error = submitCopy(
+      handle, "memcpy",
+      [copy, count] { copyBytes(copy.target, copy.origin, count); }, &position);
+  if (error || !waits) return error;
+  position.device->synchronize(*stream.queue, position.submitted);
+  return position.device->sticky_error.report();
 } catch (...) {
   return failWithException();
 }
@@ -111,6 +116,7 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
 // [common.api-copy.copy-wait] The synchronous copy is an asynchronous one and a wait.
 orError_t orMemcpy(void* dst, const void* src, size_t count,
                    orMemcpyKind kind) noexcept try {
+  if (orError_t error = checkMayWait()) return error;
   if (orError_t error = orMemcpyAsync(dst, src, count, kind, nullptr))
     return error;
   return orStreamSynchronize(nullptr);
@@ -148,6 +154,7 @@ orError_t orMemcpyPeerAsync(void* dst, int dst_device, const void* src,
 
 orError_t orMemcpyPeer(void* dst, int dst_device, const void* src,
                        int src_device, size_t count) noexcept try {
+  if (orError_t error = checkMayWait()) return error;
   if (orError_t error =
           orMemcpyPeerAsync(dst, dst_device, src, src_device, count, nullptr)) {
     return error;
@@ -161,7 +168,8 @@ orError_t orMemcpyPeer(void* dst, int dst_device, const void* src,
 orError_t orMemsetAsync(void* pointer, int value, size_t count,
                         orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
-  if (!findStream(handle)) return orErrorInvalidResourceHandle;
+  const StreamRef stream = findStream(handle);
+  if (!stream || !stream.position().device) return orErrorInvalidResourceHandle;
   if (count == 0) return orSuccess;
   orPointerAttributes where;
   if (orError_t error = checkSide(pointer, count, true, "destination", &where))
@@ -175,6 +183,7 @@ orError_t orMemsetAsync(void* pointer, int value, size_t count,
 }
 
 orError_t orMemset(void* pointer, int value, size_t count) noexcept try {
+  if (orError_t error = checkMayWait()) return error;
   if (orError_t error = orMemsetAsync(pointer, value, count, nullptr)) {
     return error;
   }

@@ -49,6 +49,7 @@ orError_t orFree(void* pointer) noexcept try {
     return fail(orErrorInvalidValue, pointer,
                 " is another process's; close it with orIpcCloseMemHandle.");
   }
+  if (orError_t error = checkMayWait()) return error;
   Memory& memory = machine().memory;
   Region& region = memory.device(attributes.device);
   if (!claimAndDrain(region, address)) return failAsFreed(pointer, "orMalloc");
@@ -89,6 +90,7 @@ orError_t orFreeHost(void* pointer) noexcept try {
   if (attributes.type != orMemoryTypeHost || attributes.pointer != pointer) {
     return failAsFreed(pointer, "orMallocHost");
   }
+  if (orError_t error = checkMayWait()) return error;
   Region& region = machine().memory.pinned();
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   if (!claimAndDrain(region, address)) {

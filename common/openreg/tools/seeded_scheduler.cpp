@@ -8,8 +8,12 @@
 namespace openreg::hardware {
 
 // [common.seeded.start] The thread lives as long as the process.
-SeededScheduler::SeededScheduler(uint64_t seed) : random_(seed) {
+void SeededScheduler::start() {
+  std::lock_guard lock(mutex_);
+  if (started_) return;
+  BlockedSignals blocked;
   std::thread([this] { run(); }).detach();
+  started_ = true;
 }
 
 SeededScheduler& seededScheduler() {
@@ -18,7 +22,8 @@ SeededScheduler& seededScheduler() {
 }
 
 void stepIfSeeded() {
-  if (config().seeded) seededScheduler().step();
+  // A thread of the device is itself in the middle of a step.
+  if (config().seeded && !onDeviceThread()) seededScheduler().step();
 }
 
 void SeededScheduler::add(CommandQueue* queue) {

@@ -18,7 +18,11 @@ class CommandQueue;
 /// thousand runs shows under some seed, and then always.
 class SeededScheduler {
  public:
-  explicit SeededScheduler(uint64_t seed);
+  explicit SeededScheduler(uint64_t seed) : random_(seed) {}
+
+  /// Starts the thread unless it runs. Called before a command is enqueued.
+  /// @throws std::system_error if the system refuses the thread.
+  void start();
 
   /// Adds a stream that has a command to run.
   void add(CommandQueue* queue);
@@ -43,10 +47,10 @@ class SeededScheduler {
   std::vector<CommandQueue*> ready_;
   std::mt19937_64 random_;
   bool step_requested_ = false;
+  bool started_ = false;
 };
 
-/// The scheduler of the configured seed; it starts its thread at the first
-/// call.
+/// The scheduler of the configured seed.
 SeededScheduler& seededScheduler();
 
 /// Runs one command if the schedule is seeded, so that a polling loop ends.

@@ -210,7 +210,7 @@ TEST_F(Refused, events) {
 }
 
 TEST(Errors, every_code_has_a_name_and_a_sentence) {
-  for (int code = 0; code <= orErrorNotSupported; ++code) {
+  for (int code = 0; code <= orErrorNotPermitted; ++code) {
     const auto error = static_cast<orError_t>(code);
     EXPECT_EQ(std::string(orGetErrorName(error)).rfind("or", 0), 0u);
     EXPECT_EQ(std::string(orGetErrorString(error)).back(), '.');

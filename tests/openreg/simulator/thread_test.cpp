@@ -77,6 +77,35 @@ TEST(Threads, a_host_that_runs_ahead_waits_at_last) {
   EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
 }
 
+TEST(Threads, a_query_does_not_wait_for_a_host_that_waits_for_room) {
+  Stream stream;
+  orEvent_t event;
+  orEventCreate(&event);
+  std::atomic<bool> go{false};
+  std::atomic<int> recorded{0};
+  enqueue(stream.handle, [&] {
+    while (!go) usleep(10);
+  });
+  std::thread host([&] {
+    for (; recorded < 10000; ++recorded) orEventRecord(event, stream.handle);
+  });
+  while (recorded < 4000) usleep(10);
+  usleep(20000);  // Now the next recording waits for room.
+  std::thread release([&] {
+    usleep(300000);
+    go = true;
+  });
+  EXPECT_EQ(orEventQuery(event), orErrorNotReady);
+  EXPECT_EQ(orStreamQuery(stream.handle), orErrorNotReady);
+  float ms;
+  EXPECT_EQ(orEventElapsedTime(&ms, event, event), orErrorNotReady);
+  EXPECT_FALSE(go) << "a query has waited";
+  host.join();
+  release.join();
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+  orEventDestroy(event);
+}
+
 TEST(Threads, the_devices_threads_may_run_on_every_core) {
   cpu_set_t host, device;
   sched_getaffinity(0, sizeof(host), &host);

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What code that runs on the device may call: everything that does not wait.
+#include "common/openreg/interface/openreg_kernels.h"
+#include "tests/openreg/refused.h"
+#include "tests/openreg/streams.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+
+namespace {
+
+// Whether a host function that calls `call` ends, and what it returned.
+orError_t onDevice(const std::function<orError_t()>& call) {
+  Stream stream;
+  std::atomic<bool> done{false};
+  orError_t error = orErrorUnknown;
+  EXPECT_EQ(enqueue(stream.handle,
+                    [&] {
+                      error = call();
+                      done = true;
+                    }),
+            orSuccess);
+  for (int ms = 0; ms < 5000 && !done; ++ms) {
+    // Runs the function if the schedule is seeded.
+    orStreamQuery(stream.handle);
+    usleep(1000);
+  }
+  if (!done) {
+    ADD_FAILURE() << "The device waits for itself.";
+    std::_Exit(1);
+  }
+  return error;
+}
+
+TEST_F(Refused, waiting_on_a_thread_of_the_device) {
+  char large[1 << 17] = {};
+  void* room;
+  ASSERT_EQ(orMalloc(&room, sizeof(large)), orSuccess);
+  const std::vector<Refusal> calls = {
+      {"device", orErrorNotPermitted, [] { return orDeviceSynchronize(); }},
+      {"reset", orErrorNotPermitted, [] { return orDeviceReset(); }},
+      {"stream", orErrorNotPermitted,
+       [] { return orStreamSynchronize(nullptr); }},
+      {"event", orErrorNotPermitted, [&] { return orEventSynchronize(event); }},
+      {"free", orErrorNotPermitted, [&] { return orFree(block); }},
+      {"free host", orErrorNotPermitted, [&] { return orFreeHost(pinned); }},
+      {"copy", orErrorNotPermitted,
+       [&] { return orMemcpy(host, block, 100, orMemcpyDeviceToHost); }},
+      {"copy to pageable memory", orErrorNotPermitted,
+       [&] {
+         return orMemcpyAsync(host, block, 100, orMemcpyDeviceToHost, nullptr);
+       }},
+      {"large copy from pageable memory", orErrorNotPermitted,
+       [&] {
+         return orMemcpyAsync(room, large, sizeof(large), orMemcpyHostToDevice,
+                              nullptr);
+       }},
+      {"copy between devices", orErrorNotPermitted,
+       [&] { return orMemcpyPeer(block, 0, block, 0, 100); }},
+      {"set", orErrorNotPermitted, [&] { return orMemset(block, 0, 100); }},
+  };
+  for (const Refusal& call : calls) {
+    EXPECT_EQ(onDevice([&] { return call.call(); }), call.code) << call.what;
+  }
+  EXPECT_EQ(orFree(room), orSuccess);
+}
+
+TEST_F(Refused, not_what_only_enqueues_queries_or_allocates) {
+  std::atomic<int> ran{0};
+  const std::vector<Refusal> calls = {
+      {"launch", orSuccess, [&] { return enqueue(nullptr, [&] { ++ran; }); }},
+      {"record", orSuccess, [&] { return orEventRecord(event, nullptr); }},
+      {"wait for an event", orSuccess,
+       [&] { return orStreamWaitEvent(nullptr, event, 0); }},
+      {"small copy", orSuccess,
+       [&] {
+         return orMemcpyAsync(block, host, 100, orMemcpyHostToDevice, nullptr);
+       }},
+      {"copy to pinned memory", orSuccess,
+       [&] {
+         return orMemcpyAsync(pinned, block, 100, orMemcpyDeviceToHost,
+                              nullptr);
+       }},
+      {"query", orSuccess,
+       [&] {
+         const orError_t error = orStreamQuery(nullptr);
+         return error == orErrorNotReady ? orSuccess : error;
+       }},
+      {"query an event", orSuccess,
+       [&] {
+         const orError_t error = orEventQuery(event);
+         return error == orErrorNotReady ? orSuccess : error;
+       }},
+      {"allocate", orSuccess, [&] { return orMalloc(&freed, 100); }},
+      {"create and destroy", orSuccess,
+       [] {
+         orStream_t stream;
+         const orError_t error = orStreamCreate(&stream);
+         return error ? error : orStreamDestroy(stream);
+       }},
+  };
+  for (const Refusal& call : calls) {
+    EXPECT_EQ(onDevice([&] { return call.call(); }), call.code) << call.what;
+  }
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  EXPECT_EQ(ran, 1);
+  EXPECT_EQ(orFree(freed), orSuccess);
+}
+
+TEST(DeviceCode, the_error_says_what_to_do) {
+  std::string detail;
+  onDevice([&] {
+    const orError_t error = orDeviceSynchronize();
+    detail = orGetErrorDetail();
+    return error;
+  });
+  EXPECT_EQ(detail,
+            "This call waits for the device, and it was made by a kernel or a "
+            "host function, for which the device waits; make it on a thread of "
+            "the program.");
+}
+
+TEST(DeviceCode, DISABLED_exits) {
+  enqueue(nullptr, [] { std::exit(7); });
+  orStreamSynchronize(nullptr);
+  usleep(10000000);
+}
+
+// Under a seed too, where a query runs work, but not from within work.
+TEST(DeviceCode, a_host_function_can_end_the_process_under_every_schedule) {
+  char self[4096] = {};
+  ASSERT_GT(readlink("/proc/self/exe", self, sizeof(self) - 1), 0);
+  for (const char* schedule : {"threads", "blocking", "seed:1"}) {
+    const std::string run = std::string("OPENREG_SCHEDULE=") + schedule +
+                            " timeout -s KILL 8 " + self +
+                            " --gtest_also_run_disabled_tests --gtest_filter=";
+    const auto status = [&](const char* test) {
+      return std::system((run + test + " > /dev/null").c_str()) >> 8;
+    };
+    EXPECT_EQ(status("DeviceCode.DISABLED_exits"), 7) << schedule;
+    EXPECT_EQ(status("Refused.not_what_only_*"), 0) << schedule;
+  }
+}
+
+}  // namespace
