@@ -3,6 +3,7 @@
 #include "chapters/device/memory/cache.h"
 #include "chapters/device/memory/poison.h"
 #include "common/error.h"
+#include "common/waiting.h"
 
 #include <array>
 #include <cstdint>
@@ -66,6 +67,7 @@ class Allocator final : public c10::DeviceAllocator {
 
   // [device.allocator.interface.streams] Copies run on the current stream; a block learns who else uses it.
   void copy_data(void* to, const void* from, size_t bytes) const override {
+    WithoutGil others_run;
     check(orMemcpyAsync(to, from, bytes, orMemcpyDeviceToDevice,
                         nativeStream(currentStream(-1))));
   }

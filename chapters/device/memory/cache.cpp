@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/device/memory/cache.h"
 #include "common/error.h"
+#include "common/waiting.h"
 
 #include <algorithm>
 #include <atomic>
@@ -119,6 +120,7 @@ void onFullDevice(void (*give_back)()) { othersGiveBack = give_back; }
 
 // [device.cache.from-device] A full device is emptied of what nobody uses, and asked again.
 Block* Cache::fromDevice(size_t size, c10::Stream stream) {
+  WithoutGil others_run;
   size_t wanted = segmentSize(size);
   void* data = nullptr;
   orError_t error = orMalloc(&data, wanted);
@@ -153,6 +155,7 @@ Block* Cache::fromDevice(size_t size, c10::Stream stream) {
 
 // [device.cache.empty] The driver waits for the device before it frees: not under our lock.
 void Cache::empty() {
+  WithoutGil others_run;
   std::vector<Block*> unused;
   collect();
   {

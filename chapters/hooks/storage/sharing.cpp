@@ -4,6 +4,7 @@
 #include "chapters/device/runtime.h"
 #include "common/error.h"
 #include "common/openreg/openreg_tools.h"
+#include "common/waiting.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -81,7 +82,10 @@ struct Opened {
     leases().open.insert(lease);
   }
   ~Opened() {
-    if (block) orIpcCloseMemHandle(block);
+    if (block) {
+      WithoutGil others_run;
+      orIpcCloseMemHandle(block);
+    }
     std::lock_guard lock(leases().mutex);
     // In a forked child it is closed, and its number may be another file's.
     if (leases().open.erase(lease)) close(lease);
