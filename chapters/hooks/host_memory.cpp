@@ -15,7 +15,7 @@ class PinnedMemory
  public:
   std::pair<void*, void*> allocate(size_t size) override {
     // A forked child has the cache, and its locks as another thread left them.
-    if (orIsForked()) check(orMallocHost(nullptr, size));
+    NotForked();
     WithoutGil others_run;
     return CachingHostAllocatorImpl::allocate(size);
   }
@@ -26,6 +26,7 @@ class PinnedMemory
     CachingHostAllocatorImpl::free(block);
   }
   void empty_cache() override {
+    NotForked();
     WithoutGil others_run;
     CachingHostAllocatorImpl::empty_cache();
   }

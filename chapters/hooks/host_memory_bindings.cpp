@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/hooks/host_memory.h"
 #include "common/bindings.h"
+#include "common/error.h"
 #include "common/waiting.h"
 
 namespace openreg {
@@ -28,16 +29,17 @@ static pybind11::dict hostMemoryStats() {
 }
 
 // [hooks.pinned.bindings] Four numbers for each thing that is counted, and two ways to begin anew.
-using Release = pybind11::call_guard<pybind11::gil_scoped_release>;
+using Waits = pybind11::call_guard<NotForked, pybind11::gil_scoped_release>;
 
 static const ChapterBindings bindings("hooks", [](pybind11::module_& module) {
-  module.def("host_memory_stats", &hostMemoryStats);
+  module.def("host_memory_stats", &hostMemoryStats,
+             pybind11::call_guard<NotForked>());
   module.def(
       "reset_peak_host_memory_stats",
-      [] { hostAllocator().reset_peak_stats(); }, Release());
+      [] { hostAllocator().reset_peak_stats(); }, Waits());
   module.def(
       "reset_accumulated_host_memory_stats",
-      [] { hostAllocator().reset_accumulated_stats(); }, Release());
+      [] { hostAllocator().reset_accumulated_stats(); }, Waits());
 });
 
 // [-]

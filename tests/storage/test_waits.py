@@ -43,31 +43,36 @@ def occupied(call, stream=None):
     return waited, max(pauses)
 
 
-there, here = torch.ones(1 << 16, device="openreg"), torch.ones(1 << 16)
-# `torch.save` starts PyTorch's writer, which is slow the first time.
-torch.save(there, io.BytesIO())
 WAITS = {
-    "cpu": there.cpu,
-    "to": lambda: here.to("openreg"),
-    "item": lambda: there[0].item(),
-    "tolist": lambda: there[:8].tolist(),
-    "nonzero": there.nonzero,
-    "copy_": lambda: there.copy_(here),
-    "equal": lambda: torch.equal(there, there),
-    "storage.cpu": lambda: there.untyped_storage().cpu(),
-    "storage.copy_ to host": lambda: here.untyped_storage().copy_(there.untyped_storage()),
-    "storage.copy_ to device": lambda: there.untyped_storage().copy_(here.untyped_storage()),
-    "storage[0]": lambda: there.untyped_storage()[0],
-    "storage.fill_ 5000 times": lambda: [there.untyped_storage().fill_(1) for _ in range(5000)],
-    "add_ 5000 times": lambda: [there.add_(0) for _ in range(5000)],
-    "pickle": lambda: pickle.dumps(there),
-    "save": lambda: torch.save(there, io.BytesIO()),
+    "cpu": lambda there, here: there.cpu(),
+    "to": lambda there, here: here.to("openreg"),
+    "item": lambda there, here: there[0].item(),
+    "tolist": lambda there, here: there[:8].tolist(),
+    "nonzero": lambda there, here: there.nonzero(),
+    "copy_": lambda there, here: there.copy_(here),
+    "equal": lambda there, here: torch.equal(there, there),
+    "storage.cpu": lambda there, here: there.untyped_storage().cpu(),
+    "storage.copy_ to host": lambda there, here: here.untyped_storage().copy_(
+        there.untyped_storage()
+    ),
+    "storage.copy_ to device": lambda there, here: there.untyped_storage().copy_(
+        here.untyped_storage()
+    ),
+    "storage[0]": lambda there, here: there.untyped_storage()[0],
+    "storage.fill_ 5000 times": lambda there, here: [
+        there.untyped_storage().fill_(1) for _ in range(5000)
+    ],
+    "add_ 5000 times": lambda there, here: [there.add_(0) for _ in range(5000)],
+    "pickle": lambda there, here: pickle.dumps(there),
+    "save": lambda there, here: torch.save(there, io.BytesIO()),
 }
 
 
 @pytest.mark.parametrize("name", WAITS)
 def test_a_thread_that_waits_lets_others_run(name):
-    waited, pause = occupied(WAITS[name])
+    there, here = torch.ones(1 << 16, device="openreg"), torch.ones(1 << 16)
+    torch.save(there, io.BytesIO())  # The first time it starts PyTorch's writer, which is slow.
+    waited, pause = occupied(lambda: WAITS[name](there, here))
     assert waited > BUSY / 2
     assert pause < BUSY / 2
 
@@ -96,4 +101,5 @@ def test_dropping_pinned_tensors_lets_others_run_when_a_queue_is_full():
 
 
 def test_a_deep_copy_waits_for_nothing():
+    there = torch.ones(1 << 16, device="openreg")
     assert occupied(lambda: copy.deepcopy(there))[0] < BUSY / 2

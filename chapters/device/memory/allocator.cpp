@@ -11,7 +11,9 @@
 namespace openreg {
 
 // [device.allocator.caches] One cache for each device, never destroyed.
+/// Refuses a forked child: another thread of the parent may have held the lock.
 static Cache& cacheOf(c10::DeviceIndex index) {
+  NotForked();
   static auto& caches = *new std::array<Cache, kMaxDevices>;
   return caches[index];
 }
