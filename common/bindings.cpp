@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/bindings.h"
 #include "chapters.h"
+#include "common/waiting.h"
 
 #include <torch/csrc/Exceptions.h>
 
@@ -26,6 +27,16 @@ static void translate(std::exception_ptr error) {
   }
 }
 
+// [common.bindings.gil] The lock is released only by the thread that holds it, while Python lives.
+static void* releaseGil() {
+  if (!Py_IsInitialized() || !PyGILState_Check()) return nullptr;
+  return PyEval_SaveThread();
+}
+
+static void takeGil(void* thread) {
+  PyEval_RestoreThread(static_cast<PyThreadState*>(thread));
+}
+
 // [-]
 }  // namespace openreg
 
@@ -36,6 +47,7 @@ extern "C" C10_EXPORT PyObject* openregInitModule() {
     auto module = pybind11::module_::create_extension_module(
         "_C", "The C++ side of torch_openreg.", &definition);
     pybind11::register_local_exception_translator(&openreg::translate);
+    openreg::setGil({&openreg::releaseGil, &openreg::takeGil});
     openreg::ChapterBindings::bindAll(module);
     return module.release().ptr();
   }

@@ -9,8 +9,6 @@ namespace openreg {
 void raise(orError_t error) {
   const char* detail = orGetErrorDetail();
   switch (error) {
-    case orErrorInvalidDevice:
-      TORCH_CHECK_INDEX(false, detail);
     case orErrorInvalidValue:
     case orErrorInvalidResourceHandle:
     case orErrorInvalidMemcpyDirection:
@@ -20,12 +18,24 @@ void raise(orError_t error) {
       TORCH_CHECK_WITH(OutOfMemoryError, false, detail);
     case orErrorNotSupported:
       TORCH_CHECK_NOT_IMPLEMENTED(false, detail);
+    case orErrorForked:
+      raiseForked();
+    case orErrorInvalidDevice:
     case orErrorLaunchFailure:
+    case orErrorDeviceLost:
       throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, error,
                                   detail);
     default:
       TORCH_CHECK(false, detail);
   }
+}
+
+// [common.check.forked] The words are those that PyTorch has for CUDA: programs look for them.
+void raiseForked() {
+  TORCH_CHECK(false,
+              "Cannot re-initialize openreg in forked subprocess. To use "
+              "openreg with multiprocessing, you must use the 'spawn' start "
+              "method");
 }
 
 // [-]

@@ -9,16 +9,29 @@ namespace openreg {
 
 // [common.check] Error codes of the driver become exceptions of PyTorch in one place.
 /// Throws the driver's last error on this thread as PyTorch's own type.
-/// @throws c10::IndexError for a device that does not exist, c10::ValueError
-/// for a wrong argument or handle, c10::OutOfMemoryError,
-/// c10::NotImplementedError for a function that the driver does not have,
-/// c10::AcceleratorError for a kernel that threw, and c10::Error for the rest.
+/// @throws c10::ValueError for a wrong argument or handle,
+/// c10::OutOfMemoryError, c10::NotImplementedError for a function that the
+/// driver does not have, c10::AcceleratorError for a device that does not
+/// exist, that is lost or on which a kernel threw, and c10::Error for the rest.
 [[noreturn]] void raise(orError_t error);
+
+/// Refuses to use the devices in a process that was forked from one that had
+/// started them.
+/// @throws c10::Error
+[[noreturn]] void raiseForked();
 
 /// Throws unless `error` is orSuccess.
 inline void check(orError_t error) {
   if (C10_UNLIKELY(error != orSuccess)) raise(error);
 }
+
+// [common.check.forked-child] A forked child is refused before it meets a lock that no thread will release.
+/// As an object, it can guard a Python function: `call_guard<NotForked>`.
+struct NotForked {
+  NotForked() {
+    if (C10_UNLIKELY(orIsForked())) raiseForked();
+  }
+};
 
 // [-]
 }  // namespace openreg

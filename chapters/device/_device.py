@@ -28,7 +28,7 @@ def _index(device):
 
     Raises:
         ValueError: `device` is of another type than openreg.
-        IndexError: there is no such device.
+        torch.AcceleratorError: there is no such device.
     """
     if device is None:
         return _C.current_device()

@@ -7,30 +7,36 @@
 namespace openreg {
 
 // [device.bindings] What Python needs beyond `torch.accelerator`.
-using Release = pybind11::call_guard<pybind11::gil_scoped_release>;
+// A forked child is refused by all but the count.
+using Guarded = pybind11::call_guard<NotForked>;
+using Waits = pybind11::call_guard<NotForked, pybind11::gil_scoped_release>;
 
 static void bindDevices(pybind11::module_& module) {
   module.attr("device_type") = static_cast<int>(kDeviceType);
   module.def("device_count", [] { return int{deviceCount()}; });
-  module.def("current_device", [] { return int{currentDevice()}; });
-  module.def("exchange_device",
-             [](c10::DeviceIndex index) { return int{exchangeDevice(index)}; });
-  module.def("maybe_exchange_device", [](c10::DeviceIndex index) {
-    return int{maybeExchangeDevice(index)};
-  });
-  module.def("resolve_device",
-             [](int index) { return int{resolveDevice(index)}; });
-  // Waiting for the device must not block other Python threads.
-  module.def("synchronize", &synchronizeDevice, Release());
+  module.def(
+      "current_device", [] { return int{currentDevice()}; }, Guarded());
+  module.def(
+      "exchange_device",
+      [](c10::DeviceIndex index) { return int{exchangeDevice(index)}; },
+      Guarded());
+  module.def(
+      "maybe_exchange_device",
+      [](c10::DeviceIndex index) { return int{maybeExchangeDevice(index)}; },
+      Guarded());
+  module.def(
+      "resolve_device", [](int index) { return int{resolveDevice(index)}; },
+      Guarded());
+  module.def("synchronize", &synchronizeDevice, Waits());
   module.def(
       "reset",
       [](c10::DeviceIndex index) {
         DeviceScope scope(index);
         check(orDeviceReset());
       },
-      Release());
+      Waits());
   module.def(
-      "empty_cache", [] { allocator().emptyCache(); }, Release());
+      "empty_cache", [] { allocator().emptyCache(); }, Waits());
   module.def("stream_of_handle", [](uintptr_t handle, c10::DeviceIndex index) {
     return streamOfHandle(reinterpret_cast<orStream_t>(handle), index).id();
   });

@@ -2,6 +2,7 @@
 #include "chapters/device/memory/allocator.h"
 #include "chapters/device/streams/stream.h"
 #include "common/check.h"
+#include "common/waiting.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
@@ -73,6 +74,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     return ready(orStreamQuery(nativeStream(stream)));
   }
   void synchronizeStream(const c10::Stream& stream) const override {
+    WithoutGil others_run;
     check(orStreamSynchronize(nativeStream(stream)));
   }
   bool isStreamCapturing(const c10::Stream&) const override { return false; }
@@ -97,19 +99,23 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
                                        : orEventDisableTiming));
       *event = created;
     }
+    WithoutGil others_run;  // A full queue makes the host wait.
     check(orEventRecord(static_cast<orEvent_t>(*event), nativeStream(stream)));
   }
   // [device.guard.events.wait] Streams and the host wait for the point that an event recorded.
   void block(void* event, const c10::Stream& stream) const override {
-    if (event)
-      check(orStreamWaitEvent(nativeStream(stream),
-                              static_cast<orEvent_t>(event), 0));
+    if (!event) return;
+    WithoutGil others_run;
+    check(orStreamWaitEvent(nativeStream(stream), static_cast<orEvent_t>(event),
+                            0));
   }
   bool queryEvent(void* event) const override {
     return !event || ready(orEventQuery(static_cast<orEvent_t>(event)));
   }
   void synchronizeEvent(void* event) const override {
-    if (event) check(orEventSynchronize(static_cast<orEvent_t>(event)));
+    if (!event) return;
+    WithoutGil others_run;
+    check(orEventSynchronize(static_cast<orEvent_t>(event)));
   }
   double elapsedTime(void* start, void* end,
                      const c10::DeviceIndex) const override {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/device/runtime.h"
 #include "common/check.h"
+#include "common/waiting.h"
 
 namespace openreg {
 
@@ -42,6 +43,7 @@ c10::DeviceIndex resolveDevice(int index) {
 // [device.runtime.synchronize] The driver does the waiting.
 void synchronizeDevice(c10::DeviceIndex index) {
   DeviceScope scope(index);
+  WithoutGil others_run;
   check(orDeviceSynchronize());
 }
 

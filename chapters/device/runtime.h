@@ -20,14 +20,14 @@ c10::DeviceIndex deviceCount() noexcept;
 c10::DeviceIndex currentDevice();
 
 /// Makes `index` current on the calling thread; returns the one that was.
-/// @throws c10::IndexError if there is no such device.
+/// @throws c10::AcceleratorError if there is no such device.
 c10::DeviceIndex exchangeDevice(c10::DeviceIndex index);
 
 /// The same, except that -1 changes nothing.
 c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index);
 
 /// `index`, or the current device if `index` is -1, as PyTorch writes it.
-/// @throws c10::IndexError if there is no such device.
+/// @throws c10::AcceleratorError if there is no such device.
 c10::DeviceIndex resolveDevice(int index);
 
 /// Waits until everything enqueued on the device has run.

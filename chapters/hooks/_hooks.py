@@ -49,33 +49,39 @@ def is_initialized():
 
 
 # [hooks.python.seed] Seeds go to the current device, or to every device.
+def _usable():
+    """Whether there are devices to seed; a forked child has none, and its seeds are for the CPU."""
+    return _C.device_count() > 0 and not _C.is_forked()
+
+
 def _generators():
+    _lazy_init()
     return [_C.default_generator(index) for index in range(_C.device_count())]
 
 
 def manual_seed(seed):
-    """Seeds the current device's generator, if there is a device."""
+    """Seeds the current device's generator, if there is a device; does nothing in a forked child."""
     seed = int(seed)
-    if _C.device_count():
+    if _usable():
         _C.default_generator(_C.current_device()).manual_seed(seed)
 
 
 def manual_seed_all(seed):
     """Seeds the generators of all devices, as `torch.manual_seed` does."""
     seed = int(seed)
-    for generator in _generators():
+    for generator in _generators() if _usable() else ():
         generator.manual_seed(seed)
 
 
 def seed():
     """Seeds the current device's generator, if any, with an unpredictable number; returns it."""
-    if _C.device_count():
+    if _usable():
         return _C.default_generator(_C.current_device()).seed()
 
 
 def seed_all():
     """Seeds all generators with one unpredictable number."""
-    if _C.device_count():
+    if _usable():
         manual_seed_all(seed())
 
 

@@ -74,6 +74,11 @@ void Generator::set_state(const c10::TensorImpl& bytes) {
       "An openreg generator's state has ", sizeof(RandomState),
       " bytes; this tensor has ", bytes.numel(),
       bytes.is_contiguous() ? "." : ", and they are not contiguous.");
+  const size_t needed = bytes.storage_offset() + sizeof(RandomState);
+  TORCH_CHECK_VALUE(bytes.storage().nbytes() >= needed,
+                    "An openreg generator's state has ", sizeof(RandomState),
+                    " bytes; this tensor's storage was resized to ",
+                    bytes.storage().nbytes(), ", and ", needed, " are needed.");
   RandomState state;
   std::memcpy(&state, bytes.data(), sizeof(state));
   counter()->set(state);

@@ -23,9 +23,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
 
   // [hooks.start] The first use of a device starts it; in a forked child it cannot start.
   void init() const override {
-    TORCH_CHECK(!orIsForked(),
-                "openreg devices were started before this process was forked; "
-                "start it with the 'spawn' method instead.");
+    if (orIsForked()) raiseForked();
   }
 
   // [hooks.device] The current device, for C++ code that asks the hooks instead of the guard.

@@ -2,6 +2,7 @@
 #include "chapters/hooks/host_memory.h"
 #include "chapters/device/streams/stream.h"
 #include "common/check.h"
+#include "common/waiting.h"
 
 namespace openreg {
 namespace {
@@ -13,11 +14,24 @@ class PinnedMemory
 
  public:
   std::pair<void*, void*> allocate(size_t size) override {
-    // The child of a fork inherits locks that another thread may have held.
-    if (orIsForked()) check(orMallocHost(nullptr, size));
+    // A forked child has the cache, and its locks as another thread left them.
+    NotForked();
+    WithoutGil others_run;
     return CachingHostAllocatorImpl::allocate(size);
   }
 
+  // [hooks.pinned.waits] PyTorch's cache holds its mutexes while the driver frees, so Python's lock goes first.
+  void free(void* block) override {
+    WithoutGil others_run;
+    CachingHostAllocatorImpl::free(block);
+  }
+  void empty_cache() override {
+    NotForked();
+    WithoutGil others_run;
+    CachingHostAllocatorImpl::empty_cache();
+  }
+
+  // [hooks.pinned.driver.calls] Six calls that PyTorch leaves to the driver.
  private:
   void allocate_host_memory(size_t size, void** pointer) override {
     check(orMallocHost(pointer, size));

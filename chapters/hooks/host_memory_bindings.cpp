@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/hooks/host_memory.h"
 #include "common/bindings.h"
+#include "common/check.h"
+#include "common/waiting.h"
 
 namespace openreg {
 
 // [hooks.pinned.stats] PyTorch's counts of its host cache, under the names of `torch.cuda`.
 static pybind11::dict hostMemoryStats() {
-  const at::HostStats stats = hostAllocator().get_stats();
+  const at::HostStats stats = [] {
+    WithoutGil others_run;
+    return hostAllocator().get_stats();
+  }();
   pybind11::dict all;
   const auto add = [&](const std::string& name, const auto& stat) {
     all[(name + ".current").c_str()] = stat.current;
@@ -23,13 +28,18 @@ static pybind11::dict hostMemoryStats() {
   return all;
 }
 
-// [hooks.pinned.bindings] Python reads the statistics and resets them in two ways.
+// [hooks.pinned.bindings] Four numbers for each thing that is counted, and two ways to begin anew.
+using Waits = pybind11::call_guard<NotForked, pybind11::gil_scoped_release>;
+
 static const ChapterBindings bindings("hooks", [](pybind11::module_& module) {
-  module.def("host_memory_stats", &hostMemoryStats);
-  module.def("reset_peak_host_memory_stats",
-             [] { hostAllocator().reset_peak_stats(); });
-  module.def("reset_accumulated_host_memory_stats",
-             [] { hostAllocator().reset_accumulated_stats(); });
+  module.def("host_memory_stats", &hostMemoryStats,
+             pybind11::call_guard<NotForked>());
+  module.def(
+      "reset_peak_host_memory_stats",
+      [] { hostAllocator().reset_peak_stats(); }, Waits());
+  module.def(
+      "reset_accumulated_host_memory_stats",
+      [] { hostAllocator().reset_accumulated_stats(); }, Waits());
 });
 
 // [-]

@@ -4,6 +4,7 @@
 #include "chapters/operators/fallback/fallback_policy.h"
 #include "chapters/operators/tools/trace.h"
 #include "common/bindings.h"
+#include "common/check.h"
 
 #include <pybind11/stl.h>
 
@@ -12,8 +13,10 @@ namespace openreg {
 // [operators.bindings] Python reads the fallback's counts and sets its policy.
 static const ChapterBindings bindings(
     "operators", [](pybind11::module_& module) {
-      module.def("fallback_report", &fallbackReport);
-      module.def("reset_fallback_report", &resetFallbackReport);
+      module.def("fallback_report", &fallbackReport,
+                 pybind11::call_guard<NotForked>());
+      module.def("reset_fallback_report", &resetFallbackReport,
+                 pybind11::call_guard<NotForked>());
       pybind11::class_<FallbackScope>(module, "FallbackScope")
           .def(pybind11::init<const std::string&>());
       module.def("fallback_refusal", [](const std::string& name,

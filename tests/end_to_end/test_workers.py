@@ -57,7 +57,7 @@ def test_new_processes_may_use_the_device_and_send_what_they_made(method):
 def test_a_forked_worker_is_told_to_spawn():
     torch.ones(1, device="openreg")
     loader = DataLoader(OnDevice(), num_workers=1, collate_fn=first, multiprocessing_context="fork")
-    with pytest.raises(RuntimeError, match="start it with the 'spawn' method instead."):
+    with pytest.raises(RuntimeError, match="you must use the 'spawn' start method"):
         list(loader)
 
 
@@ -74,4 +74,4 @@ def test_forked_workers_use_the_device_for_one_epoch_if_it_has_not_started():
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert result.stdout == "[[0.0, 1.0], [2.0, 3.0]] True\n"
-    assert result.stderr.endswith("start it with the 'spawn' method instead.\n\n")
+    assert result.stderr.endswith("you must use the 'spawn' start method\n\n")

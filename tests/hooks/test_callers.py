@@ -51,8 +51,7 @@ class Cpp:
     def manual_seed(self, seed):
         """The seed that device 1 has afterwards."""
         self.spy.spy_manual_seed(seed)
-        with torch.openreg.device(1):
-            return torch.openreg.initial_seed()
+        return torch.openreg._C.default_generator(1).initial_seed()
 
     def device_of(self, address):
         """The number of the device."""

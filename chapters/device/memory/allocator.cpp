@@ -3,6 +3,7 @@
 #include "chapters/device/memory/cache.h"
 #include "chapters/device/memory/poison.h"
 #include "common/check.h"
+#include "common/waiting.h"
 
 #include <array>
 #include <cstdint>
@@ -10,7 +11,9 @@
 namespace openreg {
 
 // [device.allocator.caches] One cache for each device, never destroyed.
+/// Refuses a forked child: another thread of the parent may have held the lock.
 static Cache& cacheOf(c10::DeviceIndex index) {
+  NotForked();
   static auto& caches = *new std::array<Cache, kMaxDevices>;
   return caches[index];
 }
@@ -67,6 +70,7 @@ class Allocator final : public c10::DeviceAllocator {
 
   // [device.allocator.interface.streams] Copies run on the current stream, and a block records the other streams that use it.
   void copy_data(void* to, const void* from, size_t bytes) const override {
+    WithoutGil others_run;
     check(orMemcpyAsync(to, from, bytes, orMemcpyDeviceToDevice,
                         nativeStream(currentStream(-1))));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/device/memory/cache.h"
 #include "common/check.h"
+#include "common/waiting.h"
 
 #include <algorithm>
 #include <atomic>
@@ -18,7 +19,13 @@ size_t segmentSize(size_t size) {
   return isSmall(size) ? 2 * kMiB : std::max(size, 20 * kMiB);
 }
 
-/// A remainder smaller than this stays with its block.
+/// The driver rounds to this too, so no byte is lost. No device has the largest
+/// sizes: they must not overflow.
+size_t multipleOf512(size_t bytes) {
+  return bytes > SIZE_MAX - 511 ? bytes : (bytes + 511) / 512 * 512;
+}
+
+/// A rest that is smaller than this stays with its block.
 size_t leastRest(const Block* block) { return block->small ? 512 : kMiB; }
 
 // [-]
@@ -36,7 +43,7 @@ Block* Cache::allocate(size_t bytes, c10::Stream stream) {
   Block* block = reuse(size, stream);
   if (!block) {
     lock.unlock();
-    block = fromDevice(size, stream);
+    block = fromDevice(bytes, size, stream);
     lock.lock();
   }
   split(block, size);
@@ -117,8 +124,9 @@ static constinit std::atomic<void (*)()> freeMemoryCallback = +[] {};
 
 void onFullDevice(void (*give_back)()) { freeMemoryCallback = give_back; }
 
-// [device.cache.from-device] When the device is full, unused segments go back to it, and it is asked again.
-Block* Cache::fromDevice(size_t size, c10::Stream stream) {
+// [device.cache.from-device] A full device is emptied of what nobody uses, and asked for the request alone.
+Block* Cache::fromDevice(size_t bytes, size_t size, c10::Stream stream) {
+  WithoutGil others_run;
   size_t wanted = segmentSize(size);
   void* data = nullptr;
   orError_t error = orMalloc(&data, wanted);
@@ -132,13 +140,13 @@ Block* Cache::fromDevice(size_t size, c10::Stream stream) {
     if (Block* block = reuse(size, stream)) return block;
     lock.unlock();
     empty();
-    wanted = size;
+    wanted = multipleOf512(bytes);
     error = orMalloc(&data, wanted);
   }
   Lock lock(mutex_);
   if (error == orErrorMemoryAllocation) {
     ++stats_.num_ooms;
-    TORCH_CHECK_WITH(OutOfMemoryError, false, outOfMemory());
+    TORCH_CHECK_WITH(OutOfMemoryError, false, outOfMemory(bytes));
   }
   check(error);
   const bool small = isSmall(size);
@@ -153,7 +161,9 @@ Block* Cache::fromDevice(size_t size, c10::Stream stream) {
 
 // [device.cache.empty] `orFree` waits for the device, so it is called without our lock.
 void Cache::empty() {
+  WithoutGil others_run;
   std::vector<Block*> unused;
+  orError_t refusal = orSuccess;
   collect();
   {
     Lock lock(mutex_);
@@ -166,13 +176,21 @@ void Cache::empty() {
     }
   }
   for (Block* block : unused) {
-    check(orFree(block->data));
+    const orError_t error = orFree(block->data);
     Lock lock(mutex_);
+    if (error != orSuccess) {
+      // It is still the driver's and so ours; the others are freed first.
+      refusal = error;
+      segments_.emplace(block->data, block);
+      addFree(block);
+      continue;
+    }
     ++stats_.num_device_free;
     decrease(stats_.segment, block, 1);
     decrease(stats_.reserved_bytes, block, block->size);
     delete block;
   }
+  check(refusal);
 }
 
 // [-]

@@ -27,7 +27,9 @@ class Cache {
   /// unused segments went back to it.
   Block* allocate(size_t bytes, c10::Stream stream);
   void free(Block* block);
-  /// Gives all unused segments back to the device.
+  /// Gives all segments that nobody uses back to the device. A segment that the
+  /// driver refuses to free stays in the cache.
+  /// @throws the driver's refusal, after the other segments were freed.
   void empty();
   /// The block is not reused before `stream` has completed the work that is
   /// enqueued when the block is freed.
@@ -53,7 +55,7 @@ class Cache {
   using Lock = std::unique_lock<std::mutex>;
 
   Block* reuse(size_t size, c10::Stream stream);
-  Block* fromDevice(size_t size, c10::Stream stream);
+  Block* fromDevice(size_t bytes, size_t size, c10::Stream stream);
   void split(Block* block, size_t size);
   void freeBlock(Block* block);
   void absorbNext(Block* block);
@@ -61,7 +63,7 @@ class Cache {
   void removeFree(Block* block);
   void collect();
   void waitForMarks();
-  std::string outOfMemory() const;
+  std::string outOfMemory(size_t wanted) const;
 
   std::mutex mutex_;
   /// Held while marks are queried; taken before `mutex_`.

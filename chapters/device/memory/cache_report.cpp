@@ -64,11 +64,12 @@ std::vector<Cache::Segment> Cache::snapshot() {
   return segments;
 }
 
-// [device.cache.out-of-memory] The message has the driver's numbers and ours, and says where to look further.
-std::string Cache::outOfMemory() const {
+// [device.cache.out-of-memory] The driver's view and ours, and where to look further.
+std::string Cache::outOfMemory(size_t wanted) const {
   const auto bytes = [](const StatArray& stats) { return stats[0].current; };
   return c10::str(
-      orGetErrorDetail(), " PyTorch holds ", bytes(stats_.allocated_bytes),
+      orGetErrorDetail(), " The request was for ", wanted,
+      " bytes. PyTorch holds ", bytes(stats_.allocated_bytes),
       " bytes in tensors, ",
       bytes(stats_.active_bytes) - bytes(stats_.allocated_bytes),
       " bytes that other streams still use, and ",

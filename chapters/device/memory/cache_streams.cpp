@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/device/memory/cache.h"
 #include "chapters/device/memory/poison.h"
+#include "common/waiting.h"
 
 #include <algorithm>
 #include <utility>
@@ -44,6 +45,7 @@ void Cache::free(Block* block) {
   // full.
   const std::vector<StreamAndEvent> marks = markStreams(block);
   if (poisonsFreedMemory()) {
+    WithoutGil others_run;
     for (auto [stream, event] : marks) {
       orStreamWaitEvent(nativeStream(block->stream), event, 0);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/device/streams/stream.h"
 #include "common/check.h"
+#include "common/waiting.h"
 
 #include <c10/util/Exception.h>
 
@@ -95,6 +96,7 @@ c10::Stream poolStream(c10::DeviceIndex index, int priority) {
 
 // [device.stream.event] The cache must know when a stream is done with a block that is freed.
 orEvent_t eventIn(const c10::Stream& stream) {
+  WithoutGil others_run;
   orEvent_t event = nullptr;
   if (orEventCreateWithFlags(&event, orEventDisableTiming) != orSuccess ||
       orEventRecord(event, nativeStream(stream)) != orSuccess) {

@@ -20,7 +20,7 @@ TEST(Guard, the_device_is_switched_and_switched_back) {
 }
 
 TEST(Guard, an_index_that_does_not_exist_is_refused_and_changes_nothing) {
-  EXPECT_THROW(c10::DeviceGuard({kDeviceType, 9}), c10::IndexError);
+  EXPECT_THROW(c10::DeviceGuard({kDeviceType, 9}), c10::AcceleratorError);
   EXPECT_EQ(openreg::currentDevice(), 0);
 }
 

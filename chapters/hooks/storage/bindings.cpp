@@ -2,6 +2,7 @@
 #include "chapters/hooks/storage/metadata.h"
 #include "chapters/hooks/storage/sharing.h"
 #include "common/bindings.h"
+#include "common/check.h"
 
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
@@ -9,12 +10,11 @@
 namespace openreg {
 
 // [hooks.metadata.bindings] Labels are a Python set of strings in both directions.
-static const ChapterBindings label_bindings("hooks",
-                                            [](pybind11::module_& module) {
-                                              module.def("labels", &labelsOf);
-                                              module.def("set_labels",
-                                                         &setLabels);
-                                            });
+static const ChapterBindings label_bindings(
+    "hooks", [](pybind11::module_& module) {
+      module.def("labels", &labelsOf, pybind11::call_guard<NotForked>());
+      module.def("set_labels", &setLabels, pybind11::call_guard<NotForked>());
+    });
 
 // [hooks.sharing.bindings] Python receives the driver's handle as bytes, which it can send.
 static const ChapterBindings sharing_bindings(
@@ -28,8 +28,9 @@ static const ChapterBindings sharing_bindings(
         return std::pair(pybind11::bytes(where.handle), where.offset);
       });
       module.def("lend", &lend);
-      module.def("ipc_collect", &collectLent,
-                 pybind11::call_guard<pybind11::gil_scoped_release>());
+      module.def(
+          "ipc_collect", &collectLent,
+          pybind11::call_guard<NotForked, pybind11::gil_scoped_release>());
       module.def("open_storage", [](const pybind11::bytes& handle,
                                     size_t offset, size_t bytes, int lease) {
         return openStorage({handle, offset}, bytes, lease);

@@ -3,7 +3,8 @@
 #include "chapters/device/memory/cache.h"
 #include "chapters/device/runtime.h"
 #include "common/check.h"
-#include "common/openreg/interface/openreg_tools.h"
+#include "common/openreg/openreg_tools.h"
+#include "common/waiting.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -82,7 +83,10 @@ struct Opened {
     leases().open.insert(lease);
   }
   ~Opened() {
-    if (block) orIpcCloseMemHandle(block);
+    if (block) {
+      WithoutGil others_run;
+      orIpcCloseMemHandle(block);
+    }
     std::lock_guard lock(leases().mutex);
     // A forked child has closed it, and may have reused its number.
     if (leases().open.erase(lease)) close(lease);

@@ -3,6 +3,7 @@
 #include "chapters/device/memory/allocator.h"
 #include "chapters/device/streams/stream.h"
 #include "common/check.h"
+#include "common/waiting.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -22,6 +23,7 @@ void resizeStorage(const c10::Storage& storage, size_t bytes) {
   const size_t kept = std::min(bytes, storage.nbytes());
   if (kept > 0) {
     const c10::Stream stream = currentStream(storage.device().index());
+    WithoutGil others_run;
     check(orMemcpyAsync(data.get(), storage.data(), kept,
                         orMemcpyDeviceToDevice, nativeStream(stream)));
     // The old block may belong to another stream, but must outlive this copy.

@@ -75,6 +75,18 @@ def test_a_tensor_that_is_no_state_is_refused_by_what_it_is(state, error, senten
     assert torch.openreg.initial_seed() == 3
 
 
+def test_a_state_whose_storage_was_taken_away_is_refused():
+    generator = torch.Generator("openreg").manual_seed(5)
+    for offset, left in ((0, 0), (16, 24)):
+        state = torch.zeros(32, dtype=torch.uint8)[offset : offset + 16]
+        state.untyped_storage().resize_(left)
+        needed = offset + 16
+        sentence = f"this tensor's storage was resized to {left}, and {needed} are needed."
+        with pytest.raises(ValueError, match=sentence):
+            generator.set_state(state)
+    assert generator.initial_seed() == 5
+
+
 def test_a_state_may_be_a_part_of_a_tensor():
     generator = torch.Generator("openreg").manual_seed(5)
     generator.set_offset(6)
@@ -168,5 +180,5 @@ def test_of_states_that_are_not_all_good_none_is_set(wrong):
 
 
 def test_a_generator_of_an_unknown_device_is_refused_by_number():
-    with pytest.raises(IndexError, match="openreg:9 does not exist"):
+    with pytest.raises(torch.AcceleratorError, match="openreg:9 does not exist"):
         torch.Generator("openreg:9")

@@ -35,7 +35,7 @@ def test_a_forked_child_is_told_to_spawn(use):
         f"    {use}\n"
         "os.wait()\n"
     )
-    assert "start it with the 'spawn' method instead." in result.stderr
+    assert "you must use the 'spawn' start method" in result.stderr
     assert result.returncode == 0
 
 
@@ -46,14 +46,57 @@ def test_a_forked_child_has_no_pinned_memory_and_leaves_the_parents_alone():
         "del _\n"
         "if os.fork() == 0:\n"
         "    print(torch.ones(1).is_pinned(), pinned.is_pinned(), pinned.shape)\n"
-        "    held = torch.openreg.host_memory_stats()\n"
         "    del pinned\n"
-        "    print(torch.openreg.host_memory_stats() == held, flush=True)\n"
+        "    print('dropped', flush=True)\n"
         "    torch.empty(1000, pin_memory=True)\n"
+        "held = torch.openreg.host_memory_stats()\n"
         "os.wait()\n"
+        "print(torch.openreg.host_memory_stats() == held, pinned.is_pinned())\n"
     )
-    assert result.stdout == "False False torch.Size([1000])\nTrue\n", result.stderr
-    assert "start it with the 'spawn' method instead." in result.stderr
+    assert result.stdout == "False False torch.Size([1000])\ndropped\nTrue True\n", result.stderr
+    assert "you must use the 'spawn' start method" in result.stderr
+
+
+SENTENCE = (
+    "Cannot re-initialize openreg in forked subprocess. To use openreg with multiprocessing, "
+    "you must use the 'spawn' start method"
+)
+# What PyTorch and its users call in every worker, and what is about the process.
+QUIET = {
+    "_is_in_bad_fork", "device_count", "is_available", "is_initialized", "manual_seed",
+    "manual_seed_all", "seed", "seed_all", "set_stream", "stream",
+}  # fmt: skip
+
+
+def test_a_forked_child_is_refused_in_pytorchs_words_and_never_hangs():
+    """While another thread uses the allocator, and its lock, a child calls all functions."""
+    result = run(
+        "import inspect, os, signal, threading, torch, torch_openreg\n"
+        "state = torch.zeros(16, dtype=torch.uint8)\n"
+        "given = {'device': 0, 'device_of': state, 'seed': 1, 'obj': state, 'tensor': state,\n"
+        "    'labels': {'a'}, 'new_state': state, 'new_states': [state] * 2, 'stream': None,\n"
+        "    'peer_device': 1, 'data_ptr': 0}\n"
+        "modules = '_device _stream _memory _hooks _host_memory _metadata _sharing'.split()\n"
+        "names = {name for m in modules for name in getattr(torch_openreg, m).__all__}\n"
+        "names -= {'Event', 'Stream', '_initialized', 'device_of'}\n"
+        "def allocate():\n"
+        "    while True: torch.UntypedStorage(8, device='openreg')\n"
+        "torch.UntypedStorage(8, device='openreg')\n"
+        "threading.Thread(target=allocate, daemon=True).start()\n"
+        "for _ in range(10):\n"
+        "    if os.fork() == 0:\n"
+        "        signal.alarm(20)\n"
+        "        for name in sorted(names):\n"
+        "            call = getattr(torch.openreg, name)\n"
+        "            wants = [n for n, p in inspect.signature(call).parameters.items()]\n"
+        "            try: call(*[given[n] for n in wants])\n"
+        f"            except RuntimeError as error: assert str(error) == {SENTENCE!r}, (name, error)\n"
+        f"            else: assert name in {QUIET!r}, name\n"
+        "        os._exit(0)\n"
+        "    assert os.wait()[1] == 0\n"
+        "os._exit(0)\n"
+    )
+    assert result.returncode == 0, result.stderr
 
 
 def test_a_child_forked_before_the_start_may_use_the_device():

@@ -5,6 +5,7 @@
 #include "chapters/operators/launch/view.h"
 #include "common/check.h"
 #include "common/openreg/interface/openreg_kernels.h"
+#include "common/waiting.h"
 
 #include <c10/util/Exception.h>
 
@@ -72,6 +73,7 @@ template <class Kernel, class... Tensors>
 void launchKernel(const char* name, Kernel kernel, const Tensors&... tensors) {
   const c10::DeviceIndex index = commonDevice(name, tensors...);
   checkWritten(name, std::get<0>(std::tie(tensors...)));
+  WithoutGil others_run;  // A full queue makes the host wait.
   check(launch(
       nativeStream(currentStream(index)), name,
       [kernel = std::move(kernel), views = std::make_tuple(View(tensors)...)] {

@@ -25,6 +25,7 @@ bool sameBytes(const at::Tensor& a, const at::Tensor& b) {
 
 void copyBytes(const at::Tensor& to, const at::Tensor& from, orMemcpyKind kind,
                const c10::Stream& stream) {
+  WithoutGil others_run;
   check(orMemcpyAsync(to.data_ptr(), from.const_data_ptr(), to.nbytes(), kind,
                       nativeStream(stream)));
 }

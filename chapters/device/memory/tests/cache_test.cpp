@@ -227,6 +227,7 @@ TEST(Cache, a_full_device_is_emptied_and_then_says_how_it_stands) {
       const std::string held = std::to_string(most->size + 1024);
       for (const std::string& part :
            {std::string("and no free block of "),
+            "The request was for " + std::to_string(bytes) + " bytes.",
             "PyTorch holds " + held + " bytes in tensors",
             std::string(" 0 bytes that other streams still use, and "),
             std::to_string(2 * kMiB - 1024) + " bytes in free parts of larger",
@@ -240,6 +241,39 @@ TEST(Cache, a_full_device_is_emptied_and_then_says_how_it_stands) {
   cache.free(most);
   EXPECT_TRUE(cache.allocate(free / 2, stream(0)));
   cache.empty();
+}
+
+TEST(Cache, what_fits_is_given_even_if_its_size_class_does_not_fit) {
+  Cache cache;
+  size_t free, total;
+  openreg::check(orMemGetInfo(&free, &total));
+  const size_t most = free - 8 * kMiB - 100;
+  ASSERT_GT(sizeClass(most), free);
+  for (int again = 0; again < 2; ++again) {
+    Block* block = cache.allocate(most, stream(0));
+    EXPECT_EQ(block->size, (most + 511) / 512 * 512);
+    EXPECT_EQ(current(cache.stats().reserved_bytes), block->size);
+    cache.free(block);
+  }
+  EXPECT_EQ(cache.stats().num_ooms, 0);
+  cache.empty();
+  EXPECT_EQ(current(cache.stats().reserved_bytes), 0);
+}
+
+TEST(Cache, a_segment_that_the_driver_does_not_free_is_kept_and_the_others_go) {
+  Cache cache;
+  Block* blocks[3];
+  for (Block*& block : blocks) block = cache.allocate(30 * kMiB, stream(0));
+  void* freed = blocks[1]->data;
+  const size_t size = blocks[1]->size;
+  for (Block* block : blocks) cache.free(block);
+  openreg::check(orFree(freed));
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_THROW(cache.empty(), c10::ValueError);
+    EXPECT_EQ(cache.snapshot().size(), 1);
+    EXPECT_EQ(current(cache.stats().reserved_bytes), size);
+    EXPECT_EQ(cache.stats().num_device_free, 2);
+  }
 }
 
 TEST(Cache, a_full_device_asks_others_to_give_back_before_it_waits) {

@@ -150,7 +150,7 @@ def test_a_forked_child_cannot_receive():
         os._exit(0)
     os.close(writes)
     with open(reads, encoding="utf-8") as said:
-        assert "start it with the 'spawn' method instead." in said.read()
+        assert "you must use the 'spawn' start method" in said.read()
     os.wait()
 
 

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What waits for the device lets other Python threads run; everything else does not wait."""
+
+import csv
+import ctypes
+import pathlib
+import threading
+import time
+from multiprocessing import resource_sharer
+from multiprocessing.reduction import ForkingPickler
+
+import pytest
+import torch
+import torch_openreg
+
+driver = ctypes.CDLL(str(pathlib.Path(torch_openreg.__file__).parent / "libopenreg.so"))
+usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
+BUSY = 0.2
+
+with open(pathlib.Path(__file__).with_name("waits.csv"), encoding="utf-8") as table:
+    WAITS = [row["You write"].strip("`") for row in csv.DictReader(table)]
+
+
+class Ticking:
+    """A second thread that runs Python all the time; `pause` is the longest it could not."""
+
+    def __enter__(self):
+        self.pause, self._ends = 0.0, False
+        self._thread = threading.Thread(target=self._tick)
+        self._thread.start()
+        return self
+
+    def _tick(self):
+        before = time.perf_counter()
+        while not self._ends:
+            time.sleep(0.001)
+            now = time.perf_counter()
+            self.pause, before = max(self.pause, now - before), now
+
+    def __exit__(self, *exception):
+        self._ends = True
+        self._thread.join()
+
+
+def occupied(call):
+    """Calls it while the device is busy; returns for how long it waited and kept Python waiting."""
+    with Ticking() as ticking:
+        driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(int(BUSY * 1e6)))
+        begin = time.perf_counter()
+        call()
+        waited = time.perf_counter() - begin
+    torch.openreg.synchronize()
+    return waited, ticking.pause
+
+
+@pytest.fixture
+def scene():
+    """What the table's rows speak of."""
+    torch.openreg.empty_cache()
+    half = torch.openreg.mem_get_info()[0] // 2 + (32 << 20)
+    storage = torch.UntypedStorage(1 << 20, device="openreg")
+    received = [ForkingPickler.loads(ForkingPickler.dumps(storage))]
+    scene = {
+        "torch": torch,
+        "ForkingPickler": ForkingPickler,
+        "stream": torch.openreg.current_stream(),
+        "event": torch.Event("openreg"),
+        "storage": torch.UntypedStorage(1 << 20, device="openreg"),
+        "size": 1 << 20,
+        "half": half,
+        "received": received,
+    }
+    torch.UntypedStorage(half, device="openreg")  # Cached: a device with room for one has it.
+    torch.empty(1 << 20, pin_memory=True)
+    yield scene
+    scene.clear()
+    received.clear()
+    resource_sharer.stop()  # It keeps the messages that nobody has received.
+    torch.openreg.ipc_collect()
+    torch.openreg.empty_cache()
+
+
+@pytest.mark.parametrize("line", WAITS)
+def test_a_thread_that_waits_lets_others_run(scene, line):
+    times = 5000 if line in ("event.record(stream)", "event.wait(stream)") else 1
+    times = 5000 if line.startswith("storage.resize_") else times
+    if "half" in line:  # Memory of another stream, which cannot be used again as it is.
+        torch.accelerator.set_stream(torch.Stream("openreg"))
+    code = compile(line, line, "eval")
+
+    def call():
+        if line.startswith("event."):
+            scene["event"].record(scene["stream"])
+        for _ in range(times):
+            eval(code, scene)
+
+    try:
+        waited, pause = occupied(call)
+    finally:
+        torch.accelerator.set_stream(torch.openreg.default_stream())
+    assert waited > BUSY / 2
+    assert pause < BUSY / 2
+
+
+ARGUMENTS = {
+    "device": (0,),
+    "device_of": (torch.empty(0),),
+    "can_device_access_peer": (0, 1),
+    "get_stream_from_external": (0,),
+    "labels": (torch.empty(0),),
+    "manual_seed": (1,),
+    "manual_seed_all": (1,),
+    "set_device": (0,),
+    "set_rng_state": (torch.zeros(16, dtype=torch.uint8),),
+    "set_rng_state_all": ([torch.zeros(16, dtype=torch.uint8)] * 2,),
+    "set_stream": (None,),
+    "stream": (None,),
+}
+
+
+def functions():
+    """The functions of chapters device and hooks in `torch.openreg`, by name."""
+    modules = ("_device", "_stream", "_memory", "_hooks", "_host_memory", "_metadata", "_sharing")
+    names = {name for module in modules for name in getattr(torch_openreg, module).__all__}
+    return sorted(name for name in names if callable(getattr(torch.openreg, name)))
+
+
+def test_what_is_not_in_the_table_does_not_wait():
+    driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(2_000_000))
+    for name in functions():
+        if f"torch.openreg.{name}()" in WAITS or name == "set_labels":  # Labels need a tensor.
+            continue
+        begin = time.perf_counter()
+        getattr(torch.openreg, name)(*ARGUMENTS.get(name, ()))
+        assert time.perf_counter() - begin < 0.2, name
+    assert not torch.openreg.current_stream().query()
+    torch.openreg.synchronize()
