@@ -32,7 +32,7 @@ std::set<std::string> labelsOf(const at::Tensor& tensor);
 
 /// Replaces the labels of `tensor`.
 /// @throws c10::ValueError if it is not on one of our devices, or if a label is
-/// "conj" or "neg", which files keep for PyTorch.
+/// "conj" or "neg", which files keep for PyTorch, or is not text in UTF-8.
 void setLabels(const at::Tensor& tensor, std::set<std::string> labels);
 
 // [-]
