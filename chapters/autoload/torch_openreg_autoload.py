@@ -20,8 +20,13 @@ def autoload():
         import torch_openreg
 
         torch_openreg._register()
-    except (ImportError, Warning) as error:
-        sentence = f"This process has no device openreg: {error}"
+    except Exception as error:  # A file that was cut short may raise anything.
+        said = (
+            str(error)
+            if isinstance(error, (ImportError, Warning))
+            else f"{type(error).__name__}: {error}"
+        )
+        sentence = f"This process has no device openreg: {said}"
         try:
             # Five calls above is the `import torch` of a program.
             warnings.warn(sentence, stacklevel=5)

@@ -42,11 +42,7 @@ class PinnedMemory
                      c10::Stream stream) override {
     events->push_back(eventIn(stream));
   }
-  bool query_event(orEvent_t& event) override {
-    if (orEventQuery(event) == orErrorNotReady) return false;
-    orEventDestroy(event);
-    return true;
-  }
+  bool query_event(orEvent_t& event) override { return isReached(event); }
   c10::Stream get_current_stream() const override { return currentStream(-1); }
   bool stream_is_capturing(c10::Stream) const override { return false; }
 };

@@ -220,3 +220,16 @@ def test_labels_do_not_leave_the_device():
 def test_a_label_is_not_one_of_pytorchs_own():
     with pytest.raises(ValueError, match="The label conj is PyTorch's own; choose another."):
         torch.openreg.set_labels(torch.ones(1, device="openreg"), {"conj"})
+
+
+def test_labels_are_text_that_can_be_read_back():
+    tensor = torch.ones(1, device="openreg")
+    fine = {"", "a", "\u00df", "\u20ac", "\U0001f600", "nul\0"}
+    torch.openreg.set_labels(tensor, {*fine, b"bytes"})
+    assert torch.openreg.labels(tensor) == {*fine, "bytes"}
+    for wrong in (b"\xff", b"\xc3", b"a\xa0", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"):
+        with pytest.raises(
+            ValueError, match=f"text in UTF-8; the one of {len(wrong)} bytes is not"
+        ):
+            torch.openreg.set_labels(tensor, {wrong})
+    assert torch.openreg.labels(tensor) == {*fine, "bytes"}

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import py_compile
+
 import pytest
 from fresh import PACKAGE, USE, copy_of_us, install, run
 
@@ -214,3 +216,67 @@ def test_an_installation_without_one_of_its_files_takes_no_name(tmp_path):
     result = run("-c", import_both(program), PYTHONPATH=str(tmp_path))
     said = warns_and_raises(result, "No module named 'torch_openreg._memory'")
     assert said.startswith("privateuseone False\nExpected one of cpu")
+
+
+# Files that were cut short, by a full disk or an interrupted copy.
+
+
+def cut(folder, name, content):
+    """One file of a copy of us has `content` instead of its own, and is no link any more."""
+    (path,) = (*copy_of_us(folder).glob(name), *folder.glob(f"torch_openreg/{name}"))
+    path.unlink()
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("_memory.py", b"def empty_cache(", "SyntaxError: '(' was never closed"),
+        ("_memory.py", b"", "AttributeError: module 'torch_openreg._memory' has no attribute"),
+        ("_memory.py", b"\0\0", "SyntaxError: source code string cannot contain null bytes"),
+        ("_memory.py", b"__all__ = ['gone']", "AttributeError: module 'torch_openreg._memory'"),
+        ("_chapters.py", b"", "cannot import name 'MODULES' from 'torch_openreg._chapters'"),
+        ("_chapters.py", b"MODULES = (", "SyntaxError: '(' was never closed"),
+        ("__init__.py", b"", "AttributeError: module 'torch_openreg' has no attribute '_register'"),
+        ("__init__.py", b"import torch\nif", "SyntaxError: invalid syntax"),
+        ("_C.*.so", b"", "file too short"),
+        ("libopenreg.so", b"", "file too short"),
+        ("libtorch_openreg.so", b"\x7fELF", "file too short"),
+        ("torch_openreg_autoload.py", b"", "cannot import name 'autoload'"),
+        ("torch_openreg_autoload.py", b"def autoload(", "SyntaxError: '(' was never closed"),
+        ("torch_openreg_autoload.py", b"import gone", "No module named 'gone'"),
+    ],
+)
+def test_a_file_that_was_cut_short_is_one_warning(tmp_path, name, content, sentence):
+    cut(tmp_path, name, content)
+    program = (
+        "import torch\n"
+        "assert torch._C._get_privateuse1_backend_name() == 'privateuseone'\n"
+        "print(torch.ones(2).sum().item(), hasattr(torch, 'openreg'))\n"
+    )
+    (tmp_path / "program.py").write_text(program)
+    result = run("program.py", cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    assert result.stdout == "2.0 False\n", result.stderr
+    assert result.stderr.count("UserWarning") == result.stderr.count("no device openreg") == 1
+    assert f"{tmp_path / 'program.py'}:1: UserWarning: This process has no" in result.stderr
+    assert sentence in result.stderr
+    if name == "torch_openreg_autoload.py":  # The entry point's own warning.
+        strict = run("-W", "error", "program.py", cwd=tmp_path, PYTHONPATH=str(tmp_path))
+        assert strict.stdout == "2.0 False\n", strict.stderr
+
+
+def test_a_module_without_its_source_and_cut_short_is_one_warning(tmp_path):
+    source = copy_of_us(tmp_path) / "torch_openreg/_memory.py"
+    compiled = source.with_suffix(".pyc")
+    py_compile.compile(str(source), str(compiled))
+    source.unlink()
+    whole = compiled.read_bytes()
+    for content, sentence in (
+        (whole[:60], "EOFError: marshal data too short"),
+        (b"none" + whole[4:], "bad magic number in 'torch_openreg._memory'"),
+    ):
+        compiled.write_bytes(content)
+        result = run("-c", "import torch; print('torch works')", PYTHONPATH=str(tmp_path))
+        assert result.stdout == "torch works\n", result.stderr
+        assert "UserWarning: This process has no device openreg: " in result.stderr
+        assert sentence in result.stderr

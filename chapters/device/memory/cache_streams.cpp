@@ -70,9 +70,7 @@ void Cache::collect() {
   lock.unlock();
   std::vector<Block*> passed;
   for (auto& [stream, waiting] : marks) {
-    while (!waiting.empty() &&
-           orEventQuery(waiting.front().event) != orErrorNotReady) {
-      orEventDestroy(waiting.front().event);
+    while (!waiting.empty() && isReached(waiting.front().event)) {
       passed.push_back(waiting.front().block);
       waiting.pop_front();
     }

@@ -95,17 +95,34 @@ c10::Stream poolStream(c10::DeviceIndex index, int priority) {
 }
 
 // [device.stream.event] The cache must know when a stream is done with a block that is freed.
-orEvent_t eventIn(const c10::Stream& stream) {
+/// Whether the calling thread may wait for all devices; if so, it has.
+static bool synchronizeAll() {
+  for (c10::DeviceIndex index = 0; index < deviceCount(); ++index) {
+    DeviceScope scope(index);
+    if (orDeviceSynchronize() == orErrorNotPermitted) return false;
+  }
+  return true;
+}
+
+orEvent_t eventIn(const c10::Stream& stream) noexcept {
   WithoutGil others_run;
   orEvent_t event = nullptr;
-  if (orEventCreateWithFlags(&event, orEventDisableTiming) != orSuccess ||
-      orEventRecord(event, nativeStream(stream)) != orSuccess) {
-    // There are too many events, or the stream was destroyed and may still be
-    // running, or its device has failed.
-    DeviceScope scope(stream.device_index());
-    orDeviceSynchronize();
+  if (orEventCreateWithFlags(&event, orEventDisableTiming) == orSuccess &&
+      orEventRecord(event, nativeStream(stream)) == orSuccess) {
+    return event;
   }
-  return event;
+  // There are too many events, or the stream was destroyed and may still be
+  // running, or its device has failed.
+  if (synchronizeAll()) return event;
+  orEventDestroy(event);
+  return nullptr;
+}
+
+bool isReached(orEvent_t event) noexcept {
+  if (!event) return synchronizeAll();
+  if (orEventQuery(event) == orErrorNotReady) return false;
+  orEventDestroy(event);
+  return true;
 }
 
 // [device.stream.current] New work goes to the current stream of the device.

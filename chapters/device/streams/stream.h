@@ -33,17 +33,23 @@ inline constexpr int kGreatestPriority = -2;
 /// range is moved to the nearer end of the range.
 c10::Stream poolStream(c10::DeviceIndex index, int priority);
 
-/// An event that completes with the work now enqueued on `stream`. If none can
-/// be recorded, this waits for the device, and the result counts as complete.
-/// Meant for destructors: it does not throw. The caller owns the event.
-orEvent_t eventIn(const c10::Stream& stream);
-
 /// The stream that is current for the device on the calling thread.
 c10::Stream currentStream(c10::DeviceIndex index);
 
 /// Makes `stream` current for its device on the calling thread; returns the
 /// one that was.
 c10::Stream exchangeStream(c10::Stream stream);
+
+// [device.stream.events] Memory that is freed waits for an event on each stream that used it.
+/// An event that completes with the work now enqueued on `stream`, for
+/// `isReached`. If none can be recorded, this waits for the device instead; in
+/// device code, which must not wait, it returns null. Meant for destructors: it
+/// does not throw.
+orEvent_t eventIn(const c10::Stream& stream) noexcept;
+/// Whether `event`, which came from `eventIn`, is complete; destroys it then.
+/// A null event counts as complete once the calling thread may wait for the
+/// devices, and has.
+bool isReached(orEvent_t event) noexcept;
 
 // [-]
 }  // namespace openreg

@@ -3,7 +3,7 @@
 #include "chapters/device/memory/cache.h"
 #include "chapters/device/runtime.h"
 #include "common/check.h"
-#include "common/openreg/openreg_tools.h"
+#include "common/openreg/interface/openreg_tools.h"
 #include "common/waiting.h"
 
 #include <fcntl.h>
