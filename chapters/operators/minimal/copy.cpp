@@ -4,6 +4,7 @@
 #include "chapters/operators/minimal/copy_kernel.h"
 #include "chapters/operators/launch/view.h"
 #include "common/check.h"
+#include "common/waiting.h"
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
