@@ -7,7 +7,7 @@
 
 #include <string>
 
-const char* orGetErrorDetail() {
+const char* orGetErrorDetail() noexcept {
   return "This driver does not share memory between processes.";
 }
 
@@ -30,7 +30,7 @@ TEST(Check, a_function_that_the_driver_does_not_have_is_not_implemented) {
 
 TEST(Check, every_other_code_has_the_exception_that_its_header_names) {
   openreg::check(orSuccess);
-  expectThrow<c10::IndexError>(orErrorInvalidDevice);
+  expectThrow<c10::AcceleratorError>(orErrorInvalidDevice);
   expectThrow<c10::ValueError>(orErrorInvalidValue);
   expectThrow<c10::ValueError>(orErrorInvalidResourceHandle);
   expectThrow<c10::ValueError>(orErrorInvalidMemcpyDirection);
@@ -38,7 +38,20 @@ TEST(Check, every_other_code_has_the_exception_that_its_header_names) {
   expectThrow<c10::OutOfMemoryError>(orErrorMemoryAllocation);
   expectThrow<c10::AcceleratorError>(orErrorLaunchFailure);
   expectThrow<c10::Error>(orErrorNoDevice);
-  expectThrow<c10::Error>(orErrorDeviceLost);
+  expectThrow<c10::AcceleratorError>(orErrorDeviceLost);
+  expectThrow<c10::Error>(orErrorNotPermitted);
+}
+
+TEST(Check, a_forked_child_hears_the_sentence_that_programs_look_for) {
+  try {
+    openreg::check(orErrorForked);
+    FAIL() << "passed";
+  } catch (const c10::Error& thrown) {
+    EXPECT_STREQ(thrown.what_without_backtrace(),
+                 "Cannot re-initialize openreg in forked subprocess. To use "
+                 "openreg with multiprocessing, you must use the 'spawn' start "
+                 "method");
+  }
 }
 
 }  // namespace

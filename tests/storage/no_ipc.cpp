@@ -3,14 +3,14 @@
 // processes.
 #include "common/openreg/interface/openreg_tools.h"
 
-const char* orGetErrorDetail() {
+const char* orGetErrorDetail() noexcept {
   return "This driver does not share memory between processes.";
 }
 
-orError_t orIpcGetMemHandle(orIpcMemHandle_t*, void*) {
+orError_t orIpcGetMemHandle(orIpcMemHandle_t*, void*) noexcept {
   return orErrorNotSupported;
 }
 
-orError_t orIpcOpenMemHandle(void**, orIpcMemHandle_t) {
+orError_t orIpcOpenMemHandle(void**, orIpcMemHandle_t) noexcept {
   return orErrorNotSupported;
 }

@@ -24,6 +24,8 @@ class Observer {
   struct Callback {
     orCommandObserver function;
     void* data;
+    /// Commands up to this number were enqueued before the callback was set.
+    std::atomic<uint64_t> last_before{~uint64_t{0}};
   };
 
   std::atomic<Callback*> callback_{nullptr};

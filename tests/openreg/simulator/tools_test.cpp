@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -139,6 +140,31 @@ TEST(Inject, a_lost_device_stays_lost_and_the_other_goes_on) {
   EXPECT_EQ(again("Inject.DISABLED_lost",
                   {"OPENREG_INJECT=lost:0@3,lost:0@2,lost:1@99"}),
             0);
+}
+
+TEST(Observe,
+     an_observer_never_sees_the_end_of_a_command_that_began_before_it) {
+  std::atomic<bool> begun{false}, released{false};
+  std::atomic<int> phases{0};
+  const auto ignore = [](const orCommandRecord*, void*) {};
+  const auto count = [](const orCommandRecord*, void* data) {
+    ++*static_cast<std::atomic<int>*>(data);
+  };
+  orSetCommandObserver(ignore, nullptr);
+  openreg::launch(nullptr, "long", [&] {
+    begun = true;
+    while (!released) usleep(100);
+  });
+  while (!begun) usleep(100);
+  orSetCommandObserver(count, &phases);
+  released = true;
+  orStreamSynchronize(nullptr);
+  EXPECT_EQ(phases, 0);
+  openreg::launch(nullptr, "next", [] {});
+  orDeviceSynchronize();
+  orSetCommandObserver(nullptr, nullptr);
+  usleep(1000);
+  EXPECT_GE(phases, 2);
 }
 
 TEST(Observe, every_command_is_seen_in_three_phases_with_one_number) {
