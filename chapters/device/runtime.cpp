@@ -3,6 +3,8 @@
 #include "common/error.h"
 #include "common/waiting.h"
 
+#include <c10/util/Exception.h>
+
 namespace openreg {
 
 // [device.runtime.count] Two questions that start nothing.
@@ -10,7 +12,10 @@ c10::DeviceIndex deviceCount() noexcept {
   // Asked at every launch; the driver's answer never changes.
   static const c10::DeviceIndex count = [] {
     int count = 0;
-    return orGetDeviceCount(&count) == orSuccess ? count : 0;
+    if (orGetDeviceCount(&count) == orSuccess) return count;
+    // Asking must not throw, but a mistyped variable is no choice.
+    TORCH_WARN("There is no openreg device: ", orGetErrorDetail());
+    return 0;
   }();
   return count;
 }

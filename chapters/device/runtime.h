@@ -13,7 +13,7 @@ inline constexpr auto kDeviceType = c10::DeviceType::PrivateUse1;
 inline constexpr size_t kMaxDevices = 16;
 
 /// How many devices this machine has. Never throws: a machine whose driver is
-/// broken has none. Starts nothing.
+/// broken has none, and a warning says why, once. Starts nothing.
 c10::DeviceIndex deviceCount() noexcept;
 
 /// The device that is current on the calling thread.
