@@ -5,14 +5,17 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+
 namespace openreg {
 
 // [device.runtime.count] Two questions that start nothing.
 c10::DeviceIndex deviceCount() noexcept {
   // Asked at every launch; the driver's answer never changes.
   static const c10::DeviceIndex count = [] {
+    constexpr int kMost = kMaxDevices;
     int count = 0;
-    if (orGetDeviceCount(&count) == orSuccess) return count;
+    if (orGetDeviceCount(&count) == orSuccess) return std::min(count, kMost);
     // Asking must not throw, but a mistyped variable is no choice.
     TORCH_WARN("There is no openreg device: ", orGetErrorDetail());
     return 0;

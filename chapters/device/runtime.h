@@ -8,8 +8,8 @@ namespace openreg {
 // [device.runtime] Everything our hardware can be asked about itself.
 inline constexpr auto kDeviceType = c10::DeviceType::PrivateUse1;
 
-/// No machine has more devices; what there is one of for each device is kept
-/// in arrays of this size.
+/// Devices beyond this number are not used; what there is one of for each
+/// device is kept in arrays of this size.
 inline constexpr size_t kMaxDevices = 16;
 
 /// How many devices this machine has. Never throws: a machine whose driver is
