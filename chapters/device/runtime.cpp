@@ -3,14 +3,22 @@
 #include "common/check.h"
 #include "common/waiting.h"
 
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+
 namespace openreg {
 
 // [device.runtime.count] Counting devices starts none of them.
 c10::DeviceIndex deviceCount() noexcept {
   // Cached, because every launch asks and the answer never changes.
   static const c10::DeviceIndex count = [] {
+    constexpr int kMost = kMaxDevices;
     int count = 0;
-    return orGetDeviceCount(&count) == orSuccess ? count : 0;
+    if (orGetDeviceCount(&count) == orSuccess) return std::min(count, kMost);
+    // Asking must not throw, but a mistyped variable is no choice.
+    TORCH_WARN("There is no openreg device: ", orGetErrorDetail());
+    return 0;
   }();
   return count;
 }

@@ -8,12 +8,12 @@ namespace openreg {
 // [device.runtime] What the rest of the backend asks the hardware.
 inline constexpr auto kDeviceType = c10::DeviceType::PrivateUse1;
 
-/// No machine has more devices, so arrays with an entry for each device have
-/// this size.
+/// Devices beyond this number are not used, so arrays with an entry for each
+/// device have this size.
 inline constexpr size_t kMaxDevices = 16;
 
 /// How many devices this machine has. Never throws: if the driver is broken,
-/// the answer is 0. Starts no device.
+/// the answer is 0, and one warning says why. Starts no device.
 c10::DeviceIndex deviceCount() noexcept;
 
 /// The device that is current on the calling thread.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/device/streams/stream.h"
+#include "common/error.h"
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/Event.h>
@@ -22,6 +23,19 @@ TEST(Guard, the_device_is_switched_and_switched_back) {
 TEST(Guard, an_index_that_does_not_exist_is_refused_and_changes_nothing) {
   EXPECT_THROW(c10::DeviceGuard({kDeviceType, 9}), c10::AcceleratorError);
   EXPECT_EQ(openreg::currentDevice(), 0);
+}
+
+TEST(Guard, the_drivers_limits_are_those_that_the_backend_counts_on) {
+  int least, greatest, count;
+  openreg::check(orDeviceGetStreamPriorityRange(&least, &greatest));
+  EXPECT_EQ(least, 0);
+  EXPECT_EQ(greatest, openreg::kGreatestPriority);
+  openreg::check(orGetDeviceCount(&count));
+  EXPECT_EQ(openreg::deviceCount(), count);
+  EXPECT_LE(count, openreg::kMaxDevices);
+  orDeviceProp properties;
+  openreg::check(orGetDeviceProperties(&properties, 0));
+  EXPECT_EQ(properties.textureAlignment % 512, 0);  // The allocator's unit.
 }
 
 TEST(Guard, minus_one_is_never_echoed_back) {

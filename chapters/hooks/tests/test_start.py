@@ -135,3 +135,6 @@ def test_without_devices_asking_and_seeding_are_quiet_and_use_says_what_is_wrong
         "print(torch.ones(1).is_pinned())\n"
     )
     assert result.stdout == f"None None False\n{sentence}\n{sentence}\nFalse\n", result.stderr
+    # No device is a choice, and a mistake is not.
+    warned = result.stderr.count(f"There is no openreg device: {sentence}")
+    assert warned == (1 if devices == "many" else 0)

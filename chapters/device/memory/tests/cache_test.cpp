@@ -474,6 +474,32 @@ TEST(Cache, a_million_random_steps_agree_with_the_model_and_leak_nothing) {
   EXPECT_EQ(before, after);
 }
 
+TEST(Cache,
+     memory_of_a_stream_that_was_destroyed_is_given_back_when_it_is_idle) {
+  Cache cache;
+  size_t before, after, total;
+  openreg::check(orMemGetInfo(&before, &total));
+  orStream_t handle;
+  openreg::check(orStreamCreate(&handle));
+  const c10::Stream made = openreg::streamOfHandle(handle, 0);
+  Block* own = cache.allocate(kMiB, made);
+  Block* used = cache.allocate(kMiB, stream(0));
+  cache.recordStream(used, made);
+  std::atomic<bool> ran{false};
+  openreg::launch(handle, "long", [&ran] {
+    usleep(50'000);
+    ran = true;
+  });
+  openreg::check(orStreamDestroy(handle));
+  cache.free(used);  // No event can be recorded: it waits for the device.
+  EXPECT_TRUE(ran);
+  cache.free(own);
+  cache.empty();
+  EXPECT_EQ(current(cache.stats().reserved_bytes), 0);
+  openreg::check(orMemGetInfo(&after, &total));
+  EXPECT_EQ(before, after);
+}
+
 TEST(Cache, threads_share_it_and_its_statistics_add_up) {
   Cache cache;
   std::atomic<bool> done{false};

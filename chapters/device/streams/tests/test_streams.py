@@ -191,6 +191,28 @@ def test_an_event_is_not_recorded_on_two_devices():
         event.record(torch.Stream("openreg:1"))
 
 
+UNLOADED = """
+import _ctypes, ctypes, pathlib, torch, torch_openreg
+folder = pathlib.Path(torch_openreg.__file__).parent
+torch.Stream("openreg").synchronize()
+for name in "libtorch_bindings.so", "libtorch_openreg.so", "libopenreg.so":
+    library = ctypes.CDLL(str(folder / name))
+    for _ in range(20):  # Also the references of those that loaded it.
+        try:
+            _ctypes.dlclose(library._handle)
+        except OSError:
+            break
+    assert name in open("/proc/self/maps").read()
+torch.Stream("openreg").synchronize()
+print(torch.openreg.device_count())
+"""
+
+
+def test_a_library_that_is_closed_stays_loaded():
+    done = subprocess.run([sys.executable, "-c", UNLOADED], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+
+
 @pytest.mark.parametrize("name", ["accelerator", "device", "stream", "event", "reset_device"])
 def test_other_python_threads_run_while_one_waits_for_the_device(name):
     event = torch.Event("openreg")
