@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chapters/device/streams/stream.h"
-#include "common/error.h"
+#include "common/check.h"
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/Event.h>
