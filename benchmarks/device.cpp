@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the simulated device costs, and what the processor costs, in one run.
-#include "common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the caching allocator costs, and what a program would cost without it.
-#include "chapters/device/memory/allocator.h"
-#include "chapters/device/streams/stream.h"
-#include "common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/chapters/device/memory/allocator.h"
+#include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
 #include <algorithm>
 #include <chrono>

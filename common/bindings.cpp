@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/bindings.h"
+#include "torch_openreg/common/bindings.h"
 #include "chapters.h"
-#include "common/waiting.h"
+#include "torch_openreg/common/waiting.h"
 
 #include <torch/csrc/Exceptions.h>
 

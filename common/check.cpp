@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/check.h"
+#include "torch_openreg/common/check.h"
 
 #include <c10/util/Exception.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "common/openreg/interface/openreg.h"
+#include "torch_openreg/common/openreg/interface/openreg.h"
 
 #include <c10/macros/Macros.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/waiting.h"
+#include "torch_openreg/common/waiting.h"
 
 namespace openreg {
 

@@ -23,7 +23,7 @@ NOT_IN_THE_BOOK = {
     "wall.py",
     "conftest.py",
 }
-INCLUDE = re.compile(r'\s*#\s*include\s*["<](chapters/[^">]+)')
+INCLUDE = re.compile(r'\s*#\s*include\s*["<](?:torch_openreg/)?(chapters/[^">]+)')
 
 
 def quoted_list(path: Path, pattern: str) -> list[str]:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/hooks/generator.h"
-#include "chapters/hooks/hooks.h"
-#include "common/bindings.h"
-#include "common/check.h"
+#include "torch_openreg/chapters/hooks/generator.h"
+#include "torch_openreg/chapters/hooks/hooks.h"
+#include "torch_openreg/common/bindings.h"
+#include "torch_openreg/common/check.h"
 
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <torch/csrc/utils/pybind.h>

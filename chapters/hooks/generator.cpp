@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/hooks/generator.h"
+#include "torch_openreg/chapters/hooks/generator.h"
 
 #include <ATen/EmptyTensor.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "chapters/device/runtime.h"
+#include "torch_openreg/chapters/device/runtime.h"
 
 #include <ATen/core/Generator.h>
 

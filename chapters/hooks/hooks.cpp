@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/device/runtime.h"
-#include "chapters/hooks/generator.h"
-#include "chapters/hooks/hooks.h"
-#include "chapters/hooks/host_memory.h"
-#include "chapters/hooks/storage/storage.h"
-#include "common/check.h"
+#include "torch_openreg/chapters/device/runtime.h"
+#include "torch_openreg/chapters/hooks/generator.h"
+#include "torch_openreg/chapters/hooks/hooks.h"
+#include "torch_openreg/chapters/hooks/host_memory.h"
+#include "torch_openreg/chapters/hooks/storage/storage.h"
+#include "torch_openreg/common/check.h"
 
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 

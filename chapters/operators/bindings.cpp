@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/launch/backward_threads.h"
-#include "chapters/operators/fallback/fallback.h"
-#include "chapters/operators/fallback/fallback_policy.h"
-#include "chapters/operators/tools/trace.h"
-#include "common/bindings.h"
-#include "common/check.h"
+#include "torch_openreg/chapters/operators/launch/backward_threads.h"
+#include "torch_openreg/chapters/operators/fallback/fallback.h"
+#include "torch_openreg/chapters/operators/fallback/fallback_policy.h"
+#include "torch_openreg/chapters/operators/tools/trace.h"
+#include "torch_openreg/common/bindings.h"
+#include "torch_openreg/common/check.h"
 
 #include <pybind11/stl.h>
 

@@ -21,6 +21,7 @@ def reached(root, path):
     while left:
         file = left.pop()
         for name in re.findall(r'^\s*#\s*include\s+"(.*)"', (root / file).read_text(), re.M):
+            name = name.removeprefix("torch_openreg/")
             beside = (Path(file).parent / name).as_posix()
             header = beside if (root / beside).is_file() else name
             if header not in found and (root / header).is_file():

@@ -23,6 +23,15 @@ FLAGS = [*torch_openreg.get_compile_flags(), f"-I{sysconfig.get_path('include')}
 
 @pytest.mark.parametrize("header", HEADERS)
 def test_a_header_compiles_without_the_others(header):
-    command = [*COMPILER, "-fsyntax-only", *FLAGS, "-include", header, "-x", "c++", os.devnull]
+    command = [
+        *COMPILER,
+        "-fsyntax-only",
+        *FLAGS,
+        "-include",
+        f"torch_openreg/{header}",
+        "-x",
+        "c++",
+        os.devnull,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -154,7 +154,7 @@ def test_the_wheel_works_in_another_environment(elsewhere, tmp_path):
 def test_every_header_that_an_installed_one_includes_is_installed(unpacked):
     folder = unpacked / "torch_openreg/include"
     headers = list(folder.rglob("*.h"))
-    assert folder / "chapters/operators/launch/launcher.h" in headers
+    assert folder / "torch_openreg/chapters/operators/launch/launcher.h" in headers
     for header in headers:
         for name in re.findall(r'#include "(.*)"', header.read_text()):
             assert (folder / name).is_file() or (header.parent / name).is_file(), (header, name)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What check() makes of each code. The driver here is one function.
-#include "common/check.h"
+#include "torch_openreg/common/check.h"
 
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>

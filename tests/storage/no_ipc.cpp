@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Loaded before all others, makes a driver that does not share memory between
 // processes.
-#include "common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
 
 const char* orGetErrorDetail() noexcept {
   return "This driver does not share memory between processes.";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/device/memory/allocator.h"
-#include "chapters/device/memory/cache.h"
-#include "chapters/device/memory/poison.h"
-#include "common/check.h"
-#include "common/waiting.h"
+#include "torch_openreg/chapters/device/memory/allocator.h"
+#include "torch_openreg/chapters/device/memory/cache.h"
+#include "torch_openreg/chapters/device/memory/poison.h"
+#include "torch_openreg/common/check.h"
+#include "torch_openreg/common/waiting.h"
 
 #include <array>
 #include <cstdint>

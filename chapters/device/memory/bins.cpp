@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/device/memory/bins.h"
+#include "torch_openreg/chapters/device/memory/bins.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "chapters/device/memory/bins.h"
-#include "chapters/device/streams/stream.h"
+#include "torch_openreg/chapters/device/memory/bins.h"
+#include "torch_openreg/chapters/device/streams/stream.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/device/memory/cache.h"
-#include "chapters/device/memory/poison.h"
-#include "common/waiting.h"
+#include "torch_openreg/chapters/device/memory/cache.h"
+#include "torch_openreg/chapters/device/memory/poison.h"
+#include "torch_openreg/common/waiting.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/device/memory/poison.h"
+#include "torch_openreg/chapters/device/memory/poison.h"
 
 #include <c10/util/Exception.h>
 

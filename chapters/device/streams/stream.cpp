@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/device/streams/stream.h"
-#include "common/check.h"
-#include "common/waiting.h"
+#include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/common/check.h"
+#include "torch_openreg/common/waiting.h"
 
 #include <c10/util/Exception.h>
 

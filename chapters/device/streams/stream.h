@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "chapters/device/runtime.h"
-#include "common/openreg/interface/openreg.h"
+#include "torch_openreg/chapters/device/runtime.h"
+#include "torch_openreg/common/openreg/interface/openreg.h"
 
 #include <c10/core/Stream.h>
 

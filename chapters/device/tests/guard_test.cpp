@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/device/streams/stream.h"
-#include "common/check.h"
+#include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/common/check.h"
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/Event.h>

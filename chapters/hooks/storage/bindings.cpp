@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/hooks/storage/metadata.h"
-#include "chapters/hooks/storage/sharing.h"
-#include "common/bindings.h"
-#include "common/check.h"
+#include "torch_openreg/chapters/hooks/storage/metadata.h"
+#include "torch_openreg/chapters/hooks/storage/sharing.h"
+#include "torch_openreg/common/bindings.h"
+#include "torch_openreg/common/check.h"
 
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>

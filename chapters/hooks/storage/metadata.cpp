@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/hooks/storage/metadata.h"
-#include "chapters/device/runtime.h"
+#include "torch_openreg/chapters/hooks/storage/metadata.h"
+#include "torch_openreg/chapters/device/runtime.h"
 
 #include <torch/csrc/jit/serialization/pickler_helper.h>
 

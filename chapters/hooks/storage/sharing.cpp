@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/hooks/storage/sharing.h"
-#include "chapters/device/memory/cache.h"
-#include "chapters/device/runtime.h"
-#include "common/check.h"
-#include "common/openreg/interface/openreg_tools.h"
-#include "common/waiting.h"
+#include "torch_openreg/chapters/hooks/storage/sharing.h"
+#include "torch_openreg/chapters/device/memory/cache.h"
+#include "torch_openreg/chapters/device/runtime.h"
+#include "torch_openreg/common/check.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/common/waiting.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/hooks/storage/storage.h"
-#include "chapters/device/memory/allocator.h"
-#include "chapters/device/streams/stream.h"
-#include "common/check.h"
-#include "common/waiting.h"
+#include "torch_openreg/chapters/hooks/storage/storage.h"
+#include "torch_openreg/chapters/device/memory/allocator.h"
+#include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/common/check.h"
+#include "torch_openreg/common/waiting.h"
 
 #include <algorithm>
 #include <cstdint>

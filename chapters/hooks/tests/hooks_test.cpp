@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/device/memory/allocator.h"
-#include "chapters/device/streams/stream.h"
-#include "chapters/hooks/generator.h"
-#include "chapters/hooks/host_memory.h"
-#include "chapters/hooks/storage/storage.h"
-#include "common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/chapters/device/memory/allocator.h"
+#include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/chapters/hooks/generator.h"
+#include "torch_openreg/chapters/hooks/host_memory.h"
+#include "torch_openreg/chapters/hooks/storage/storage.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
 #include <ATen/Context.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>

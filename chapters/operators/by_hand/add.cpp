@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/launch/launcher.h"
-#include "chapters/operators/checks/rehearsal.h"
-#include "chapters/operators/by_hand/structured.h"
+#include "torch_openreg/chapters/operators/launch/launcher.h"
+#include "torch_openreg/chapters/operators/checks/rehearsal.h"
+#include "torch_openreg/chapters/operators/by_hand/structured.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>

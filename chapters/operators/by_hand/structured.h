@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "chapters/device/memory/allocator.h"
-#include "chapters/device/runtime.h"
+#include "torch_openreg/chapters/device/memory/allocator.h"
+#include "torch_openreg/chapters/device/runtime.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/TensorIterator.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/checks/check_types.h"
-#include "chapters/operators/launch/argument.h"
-#include "chapters/operators/checks/rehearsal.h"
+#include "torch_openreg/chapters/operators/checks/check_types.h"
+#include "torch_openreg/chapters/operators/launch/argument.h"
+#include "torch_openreg/chapters/operators/checks/rehearsal.h"
 
 #include <algorithm>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/checks/outputs.h"
-#include "chapters/operators/launch/launcher.h"
+#include "torch_openreg/chapters/operators/checks/outputs.h"
+#include "torch_openreg/chapters/operators/launch/launcher.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>

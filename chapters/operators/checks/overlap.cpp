@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/launch/argument.h"
-#include "chapters/operators/checks/outputs.h"
-#include "chapters/operators/checks/rehearsal.h"
+#include "torch_openreg/chapters/operators/launch/argument.h"
+#include "torch_openreg/chapters/operators/checks/outputs.h"
+#include "torch_openreg/chapters/operators/checks/rehearsal.h"
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty.h>

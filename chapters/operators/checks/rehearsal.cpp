@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/checks/rehearsal.h"
-#include "chapters/operators/launch/argument.h"
+#include "torch_openreg/chapters/operators/checks/rehearsal.h"
+#include "torch_openreg/chapters/operators/launch/argument.h"
 
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>

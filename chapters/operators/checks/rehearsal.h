@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "chapters/operators/launch/launcher.h"
+#include "torch_openreg/chapters/operators/launch/launcher.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/hash.h>

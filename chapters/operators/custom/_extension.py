@@ -18,7 +18,7 @@ def get_library_dir():
 
 
 def get_include():
-    """The folder in which `#include "chapters/operators/launch/launcher.h"` is found."""
+    """The folder in which `#include "torch_openreg/chapters/operators/launch/launcher.h"` is found."""
     return str(Path(get_library_dir(), "include"))
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/checks/rehearsal.h"
-#include "chapters/operators/custom/rows.h"
+#include "torch_openreg/chapters/operators/checks/rehearsal.h"
+#include "torch_openreg/chapters/operators/custom/rows.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/fallback/fallback.h"
-#include "chapters/operators/fallback/fallback_policy.h"
+#include "torch_openreg/chapters/operators/fallback/fallback.h"
+#include "torch_openreg/chapters/operators/fallback/fallback_policy.h"
 
 #include <ATen/native/CPUFallback.h>
 #include <torch/library.h>

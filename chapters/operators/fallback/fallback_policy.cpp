@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/fallback/fallback_policy.h"
+#include "torch_openreg/chapters/operators/fallback/fallback_policy.h"
 
 #include <atomic>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/fallback/fallback.h"
+#include "torch_openreg/chapters/operators/fallback/fallback.h"
 
 #include <ATen/core/enum_tag.h>
 

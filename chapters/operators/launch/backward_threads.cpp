@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/launch/backward_threads.h"
-#include "chapters/device/runtime.h"
+#include "torch_openreg/chapters/operators/launch/backward_threads.h"
+#include "torch_openreg/chapters/device/runtime.h"
 
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/autograd.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "chapters/device/streams/stream.h"
-#include "chapters/operators/launch/view.h"
-#include "common/check.h"
-#include "common/openreg/interface/openreg_kernels.h"
-#include "common/waiting.h"
+#include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/chapters/operators/launch/view.h"
+#include "torch_openreg/common/check.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/waiting.h"
 
 #include <c10/util/Exception.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/launch/view.h"
+#include "torch_openreg/chapters/operators/launch/view.h"
 
 #include <ATen/core/Tensor.h>
 

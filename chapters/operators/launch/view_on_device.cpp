@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/launch/view.h"
-#include "common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/chapters/operators/launch/view.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
 #include <ATen/EmptyTensor.h>
 #include <c10/core/CPUAllocator.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/library/correction.h"
+#include "torch_openreg/chapters/operators/library/correction.h"
 
 #include <ATen/core/Tensor.h>
 

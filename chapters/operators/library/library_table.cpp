@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/library/library_table.h"
+#include "torch_openreg/chapters/operators/library/library_table.h"
 
 #include <algorithm>
 #include <map>

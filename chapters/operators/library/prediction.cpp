@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/library/prediction.h"
-#include "chapters/operators/launch/argument.h"
-#include "chapters/operators/library/correction.h"
+#include "torch_openreg/chapters/operators/library/prediction.h"
+#include "torch_openreg/chapters/operators/launch/argument.h"
+#include "torch_openreg/chapters/operators/library/correction.h"
 
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>

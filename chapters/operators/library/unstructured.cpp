@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/launch/argument.h"
-#include "chapters/operators/launch/launcher.h"
-#include "chapters/operators/library/library_table.h"
-#include "chapters/operators/checks/outputs.h"
-#include "chapters/operators/library/prediction.h"
-#include "chapters/operators/checks/check_types.h"
-#include "chapters/operators/library/unstructured_table.h"
+#include "torch_openreg/chapters/operators/launch/argument.h"
+#include "torch_openreg/chapters/operators/launch/launcher.h"
+#include "torch_openreg/chapters/operators/library/library_table.h"
+#include "torch_openreg/chapters/operators/checks/outputs.h"
+#include "torch_openreg/chapters/operators/library/prediction.h"
+#include "torch_openreg/chapters/operators/checks/check_types.h"
+#include "torch_openreg/chapters/operators/library/unstructured_table.h"
 
 #include <ATen/ops/empty_strided.h>
 

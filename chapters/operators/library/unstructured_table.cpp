@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/library/unstructured_table.h"
-#include "chapters/operators/fallback/fallback.h"
-#include "chapters/operators/library/library_table.h"
+#include "torch_openreg/chapters/operators/library/unstructured_table.h"
+#include "torch_openreg/chapters/operators/fallback/fallback.h"
+#include "torch_openreg/chapters/operators/library/library_table.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/device/streams/stream.h"
-#include "chapters/hooks/host_memory.h"
-#include "chapters/operators/minimal/copy_kernel.h"
-#include "chapters/operators/launch/view.h"
-#include "common/check.h"
-#include "common/waiting.h"
+#include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/chapters/hooks/host_memory.h"
+#include "torch_openreg/chapters/operators/minimal/copy_kernel.h"
+#include "torch_openreg/chapters/operators/launch/view.h"
+#include "torch_openreg/common/check.h"
+#include "torch_openreg/common/waiting.h"
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/minimal/copy_kernel.h"
-#include "chapters/operators/launch/launcher.h"
+#include "torch_openreg/chapters/operators/minimal/copy_kernel.h"
+#include "torch_openreg/chapters/operators/launch/launcher.h"
 
 namespace openreg {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/launch/launcher.h"
+#include "torch_openreg/chapters/operators/launch/launcher.h"
 
 #include <torch/library.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/device/memory/allocator.h"
-#include "chapters/device/runtime.h"
-#include "chapters/hooks/storage/storage.h"
+#include "torch_openreg/chapters/device/memory/allocator.h"
+#include "torch_openreg/chapters/device/runtime.h"
+#include "torch_openreg/chapters/hooks/storage/storage.h"
 
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>

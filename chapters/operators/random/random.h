@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "chapters/hooks/generator.h"
-#include "chapters/operators/launch/launcher.h"
+#include "torch_openreg/chapters/hooks/generator.h"
+#include "torch_openreg/chapters/operators/launch/launcher.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/core/PhiloxRNGEngine.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/operators/random/random.h"
+#include "torch_openreg/chapters/operators/random/random.h"
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/native/Resize.h>

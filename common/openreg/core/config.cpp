@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/core/config.h"
+#include "torch_openreg/common/openreg/core/config.h"
 
-#include "common/openreg/core/memory_limit.h"
-#include "common/openreg/tools/injection.h"
+#include "torch_openreg/common/openreg/core/memory_limit.h"
+#include "torch_openreg/common/openreg/tools/injection.h"
 
 #include <unistd.h>
 

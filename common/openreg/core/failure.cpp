@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/core/failure.h"
+#include "torch_openreg/common/openreg/core/failure.h"
 
 #include <exception>
 #include <new>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/core/lookup.h"
 
-#include "common/openreg/core/failure.h"
+#include "torch_openreg/common/openreg/core/failure.h"
 
 namespace openreg::hardware {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "common/openreg/core/config.h"
-#include "common/openreg/core/handle_table.h"
-#include "common/openreg/execution/command_queue.h"
-#include "common/openreg/execution/device.h"
-#include "common/openreg/execution/event.h"
-#include "common/openreg/memory/memory.h"
+#include "torch_openreg/common/openreg/core/config.h"
+#include "torch_openreg/common/openreg/core/handle_table.h"
+#include "torch_openreg/common/openreg/execution/command_queue.h"
+#include "torch_openreg/common/openreg/execution/device.h"
+#include "torch_openreg/common/openreg/execution/event.h"
+#include "torch_openreg/common/openreg/memory/memory.h"
 
 #include <memory>
 #include <vector>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/core/failure.h"
-#include "common/openreg/core/lookup.h"
-#include "common/openreg/execution/enqueue.h"
-#include "common/openreg/tools/seeded_scheduler.h"
+#include "torch_openreg/common/openreg/core/failure.h"
+#include "torch_openreg/common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/execution/enqueue.h"
+#include "torch_openreg/common/openreg/tools/seeded_scheduler.h"
 
 using namespace openreg::hardware;
 

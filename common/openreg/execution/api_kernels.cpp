@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/core/failure.h"
-#include "common/openreg/core/lookup.h"
-#include "common/openreg/execution/enqueue.h"
-#include "common/openreg/interface/openreg_kernels.h"
-#include "common/openreg/tools/injection.h"
+#include "torch_openreg/common/openreg/core/failure.h"
+#include "torch_openreg/common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/execution/enqueue.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/tools/injection.h"
 
 using namespace openreg::hardware;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/execution/command_queue.h"
+#include "torch_openreg/common/openreg/execution/command_queue.h"
 
-#include "common/openreg/execution/device.h"
-#include "common/openreg/execution/spin.h"
-#include "common/openreg/tools/observer.h"
+#include "torch_openreg/common/openreg/execution/device.h"
+#include "torch_openreg/common/openreg/execution/spin.h"
+#include "torch_openreg/common/openreg/tools/observer.h"
 
 #include <algorithm>
 #include <stdexcept>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "common/openreg/core/failure.h"
-#include "common/openreg/execution/event.h"
-#include "common/openreg/interface/openreg_kernels.h"
-#include "common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/common/openreg/core/failure.h"
+#include "torch_openreg/common/openreg/execution/event.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
 
 #include <atomic>
 #include <cstddef>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "common/openreg/execution/command_queue.h"
-#include "common/openreg/execution/host_waiters.h"
-#include "common/openreg/execution/sticky_error.h"
-#include "common/openreg/execution/worker_pool.h"
+#include "torch_openreg/common/openreg/execution/command_queue.h"
+#include "torch_openreg/common/openreg/execution/host_waiters.h"
+#include "torch_openreg/common/openreg/execution/sticky_error.h"
+#include "torch_openreg/common/openreg/execution/worker_pool.h"
 
 #include <mutex>
 #include <vector>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "common/openreg/core/config.h"
-#include "common/openreg/core/failure.h"
-#include "common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/core/config.h"
+#include "torch_openreg/common/openreg/core/failure.h"
+#include "torch_openreg/common/openreg/core/lookup.h"
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/execution/event.h"
+#include "torch_openreg/common/openreg/execution/event.h"
 
-#include "common/openreg/execution/device.h"
+#include "torch_openreg/common/openreg/execution/device.h"
 
 namespace openreg::hardware {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "common/openreg/core/config.h"
-#include "common/openreg/execution/spin.h"
-#include "common/openreg/tools/seeded_scheduler.h"
+#include "torch_openreg/common/openreg/core/config.h"
+#include "torch_openreg/common/openreg/execution/spin.h"
+#include "torch_openreg/common/openreg/tools/seeded_scheduler.h"
 
 #include <atomic>
 #include <condition_variable>

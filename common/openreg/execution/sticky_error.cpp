@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/execution/sticky_error.h"
+#include "torch_openreg/common/openreg/execution/sticky_error.h"
 
-#include "common/openreg/core/failure.h"
+#include "torch_openreg/common/openreg/core/failure.h"
 
 namespace openreg::hardware {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/core/failure.h"
-#include "common/openreg/core/lookup.h"
-#include "common/openreg/memory/claim.h"
-#include "common/openreg/tools/injection.h"
+#include "torch_openreg/common/openreg/core/failure.h"
+#include "torch_openreg/common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/memory/claim.h"
+#include "torch_openreg/common/openreg/tools/injection.h"
 
 using namespace openreg::hardware;
 

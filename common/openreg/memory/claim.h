@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "common/openreg/core/machine.h"
+#include "torch_openreg/common/openreg/core/machine.h"
 
 namespace openreg::hardware {
 

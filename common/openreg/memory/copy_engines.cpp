@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/memory/copy_engines.h"
+#include "torch_openreg/common/openreg/memory/copy_engines.h"
 
-#include "common/openreg/core/config.h"
+#include "torch_openreg/common/openreg/core/config.h"
 
 #include <pthread.h>
 #include <sched.h>

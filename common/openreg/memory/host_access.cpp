@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/memory/host_access.h"
+#include "torch_openreg/common/openreg/memory/host_access.h"
 
-#include "common/openreg/core/failure.h"
-#include "common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/core/failure.h"
+#include "torch_openreg/common/openreg/core/lookup.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

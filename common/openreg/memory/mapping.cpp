@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/memory/mapping.h"
+#include "torch_openreg/common/openreg/memory/mapping.h"
 
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/memory/memory.h"
+#include "torch_openreg/common/openreg/memory/memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

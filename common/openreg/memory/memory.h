@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "common/openreg/interface/openreg.h"
-#include "common/openreg/memory/host_access.h"
-#include "common/openreg/memory/mapping.h"
-#include "common/openreg/memory/region.h"
-#include "common/openreg/tools/ipc_memory.h"
+#include "torch_openreg/common/openreg/interface/openreg.h"
+#include "torch_openreg/common/openreg/memory/host_access.h"
+#include "torch_openreg/common/openreg/memory/mapping.h"
+#include "torch_openreg/common/openreg/memory/region.h"
+#include "torch_openreg/common/openreg/tools/ipc_memory.h"
 
 #include <memory>
 #include <mutex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/memory/region.h"
+#include "torch_openreg/common/openreg/memory/region.h"
 
 #include <unistd.h>
 

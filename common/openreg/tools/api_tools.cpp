@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/core/failure.h"
-#include "common/openreg/core/lookup.h"
-#include "common/openreg/interface/openreg_tools.h"
-#include "common/openreg/memory/claim.h"
-#include "common/openreg/tools/injection.h"
-#include "common/openreg/tools/observer.h"
+#include "torch_openreg/common/openreg/core/failure.h"
+#include "torch_openreg/common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/common/openreg/memory/claim.h"
+#include "torch_openreg/common/openreg/tools/injection.h"
+#include "torch_openreg/common/openreg/tools/observer.h"
 
 #include <cstring>
 #include <string>

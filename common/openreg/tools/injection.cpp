@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/tools/injection.h"
+#include "torch_openreg/common/openreg/tools/injection.h"
 
-#include "common/openreg/core/config.h"
+#include "torch_openreg/common/openreg/core/config.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/tools/ipc_memory.h"
+#include "torch_openreg/common/openreg/tools/ipc_memory.h"
 
-#include "common/openreg/core/failure.h"
+#include "torch_openreg/common/openreg/core/failure.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

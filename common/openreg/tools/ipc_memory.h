@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "common/openreg/interface/openreg_tools.h"
-#include "common/openreg/memory/region.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/common/openreg/memory/region.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/tools/observer.h"
+#include "torch_openreg/common/openreg/tools/observer.h"
 
 #include <chrono>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/tools/seeded_scheduler.h"
+#include "torch_openreg/common/openreg/tools/seeded_scheduler.h"
 
-#include "common/openreg/core/config.h"
-#include "common/openreg/execution/command_queue.h"
-#include "common/openreg/execution/worker_pool.h"
+#include "torch_openreg/common/openreg/core/config.h"
+#include "torch_openreg/common/openreg/execution/command_queue.h"
+#include "torch_openreg/common/openreg/execution/worker_pool.h"
 
 namespace openreg::hardware {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What code that runs on the device may call: everything that does not wait.
-#include "common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "tests/openreg/refused.h"
 #include "tests/openreg/streams.h"
 

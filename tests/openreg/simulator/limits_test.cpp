@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the driver takes from the host, and what it does where that is limited.
-#include "common/openreg/core/memory_limit.h"
-#include "common/openreg/interface/openreg.h"
+#include "torch_openreg/common/openreg/core/memory_limit.h"
+#include "torch_openreg/common/openreg/interface/openreg.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

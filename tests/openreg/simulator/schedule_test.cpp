@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "tests/openreg/streams.h"
 
 #include <gtest/gtest.h>

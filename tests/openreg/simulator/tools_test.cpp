@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/openreg/interface/openreg_kernels.h"
-#include "common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
 
 #include <gtest/gtest.h>
 #include <spawn.h>

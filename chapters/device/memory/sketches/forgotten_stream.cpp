@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/device/memory/allocator.h"
-#include "chapters/device/streams/stream.h"
-#include "common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/chapters/device/memory/allocator.h"
+#include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
 #include <unistd.h>
 

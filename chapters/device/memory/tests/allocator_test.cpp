@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "chapters/device/memory/allocator.h"
+#include "torch_openreg/chapters/device/memory/allocator.h"
 
-#include "chapters/device/streams/stream.h"
-#include "common/check.h"
-#include "common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/common/check.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/StreamGuard.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cache alone, without Python and PyTorch's registries: also run under
 // ThreadSanitizer.
-#include "chapters/device/memory/cache.h"
-#include "common/check.h"
-#include "common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/chapters/device/memory/cache.h"
+#include "torch_openreg/common/check.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the headers offer to kernels of others, where no operator of ours leads.
-#include "chapters/operators/launch/launcher.h"
-#include "chapters/operators/by_hand/structured.h"
+#include "torch_openreg/chapters/operators/launch/launcher.h"
+#include "torch_openreg/chapters/operators/by_hand/structured.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
