@@ -56,6 +56,21 @@ print(x.sum().item(), torch.openreg.memory_stats()["num_alloc_retries"])
     assert prints(program) == ["2.0 1"]
 
 
+def test_a_refusal_of_every_allocation_is_out_of_memory_until_the_order_is_cancelled():
+    program = """
+try:
+    torch.ones(2, device="openreg")
+except torch.OutOfMemoryError as error:
+    print(str(error).split(".")[0])
+assert driver.orInject(None) == 0
+print(torch.ones(2, device="openreg").sum().item())
+"""
+    assert prints(program, OPENREG_INJECT="alloc:1+") == [
+        "An allocation of 512 bytes was made to fail, by order",
+        "2.0",
+    ]
+
+
 def test_after_a_kernel_has_failed_the_device_is_reset_and_its_memory_is_kept():
     program = """
 weights = torch.arange(4.0, device="openreg")
