@@ -8,7 +8,7 @@ using namespace openreg::hardware;
 
 namespace {
 
-// [common.api-event.latest] Whoever waits for an event holds its latest recording, and no lock of the event.
+// [common.api-event.latest] A thread that waits for an event holds its latest recording, and no lock of the event.
 /// What is known of an event at one moment. `found` is false, and the last
 /// error set, if there is no such event.
 struct Snapshot {
