@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Memory that several processes use: this chapter's share of `torch.openreg`."""
 
+import errno
 import os
+import resource
+from contextlib import contextmanager
 from multiprocessing.reduction import ForkingPickler
 
 import torch
@@ -22,6 +25,23 @@ def ipc_collect():
     _C.ipc_collect()
 
 
+# [hooks.python.sharing.limit] Python's own error names a number, and neither the cause nor the cure.
+@contextmanager
+def _descriptors():
+    """Says what to do if a block needs more file descriptors than this process may have."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        raise RuntimeError(
+            f"This process may have {most} open files, and sharing storages on openreg needs more:"
+            " two for each storage in a message, one for each that is received. Send one large"
+            " tensor instead of many small ones, or raise the limit with `ulimit -n`."
+        ) from error
+
+
 # [hooks.python.sharing.send] A message holds the location of a storage and none of its bytes.
 def _reduce(storage):
     """How `torch.multiprocessing` sends a storage; other devices keep PyTorch's way."""
@@ -33,18 +53,20 @@ def _reduce(storage):
 
     handle, offset = _C.share_storage(storage)
     ipc_collect()
-    returned, lease = os.pipe()
-    _C.lend(storage, returned)
-    try:
-        return _rebuild, (handle, offset, storage.nbytes(), DupFd(lease))
-    finally:
-        os.close(lease)
+    with _descriptors():
+        returned, lease = os.pipe()
+        _C.lend(storage, returned)
+        try:
+            return _rebuild, (handle, offset, storage.nbytes(), DupFd(lease))
+        finally:
+            os.close(lease)
 
 
 # [hooks.python.sharing.receive] The receiver keeps the pipe open for as long as the storage lives.
 def _rebuild(handle, offset, nbytes, lease):
     try:
-        received = lease.detach()
+        with _descriptors():
+            received = lease.detach()
     except (EOFError, OSError) as error:
         raise RuntimeError(
             "A storage on openreg can be received once, and while the process that sent it lives; "

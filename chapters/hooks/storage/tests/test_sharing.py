@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -191,6 +192,21 @@ def test_a_program_that_is_started_keeps_nothing_that_others_lent():
     program.kill()
     program.wait()
     assert back
+
+
+def test_a_message_that_needs_too_many_descriptors_says_so_and_how_many_there_may_be():
+    storages = [torch.UntypedStorage(4, device="openreg") for _ in range(125)]
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, limits[1]))
+    try:
+        with pytest.raises(RuntimeError, match="may have 200 open files, .* raise the limit with"):
+            ForkingPickler.dumps(storages)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        resource_sharer.stop()
+    torch_openreg.ipc_collect()
+    assert ForkingPickler.dumps(storages)
+    resource_sharer.stop()
 
 
 def test_a_handle_that_is_cut_short_is_refused():
