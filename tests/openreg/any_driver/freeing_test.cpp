@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What happens when threads free one block at the same time.
-#include "tests/openreg/streams.h"
+#include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What every function of openreg.h refuses, and with which code.
-#include "tests/openreg/refused.h"
-#include "tests/openreg/streams.h"
+#include "torch_openreg/tests/openreg/refused.h"
+#include "torch_openreg/tests/openreg/streams.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // Streams and events are destroyed while other threads use them. A call works
 // or refuses the handle; it neither hangs nor reaches the next stream or event
 // in the same slot. OPENREG_TEST_SECONDS makes the races last longer.
-#include "tests/openreg/streams.h"
+#include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

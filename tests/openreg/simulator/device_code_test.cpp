@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What code that runs on the device may call: everything that does not wait.
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
-#include "tests/openreg/refused.h"
-#include "tests/openreg/streams.h"
+#include "torch_openreg/tests/openreg/refused.h"
+#include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

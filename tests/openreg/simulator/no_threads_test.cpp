@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The system refuses threads to a device. Each test runs in a process of its
 // own, whose address space has room for a few stacks only.
-#include "tests/openreg/streams.h"
+#include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
-#include "tests/openreg/refused.h"
+#include "torch_openreg/tests/openreg/refused.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

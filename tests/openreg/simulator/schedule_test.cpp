@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
-#include "tests/openreg/streams.h"
+#include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
 #include <spawn.h>

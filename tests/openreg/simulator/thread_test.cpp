@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tests/openreg/streams.h"
+#include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

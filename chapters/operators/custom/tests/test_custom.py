@@ -263,7 +263,9 @@ def test_with_a_fallthrough_a_launched_kernel_loses_its_gradient_in_silence():
 
 
 def test_a_builder_is_told_folders_that_exist():
-    assert Path(torch.openreg.get_include(), "chapters/operators/launch/launcher.h").is_file()
+    assert Path(
+        torch.openreg.get_include(), "torch_openreg/chapters/operators/launch/launcher.h"
+    ).is_file()
     assert Path(torch.openreg.get_library_dir(), "libtorch_openreg.so").is_file()
     assert "-ltorch_openreg" in torch.openreg.get_link_flags()
     assert f"-I{torch.openreg.get_include()}" in torch.openreg.get_compile_flags()
