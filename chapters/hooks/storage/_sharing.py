@@ -3,7 +3,6 @@
 
 import errno
 import os
-import resource
 from contextlib import contextmanager
 from multiprocessing.reduction import ForkingPickler
 
@@ -34,6 +33,8 @@ def _descriptors():
     except OSError as error:
         if error.errno != errno.EMFILE:
             raise
+        import resource  # rarely needed, and not imported by PyTorch
+
         most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         raise RuntimeError(
             f"This process may have {most} open files, and sharing storages on openreg needs more:"
