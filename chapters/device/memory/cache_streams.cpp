@@ -61,7 +61,7 @@ void Cache::free(Block* block) {
   if (marks.empty()) freeBlock(block);
 }
 
-// [device.cache.collect] The marks of a stream complete in order, so the search stops at the first that has not.
+// [device.cache.collect] The marks of a stream complete in order, so the search stops at the first incomplete one.
 void Cache::collect() {
   std::lock_guard turn(collecting_);
   Lock lock(mutex_);

@@ -27,7 +27,7 @@ c10::DeviceIndex deviceOf(const c10::OperatorHandle& op,
 
 // [operators.library.sizes] A thread-local flag tells PyTorch's calls of an `.out` kernel from the user's.
 /// Before PyTorch's functional and in-place forms call the `.out` form, they
-/// allocate or check the outputs. A user who passes `out=` has not.
+/// allocate or check the outputs. A user who passes `out=` did neither.
 thread_local bool sizes_are_checked = false;
 
 void launchDerived(const c10::OperatorHandle& op, Stack* stack) {
