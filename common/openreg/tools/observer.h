@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+// [common.observer.added] An observer has the number of what began last before it.
 struct orObserver {
   orObserve observe;
   void* data;
