@@ -6,12 +6,15 @@
 namespace openreg {
 
 // [device.memory-events.tell] Without a listener, a change costs a load and a branch more.
-static constinit std::atomic<void (*)(const MemoryEvent&)> listener{nullptr};
+static constinit std::atomic<void (*)(const MemoryEvent&)> memory_listener{
+    nullptr};
 
-void onMemoryEvent(void (*listen)(const MemoryEvent&)) { listener = listen; }
+void onMemoryEvent(void (*listen)(const MemoryEvent&)) {
+  memory_listener = listen;
+}
 
 void tellOfMemory(const MemoryEvent& event) {
-  if (const auto listen = listener.load(std::memory_order_relaxed)) {
+  if (const auto listen = memory_listener.load(std::memory_order_relaxed)) {
     listen(event);
   }
 }

@@ -13,9 +13,9 @@ namespace openreg {
 namespace {
 
 // [profiler.history.names] Many changes share a stack and many stacks share a frame, so each name is looked up once.
-class Names {
+class FrameNames {
  public:
-  void add(const Stack& stack) {
+  void add(const CapturedStack& stack) {
     if (!stack) return;
     auto* captured = torch::getCapturedTracebackFromContext(stack);
     if (positions_.emplace(captured, stacks_.size()).second) {
@@ -31,7 +31,7 @@ class Names {
                                        "line"_a = frame.lineno));
     }
   }
-  pybind11::list framesOf(const Stack& stack) const {
+  pybind11::list framesOf(const CapturedStack& stack) const {
     pybind11::list frames;
     if (!stack) return frames;
     const auto* captured = torch::getCapturedTracebackFromContext(stack);
@@ -69,7 +69,7 @@ const char* wordFor(MemoryEvent::Action action) {
   }
 }
 
-pybind11::dict entryOf(const HistoryEntry& entry, const Names& names) {
+pybind11::dict entryOf(const HistoryEntry& entry, const FrameNames& names) {
   using pybind11::literals::operator""_a;
   const MemoryEvent& event = entry.event;
   pybind11::dict found("action"_a = wordFor(event.action),
@@ -85,9 +85,9 @@ pybind11::dict entryOf(const HistoryEntry& entry, const Names& names) {
 }
 
 // [profiler.history.report] (changes by device, frames by device and address of what is in use).
-pybind11::tuple report() {
+pybind11::tuple historyReport() {
   const History history = memoryHistory();
-  Names names;
+  FrameNames names;
   for (const auto& changes : history.changes) {
     for (const HistoryEntry& entry : changes) names.add(entry.stack);
   }
@@ -114,7 +114,7 @@ pybind11::tuple report() {
 // [profiler.history.bindings] Python checks the words, and passes on four switches and a number.
 void bindHistory(pybind11::module_& module) {
   using NoGil = pybind11::call_guard<pybind11::gil_scoped_release>;
-  module.def("memory_history", &report);
+  module.def("memory_history", &historyReport);
   module.def("stop_memory_history", &stopMemoryHistory, NoGil());
   module.def("clear_memory_history", &clearMemoryHistory, NoGil());
   module.def(
@@ -127,7 +127,7 @@ void bindHistory(pybind11::module_& module) {
       NoGil());
 }
 
-const ChapterBindings bindings("profiler", &bindHistory);
+const ChapterBindings history_bindings("profiler", &bindHistory);
 
 // [-]
 }  // namespace

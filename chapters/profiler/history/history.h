@@ -16,7 +16,7 @@ namespace openreg {
 
 // [profiler.history] The history of memory: each change, when it happened, and which line asked for it.
 /// A stack as it was captured; its names are looked up later.
-using Stack = std::shared_ptr<c10::GatheredContext>;
+using CapturedStack = std::shared_ptr<c10::GatheredContext>;
 
 struct HistorySettings {
   /// Whether changes are kept, and not only who holds the memory there is.
@@ -33,7 +33,7 @@ struct HistoryEntry {
   MemoryEvent event;
   /// Microseconds since 1970.
   int64_t time;
-  Stack stack;
+  CapturedStack stack;
   /// How much memory the device had left when it ran out.
   size_t device_free = 0;
 };
@@ -42,7 +42,7 @@ struct History {
   /// By device.
   std::vector<std::deque<HistoryEntry>> changes;
   /// The stacks that blocks and segments in use were allocated by, by address.
-  std::map<std::pair<c10::DeviceIndex, size_t>, Stack> holders;
+  std::map<std::pair<c10::DeviceIndex, size_t>, CapturedStack> holders;
 };
 
 // [profiler.history.functions] Recording starts and stops at any time, and a copy can be taken meanwhile.

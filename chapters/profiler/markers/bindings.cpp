@@ -6,10 +6,11 @@
 namespace openreg {
 
 // [profiler.markers.bindings] A range belongs to the thread that pushes it, so Python's lock is kept.
-static const ChapterBindings bindings("profiler", [](pybind11::module_& m) {
-  m.def("range_push", [](const char* name) { check(orRangePush(name)); });
-  m.def("range_pop", [] { check(orRangePop()); });
-});
+static const ChapterBindings marker_bindings(
+    "profiler", [](pybind11::module_& m) {
+      m.def("range_push", [](const char* name) { check(orRangePush(name)); });
+      m.def("range_pop", [] { check(orRangePop()); });
+    });
 
 // [-]
 }  // namespace openreg

@@ -18,7 +18,7 @@ __all__ = ["emit_ranges", "mark", "range", "range_pop", "range_push"]
 
 
 def range_push(message):
-    """Begins a range on this thread. It costs a few hundred nanoseconds if nobody observes."""
+    """Begins a range on this thread."""
     _C.range_push(str(message))
 
 

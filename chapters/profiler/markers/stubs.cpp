@@ -70,7 +70,7 @@ class Stubs final : public torch::profiler::impl::ProfilerStubs {
 };
 
 // [profiler.stubs.register] PyTorch keeps a pointer, so the object is never destroyed.
-[[maybe_unused]] const bool registered = [] {
+[[maybe_unused]] const bool stubs_registered = [] {
   torch::profiler::impl::registerPrivateUse1Methods(new Stubs);
   return true;
 }();

@@ -9,11 +9,11 @@ namespace {
 using libkineto::ActivityType;
 
 // [profiler.kineto.types] What happens on a device is ours alone; calls of the driver are also listed for the CPU.
-const Session::Types kOnDevice = {
+const Session::Types kDeviceActivities = {
     ActivityType::CONCURRENT_KERNEL, ActivityType::GPU_MEMCPY,
     ActivityType::GPU_MEMSET, ActivityType::GPU_USER_ANNOTATION};
 
-const Session::Types kAll = {
+const Session::Types kAllActivities = {
     ActivityType::CONCURRENT_KERNEL,   ActivityType::GPU_MEMCPY,
     ActivityType::GPU_MEMSET,          ActivityType::GPU_USER_ANNOTATION,
     ActivityType::PRIVATEUSE1_RUNTIME, ActivityType::PRIVATEUSE1_DRIVER};
@@ -25,10 +25,10 @@ class Profiler final : public libkineto::IActivityProfiler {
   using Types = openreg::Session::Types;
 
   const std::string& name() const override { return name_; }
-  const Types& availableActivities() const override { return kAll; }
+  const Types& availableActivities() const override { return kAllActivities; }
   Session configure(const Types& wanted, const libkineto::Config&) override {
     const bool ours =
-        std::any_of(kOnDevice.begin(), kOnDevice.end(),
+        std::any_of(kDeviceActivities.begin(), kDeviceActivities.end(),
                     [&](ActivityType type) { return wanted.count(type) > 0; });
     if (!ours || orIsForked()) return nullptr;
     return std::make_unique<openreg::Session>(wanted);

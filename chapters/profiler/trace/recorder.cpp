@@ -14,31 +14,31 @@ namespace openreg {
 namespace {
 
 // [profiler.origin.stacks] A profile that ends inside an operator leaves its number behind, so each profile starts anew.
-std::atomic<uint64_t> profile{0};
+std::atomic<uint64_t> current_profile{0};
 
-struct Stacks {
+struct ThreadNumbers {
   uint64_t of_profile = 0;
   int32_t thread = static_cast<int32_t>(syscall(SYS_gettid));
   std::vector<uint64_t> ops, annotations;
 };
 
-Stacks& stacks() {
-  thread_local Stacks stacks;
-  const uint64_t current = profile.load(std::memory_order_relaxed);
-  if (stacks.of_profile != current) {
-    stacks.of_profile = current;
-    stacks.ops.clear();
-    stacks.annotations.clear();
+ThreadNumbers& threadNumbers() {
+  thread_local ThreadNumbers mine;
+  const uint64_t current = current_profile.load(std::memory_order_relaxed);
+  if (mine.of_profile != current) {
+    mine.of_profile = current;
+    mine.ops.clear();
+    mine.annotations.clear();
   }
-  return stacks;
+  return mine;
 }
 
-void pop(std::vector<uint64_t>& numbers) {
+void popNumber(std::vector<uint64_t>& numbers) {
   if (!numbers.empty()) numbers.pop_back();
 }
 
 Origin originOfCaller() {
-  const Stacks& mine = stacks();
+  const ThreadNumbers& mine = threadNumbers();
   return {mine.thread, mine.ops.empty() ? 0 : mine.ops.back(),
           mine.annotations};
 }
@@ -47,10 +47,12 @@ Origin originOfCaller() {
 }  // namespace
 
 // [profiler.origin.push] Only the thread itself changes its numbers, so there is no lock.
-void pushOperator(uint64_t number) { stacks().ops.push_back(number); }
-void popOperator() { pop(stacks().ops); }
-void pushAnnotation(uint64_t number) { stacks().annotations.push_back(number); }
-void popAnnotation() { pop(stacks().annotations); }
+void pushOperator(uint64_t number) { threadNumbers().ops.push_back(number); }
+void popOperator() { popNumber(threadNumbers().ops); }
+void pushAnnotation(uint64_t number) {
+  threadNumbers().annotations.push_back(number);
+}
+void popAnnotation() { popNumber(threadNumbers().annotations); }
 
 // [profiler.recorder.observe] An end repeats its beginning, so beginnings are not recorded.
 void Recorder::observe(const orRecord* record, void* data) {
@@ -64,7 +66,9 @@ void Recorder::observe(const orRecord* record, void* data) {
 }
 
 Recorder::Recorder() {
-  ++profile;
+  ++current_profile;
+  // An observer written in Python may be waiting for Python's lock right now.
+  WithoutGil others_run;
   check(orAddObserver(&observer_, &observe, this));
 }
 
@@ -85,6 +89,7 @@ void Recorder::stop() {
 }
 
 Recorder::~Recorder() {
+  WithoutGil others_run;
   if (observer_) orRemoveObserver(observer_);
 }
 

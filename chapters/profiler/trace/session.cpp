@@ -8,14 +8,14 @@ namespace openreg {
 
 // [profiler.session.clock] The driver counts from the start of the machine, PyTorch from 1970.
 template <class Clock>
-static int64_t now() {
+static int64_t timeNow() {
   const auto time = Clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
 }
 
 void Session::start() {
-  clock_offset_ =
-      now<std::chrono::system_clock>() - now<std::chrono::steady_clock>();
+  clock_offset_ = timeNow<std::chrono::system_clock>() -
+                  timeNow<std::chrono::steady_clock>();
   recorder_ = std::make_unique<Recorder>();
   status_ = libkineto::TraceStatus::RECORDING;
 }

@@ -7,7 +7,7 @@
 namespace openreg {
 namespace {
 
-using Type = Timeline::Type;
+using SliceType = Timeline::Type;
 
 // [profiler.timeline.names] A kernel must not be called what its operator is called, or tables would add the two up.
 const char* directionOf(int kind) {
@@ -36,17 +36,17 @@ std::string nameOnDevice(const Entry& entry) {
 // [profiler.timeline.types] Kineto's types decide what counts as the device's time: kernels, copies and memsets do.
 /// A stream that records an event or waits for one is not busy, so these are
 /// annotations of the stream.
-Type typeOnDevice(orOperation operation) {
+SliceType typeOnDevice(orOperation operation) {
   switch (operation) {
     case orOperationLaunch:
     case orOperationHostFunction:
-      return Type::CONCURRENT_KERNEL;
+      return SliceType::CONCURRENT_KERNEL;
     case orOperationCopy:
-      return Type::GPU_MEMCPY;
+      return SliceType::GPU_MEMCPY;
     case orOperationSet:
-      return Type::GPU_MEMSET;
+      return SliceType::GPU_MEMSET;
     default:
-      return Type::GPU_USER_ANNOTATION;
+      return SliceType::GPU_USER_ANNOTATION;
   }
 }
 

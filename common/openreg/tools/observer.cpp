@@ -41,7 +41,7 @@ Observers& observers() {
 }
 
 // [common.observer.enqueue] What a command copies or sets is known to the call that enqueues it.
-static thread_local ObservedCall* outermost = nullptr;
+static thread_local ObservedCall* outermost_call = nullptr;
 
 int64_t steadyNanoseconds() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -51,8 +51,8 @@ int64_t steadyNanoseconds() {
 Traced Observers::enqueue(const char* name, int device, orStream_t stream) {
   Traced traced;
   traced.correlation = nextNumber();
-  if (outermost) {
-    orRecord& call = outermost->record_;
+  if (outermost_call) {
+    orRecord& call = outermost_call->record_;
     call.correlation = traced.correlation;
     call.device = device;
     call.stream = stream;
@@ -89,8 +89,8 @@ void Observers::end(const Traced& traced, const char* name, int device,
 // [common.observer.call.report] A function that calls another one of the driver is reported once.
 void ObservedCall::open(const char* function, orOperation operation,
                         size_t bytes, int direction) {
-  if (outermost) return;
-  outermost = this;
+  if (outermost_call) return;
+  outermost_call = this;
   number_ = observers().nextNumber();
   record_ = {orCallReturns,
              operation,
@@ -106,7 +106,7 @@ void ObservedCall::open(const char* function, orOperation operation,
 }
 
 void ObservedCall::close() {
-  outermost = nullptr;
+  outermost_call = nullptr;
   record_.end = steadyNanoseconds();
   observers().report(number_, record_);
 }
@@ -114,29 +114,29 @@ void ObservedCall::close() {
 // [common.observer.range] A range that began unobserved has no number, and ends unreported.
 namespace {
 
-struct Range {
+struct MarkedRange {
   std::string name;
   uint64_t number;
   int64_t begin;
 };
 
-thread_local std::vector<Range> ranges;
+thread_local std::vector<MarkedRange> marked_ranges;
 
 }  // namespace
 
 void pushRange(const char* name) {
-  Range range{name ? name : "", 0, 0};
+  MarkedRange range{name ? name : "", 0, 0};
   if (isObserved()) {
     range.number = observers().nextNumber();
     range.begin = steadyNanoseconds();
   }
-  ranges.push_back(std::move(range));
+  marked_ranges.push_back(std::move(range));
 }
 
 bool popRange() {
-  if (ranges.empty()) return false;
-  const Range range = std::move(ranges.back());
-  ranges.pop_back();
+  if (marked_ranges.empty()) return false;
+  const MarkedRange range = std::move(marked_ranges.back());
+  marked_ranges.pop_back();
   if (range.number && isObserved()) {
     observers().report(
         range.number,
