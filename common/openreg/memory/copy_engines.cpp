@@ -2,18 +2,19 @@
 #include "torch_openreg/common/openreg/memory/copy_engines.h"
 
 #include "torch_openreg/common/openreg/core/config.h"
+#include "torch_openreg/common/openreg/execution/worker_pool.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <list>
 #include <mutex>
-#include <system_error>
+#include <new>
 #include <thread>
 
 namespace openreg::hardware {
@@ -54,18 +55,15 @@ void CopyEngines::start() {
   const int count =
       sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
   const int threads = std::min(count, std::max(4, config().device_threads));
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  BlockedSignals blocked;
   try {
     for (int helper = 1; helper < threads; ++helper) {
       std::thread thread([this] { help(); });
       pthread_setname_np(thread.native_handle(), "openreg/copy");
       thread.detach();
     }
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void CopyEngines::help() {
@@ -114,9 +112,15 @@ void copyBytes(void* to, const void* from, size_t size) {
     std::memmove(to, from, size);
     return;
   }
-  // Never destroyed, because its threads outlive every destructor.
-  static CopyEngines& engines = *new CopyEngines;
-  engines.copy({static_cast<char*>(to), static_cast<const char*>(from), size});
+  try {
+    // Never destroyed, because its threads outlive every destructor.
+    static CopyEngines& engines = *new CopyEngines;
+    engines.copy(
+        {static_cast<char*>(to), static_cast<const char*>(from), size});
+  } catch (const std::bad_alloc&) {
+    // There was no memory to ask for help, so nothing is copied yet.
+    std::memmove(to, from, size);
+  }
 }
 
 // [-]
