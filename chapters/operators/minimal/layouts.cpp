@@ -31,7 +31,7 @@ auto refusal() {
 }
 
 // [operators.layouts.factories] An operator that needs no tensor can be the first one of a program, so it is refused from the beginning.
-template <const Layout& layout>
+template <const RefusedLayout& layout>
 void refuseFactories(torch::Library& m) {
   for (const char* name :
        {"_efficientzerotensor", "_empty_affine_quantized",
@@ -52,7 +52,7 @@ TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
 }
 
 // [operators.layouts.fallbacks] A fallback goes into the table of every operator, so it is registered when the first tensor is made.
-template <const Layout& layout>
+template <const RefusedLayout& layout>
 void refuseAll(c10::DispatchKey key) {
   // Never destroyed, because that would go through all tables again.
   auto* library =

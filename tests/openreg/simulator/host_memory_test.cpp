@@ -2,6 +2,7 @@
 // The host has no memory for the driver: a call is refused or does all that it
 // should, and the device needs none to run what was enqueued.
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/tests/openreg/shorthands.h"
 #include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
@@ -10,16 +11,15 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
-#include <string>
 
-namespace {
+namespace scarce {
 
 // How many more allocations succeed. After them one fails, or all do.
 constexpr int kAll = 1 << 30;
 std::atomic<int> left{kAll};
 std::atomic<bool> fails_once{false}, failed{false};
 
-void* allocate(size_t size, size_t alignment) {
+static void* allocate(size_t size, size_t alignment) {
   if (left != kAll && left-- <= 0) {
     failed = true;
     left = fails_once ? kAll : 0;
@@ -29,11 +29,11 @@ void* allocate(size_t size, size_t alignment) {
   return std::aligned_alloc(alignment, rounded ? rounded : alignment);
 }
 
-}  // namespace
+}  // namespace scarce
 
-void* operator new(size_t size) { return allocate(size, 16); }
+void* operator new(size_t size) { return scarce::allocate(size, 16); }
 void* operator new(size_t size, std::align_val_t alignment) {
-  return allocate(size, static_cast<size_t>(alignment));
+  return scarce::allocate(size, static_cast<size_t>(alignment));
 }
 void operator delete(void* pointer) noexcept { std::free(pointer); }
 void operator delete(void* pointer, size_t) noexcept { std::free(pointer); }
@@ -97,18 +97,18 @@ TEST(HostMemory, its_end_loses_no_command) {
   for (bool once : {true, false}) {
     for (int number = 0; number < 500; ++number) {
       Tally tally;
-      fails_once = once;
-      failed = false;
-      left = number;
+      scarce::fails_once = once;
+      scarce::failed = false;
+      scarce::left = number;
       // More commands than any stream had before, so that some are new.
       work(tally, 4 * (number + 1), block, pinned, kSize);
-      left = kAll;
+      scarce::left = scarce::kAll;
       ASSERT_EQ(orDeviceSynchronize(), orSuccess) << orGetErrorDetail();
       ASSERT_EQ(tally.ran, tally.accepted) << "allocation " << number;
       ASSERT_EQ(tally.unexpected, 0) << "allocation " << number;
-      if (!failed) break;
+      if (!scarce::failed) break;
     }
-    EXPECT_FALSE(failed);
+    EXPECT_FALSE(scarce::failed);
   }
   EXPECT_EQ(orFree(block), orSuccess);
   EXPECT_EQ(orFreeHost(pinned), orSuccess);
@@ -123,7 +123,7 @@ TEST(HostMemory, its_end_leaves_the_error_of_a_kernel) {
                       for (int ms = 0; ms < 1000 && !recorded; ++ms) {
                         usleep(1000);
                       }
-                      left = 0;
+                      scarce::left = 0;
                       throw std::bad_alloc();
                     }),
             orSuccess);
@@ -131,7 +131,7 @@ TEST(HostMemory, its_end_leaves_the_error_of_a_kernel) {
   recorded = true;
   orError_t error;
   while ((error = orEventQuery(event)) == orErrorNotReady) usleep(100);
-  left = kAll;
+  scarce::left = scarce::kAll;
   EXPECT_EQ(error, orErrorLaunchFailure);
   EXPECT_STREQ(orGetErrorDetail(), "A kernel threw.");
   EXPECT_EQ(orDeviceReset(), orSuccess);
@@ -139,13 +139,11 @@ TEST(HostMemory, its_end_leaves_the_error_of_a_kernel) {
 }
 
 TEST(HostMemory, its_end_is_survived_under_every_schedule) {
-  char self[4096] = {};
-  ASSERT_GT(readlink("/proc/self/exe", self, sizeof(self) - 1), 0);
   for (const char* schedule : {"blocking", "seed:1", "seed:2"}) {
-    const std::string run = std::string("OPENREG_SCHEDULE=") + schedule +
-                            " timeout -s KILL 60 " + self +
-                            " --gtest_filter=HostMemory.its_end_loses* >&2";
-    EXPECT_EQ(std::system(run.c_str()), 0) << schedule;
+    EXPECT_EQ(again("HostMemory.its_end_loses*",
+                    {std::string("OPENREG_SCHEDULE=") + schedule}),
+              0)
+        << schedule;
   }
 }
 
