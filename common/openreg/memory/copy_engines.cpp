@@ -41,7 +41,8 @@ struct Job {
 constexpr size_t kBypassBytes = size_t{32} << 20;
 
 /// Copies a piece of a copy of `total` bytes.
-void copyPiece(char* to, const char* from, size_t size, size_t total) {
+void copyPiece(char* to, const char* from, size_t size,
+               [[maybe_unused]] size_t total) {
 // The sanitizers do not see these stores.
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && \
     !defined(__SANITIZE_ADDRESS__)

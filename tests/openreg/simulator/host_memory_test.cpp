@@ -31,6 +31,8 @@ static void* allocate(size_t size, size_t alignment) {
 
 }  // namespace scarce
 
+// The compiler does not see that these are a pair.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 void* operator new(size_t size) { return scarce::allocate(size, 16); }
 void* operator new(size_t size, std::align_val_t alignment) {
   return scarce::allocate(size, static_cast<size_t>(alignment));
