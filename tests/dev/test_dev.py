@@ -287,6 +287,12 @@ def test_the_requirements_are_pinned_and_do_not_name_torch(file):
     assert [pin for pin in pins if pin.startswith("torch==")] == []
 
 
+def test_the_version_of_the_build_is_that_of_the_changelog_and_the_citation():
+    version = re.search(r"version: '([\d.]+)'", text("meson.build"))[1]
+    assert re.search(r"^## (\S+)", text("CHANGELOG.md"), re.M)[1] == version
+    assert re.search(r"^version: (\S+)", text("CITATION.cff"), re.M)[1] == version
+
+
 @pytest.mark.parametrize("command", ["build", "test"])
 def test_an_unknown_chapter_is_refused_with_the_names_of_all(dev, capsys, command):
     assert dev.main([command, "nvidia"]) == 1
