@@ -67,7 +67,7 @@ def spread(x):
     """The values of `x` with a gap after each, and the dimensions the other way round."""
     if x.layout != torch.strided or not x.dim():
         return x
-    room = x.new_empty((*x.shape[::-1], 2))
+    room = x.new_zeros((*x.shape[::-1], 2))  # as_strided reads the gaps too
     return room[..., 0].permute(*range(x.dim())[::-1]).copy_(x)
 
 
