@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <new>
 #include <utility>
 
 namespace openreg {
@@ -55,7 +56,7 @@ void pushAnnotation(uint64_t number) {
 void popAnnotation() { popNumber(threadNumbers().annotations); }
 
 // [profiler.recorder.observe] An end repeats its beginning, so beginnings are not recorded.
-void Recorder::observe(const orRecord* record, void* data) {
+void Recorder::observe(const orRecord* record, void* data) try {
   if (record->phase == orCommandBegins) return;
   auto* recorder = static_cast<Recorder*>(data);
   const bool on_host = record->phase != orCommandEnds;
@@ -63,6 +64,9 @@ void Recorder::observe(const orRecord* record, void* data) {
   Entry entry{*record, record->name, on_host ? originOfCaller() : Origin{}};
   std::lock_guard lock(recorder->mutex_);
   recorder->entries_.push_back(std::move(entry));
+} catch (const std::bad_alloc&) {
+  // The driver must not be left in the middle of a launch. The slice is
+  // missing.
 }
 
 Recorder::Recorder() {
