@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -47,13 +48,13 @@ class Recorder {
   /// then stops.
   void stop();
   /// What was recorded, in the order in which it ended. Call `stop` before.
-  const std::vector<Entry>& entries() const { return entries_; }
+  const std::deque<Entry>& entries() const { return entries_; }
 
  private:
   static void observe(const orRecord* record, void* recorder);
 
   std::mutex mutex_;
-  std::vector<Entry> entries_;
+  std::deque<Entry> entries_;
   /// What the host began later is not part of the profile.
   std::atomic<int64_t> end_{INT64_MAX};
   orObserver_t observer_ = nullptr;
