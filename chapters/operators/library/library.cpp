@@ -106,7 +106,7 @@ void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
 }
 
 // [operators.library.register] Two boxed kernels serve hundreds of operators.
-[[maybe_unused]] const bool registered = [] {
+[[maybe_unused]] const bool library_registered = [] {
   for (const c10::OperatorHandle& op : library().with_out) {
     implement(op, c10::KernelFunction::makeFromBoxedFunction<&launchLibrary>());
   }

@@ -14,11 +14,12 @@ namespace openreg::hardware {
 // [common.queue.open] Queues are recycled with their commands, and their counters keep growing.
 void CommandQueue::open(Device* device, int priority, orStream_t handle) {
   std::lock_guard lock(mutex_);
+  if (node_.empty()) node_.push_back(this);
+  if (!newest_) newest_ = oldest_ = current_ = new Command;
   device_ = device;
   priority_ = priority;
   handle_ = handle;
   open_ = true;
-  if (!newest_) newest_ = oldest_ = current_ = new Command;
   state_ = State::idle;
 }
 

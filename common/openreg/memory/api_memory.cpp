@@ -34,11 +34,6 @@ orError_t orMalloc(void** pointer, size_t size) noexcept try {
 }
 
 // [common.api-memory.free] orFree waits for all work, because a pending write would bring the freed pages back.
-static orError_t failAsFreed(const void* pointer, const char* origin) {
-  return fail(orErrorInvalidValue, pointer, " is not what ", origin,
-              " returned, or was freed before.");
-}
-
 orError_t orFree(void* pointer) noexcept try {
   if (!pointer) return orSuccess;
   if (orError_t error = enter()) return error;
@@ -49,12 +44,13 @@ orError_t orFree(void* pointer) noexcept try {
     return fail(orErrorInvalidValue, pointer,
                 " is another process's; close it with orIpcCloseMemHandle.");
   }
-  if (orError_t error = checkMayWait()) return error;
   Memory& memory = machine().memory;
   Region& region = memory.device(attributes.device);
-  if (!claimAndDrain(region, address)) return failAsFreed(pointer, "orMalloc");
+  if (orError_t error = claimAndDrain(region.blocks(), pointer, "orMalloc")) {
+    return error;
+  }
   if (!memory.hostAccess().revoke(address)) {
-    region.unclaim(address);
+    region.blocks().unclaim(address);
     return fail(orErrorUnknown, "The system did not protect ", pointer,
                 " again.");
   }
@@ -88,15 +84,14 @@ orError_t orFreeHost(void* pointer) noexcept try {
   if (orError_t error = enter()) return error;
   const orPointerAttributes attributes = machine().memory.attributes(pointer);
   if (attributes.type != orMemoryTypeHost || attributes.pointer != pointer) {
-    return failAsFreed(pointer, "orMallocHost");
+    return refuseBlock(pointer, "orMallocHost");
   }
-  if (orError_t error = checkMayWait()) return error;
   Region& region = machine().memory.pinned();
-  const auto address = reinterpret_cast<uintptr_t>(pointer);
-  if (!claimAndDrain(region, address)) {
-    return failAsFreed(pointer, "orMallocHost");
+  if (orError_t error =
+          claimAndDrain(region.blocks(), pointer, "orMallocHost")) {
+    return error;
   }
-  region.free(address);
+  region.free(reinterpret_cast<uintptr_t>(pointer));
   return orSuccess;
 } catch (...) {
   return failWithException();

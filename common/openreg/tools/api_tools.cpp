@@ -90,13 +90,12 @@ orError_t orIpcOpenMemHandle(void** pointer, orIpcMemHandle_t handle) noexcept
 // [common.api-tools.ipc-close] Closing waits for work that may use the block, as orFree does.
 orError_t orIpcCloseMemHandle(void* pointer) noexcept try {
   if (orError_t error = enter()) return error;
-  if (orError_t error = checkMayWait()) return error;
   Memory& memory = machine().memory;
-  const auto address = reinterpret_cast<uintptr_t>(pointer);
-  if (!claimAndDrain(memory.ipc(), address)) {
-    return fail(orErrorInvalidValue, pointer,
-                " is not what orIpcOpenMemHandle returned, or is closed.");
+  if (orError_t error =
+          claimAndDrain(memory.ipc().blocks(), pointer, "orIpcOpenMemHandle")) {
+    return error;
   }
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
   memory.hostAccess().revoke(address);
   memory.ipc().close(address);
   return orSuccess;
