@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <unordered_set>
 
 namespace openreg {
 
@@ -63,7 +65,8 @@ Library build() {
       ++candidate;
     if (candidate == end) continue;
     library.derived.push_back(op);
-    library.with_out.insert(candidate->second);
+    auto& functional = library.with_out[candidate->second];
+    if (!in_place) functional = op;
   }
   return library;
 }
@@ -80,6 +83,15 @@ const Library& library() {
 const std::vector<c10::OperatorHandle>& atenOperators() {
   static const auto& operators = *new std::vector(findOperators());
   return operators;
+}
+
+// [operators.table.refusals] Most of these operators have an argument that asks for the error.
+bool mayRefuse(const c10::OperatorHandle& op) {
+  static const std::unordered_set<std::string> others{
+      "aten::_linalg_eigh", "aten::_linalg_svd",  "aten::cholesky_inverse",
+      "aten::max_unpool2d", "aten::max_unpool3d", "aten::put_"};
+  return op.schema().argumentIndexWithName("check_errors") ||
+         others.contains(op.schema().name());
 }
 
 // [operators.table.register] The dispatcher's tables name the file and line of the caller, as with `m.impl`.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/library/prediction.h"
 #include "torch_openreg/chapters/operators/launch/argument.h"
+#include "torch_openreg/chapters/operators/checks/recent.h"
+#include "torch_openreg/chapters/operators/library/announcement.h"
 #include "torch_openreg/chapters/operators/library/correction.h"
 
 #include <ATen/Context.h>
@@ -9,9 +11,7 @@
 #include <c10/core/DefaultDtype.h>
 
 #include <mutex>
-#include <optional>
 #include <string>
-#include <unordered_map>
 
 namespace openreg {
 
@@ -37,20 +37,8 @@ at::Tensor emptyLike(const at::Tensor& out) {
   return at::detail::empty_meta({0}, out.scalar_type());
 }
 
-// [operators.prediction.alerts] The deterministic mode is global, so it is switched off only for the four operators that need it.
-struct AllowNondeterminism {
-  at::Context& context = at::globalContext();
-  const bool warns = context.deterministicAlgorithmsWarnOnly();
-  AllowNondeterminism() { context.setDeterministicAlgorithms(false, warns); }
-  AllowNondeterminism(const AllowNondeterminism&) = delete;
-  ~AllowNondeterminism() { context.setDeterministicAlgorithms(true, warns); }
-};
-
-// [operators.prediction.run] The Meta kernel's prediction is corrected to match the CPU's kernel.
+// [operators.prediction.run] An announcement is corrected only where it is wrong for every device.
 Stack runMetaKernel(const c10::OperatorHandle& op, const Stack& arguments) {
-  std::optional<AllowNondeterminism> allow;
-  if (at::globalContext().deterministicAlgorithms() && hasCudaOnlyAlert(op))
-    allow.emplace();
   Stack stack;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const bool out = op.schema().arguments()[i].is_out();
@@ -143,23 +131,22 @@ bool Key::add(const c10::IValue& argument) {
 
 // [operators.prediction.cache] Predictions are cached, because a Meta kernel in Python takes as long as a hundred launches.
 Stack predict(const c10::OperatorHandle& op, const Stack& arguments) {
-  constexpr size_t kMaxPredictions = 8192;
   static std::mutex mutex;
-  static auto& predictions = *new std::unordered_map<std::string, Stack>();
+  static auto& predictions = *new Recent<std::string, Stack>();
+  Stack announced = announceInCpp(op, arguments);
+  if (!announced.empty()) return announced;
   Key key(op);
   for (const c10::IValue& argument : arguments) {
     if (!key.add(argument)) return runMetaKernel(op, arguments);
   }
   {
     std::lock_guard lock(mutex);
-    auto found = predictions.find(key.bytes());
-    if (found != predictions.end()) return found->second;
+    if (const Stack* found = predictions.find(key.bytes())) return *found;
   }
   // Without the lock: a Meta kernel in Python waits for the GIL.
   Stack prediction = runMetaKernel(op, arguments);
   std::lock_guard lock(mutex);
-  if (predictions.size() == kMaxPredictions) predictions.clear();
-  return predictions.emplace(key.bytes(), std::move(prediction)).first->second;
+  return predictions.insert(key.bytes(), std::move(prediction));
 }
 
 // [-]

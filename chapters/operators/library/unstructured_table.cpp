@@ -18,11 +18,9 @@ SizeSource sizeSource(const c10::OperatorHandle& op) {
       std::all_of(results.begin(), results.end(), [](const auto& result) {
         return *result.type() == *c10::TensorType::get();
       });
+  if (mayRefuse(op)) return SizeSource::result;
   if (only_tensors && op.hasKernelForDispatchKey(DispatchKey::Meta) &&
-      !op.hasTag(at::Tag::dynamic_output_shape) &&
-      // The Meta kernels of these two describe what other devices return.
-      schema.name() != "aten::_embedding_bag" &&
-      schema.name() != "aten::_embedding_bag_forward_only") {
+      !op.hasTag(at::Tag::dynamic_output_shape)) {
     return SizeSource::meta;
   }
   const bool in_place =

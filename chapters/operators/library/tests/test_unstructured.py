@@ -112,33 +112,6 @@ def test_the_host_does_not_wait_if_the_size_is_known():
     assert not stream.query()
 
 
-aten = torch.ops.aten
-NORMS = {
-    "layer": lambda x, p: torch.native_layer_norm(x, (4,), p, p, 1e-5),
-    "layer, plain": lambda x, p: torch.native_layer_norm(x, (4,), None, None, 1e-5),
-    "group": lambda x, p: torch.native_group_norm(x, p, p, 2, 4, 4, 2, 1e-5),
-    "batch": lambda x, p: torch.native_batch_norm(x, p, p, p.clone(), p.clone(), True, 0.1, 1e-5),
-    "batch, evaluating": lambda x, p: torch.native_batch_norm(x, p, p, p, p, False, 0.1, 1e-5),
-    "batch, legit": lambda x, p: aten._native_batch_norm_legit(
-        x, p, p, p.clone(), p.clone(), True, 0.1, 1e-5
-    ),
-    "batch, updating": lambda x, p: aten._batch_norm_with_update(
-        x, p, p, p.clone(), p.clone(), 0.1, 1e-5
-    ),
-}
-
-
-@pytest.mark.parametrize("name", NORMS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("wide", [False, True], ids=["parameters alike", "parameters of 32 bits"])
-def test_norms_keep_the_statistics_that_the_cpu_keeps(name, dtype, wide):
-    x = torch.linspace(-2, 2, 32).reshape(2, 4, 4).to(dtype)
-    parameter = torch.tensor([0.5, 1, 1.5, 2], dtype=torch.float32 if wide else dtype)
-    results = [NORMS[name](x.to(place), parameter.to(place)) for place in ("openreg", "cpu")]
-    for here, there in zip(*results, strict=True):
-        torch.testing.assert_close(here.cpu(), there)  # And of one type.
-
-
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
 def test_bags_of_embeddings_agree_with_and_without_a_gradient(mode, dtype):
