@@ -90,11 +90,12 @@ static void bindSnapshot(pybind11::module_& module) {
 }
 
 // [device.bindings.register] One object, and the chapter is bound.
-static const ChapterBindings bindings("device", [](pybind11::module_& module) {
-  bindDevices(module);
-  bindProperties(module);
-  bindSnapshot(module);
-});
+static const ChapterBindings device_bindings("device",
+                                             [](pybind11::module_& module) {
+                                               bindDevices(module);
+                                               bindProperties(module);
+                                               bindSnapshot(module);
+                                             });
 
 // [-]
 }  // namespace openreg

@@ -10,7 +10,8 @@
 namespace openreg {
 
 // [hooks.bindings] Python needs little more than the generator, because PyTorch's class has the methods.
-static const ChapterBindings bindings("hooks", [](pybind11::module_& module) {
+static const ChapterBindings hooks_bindings("hooks", [](pybind11::module_&
+                                                            module) {
   if (!hooksAreOurs()) {
     throw pybind11::import_error(
         "torch_openreg cannot be loaded beside a backend that registered its "

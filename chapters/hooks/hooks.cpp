@@ -70,14 +70,14 @@ class Hooks final : public at::PrivateUse1HooksInterface {
 };
 
 // [hooks.register] The hooks are registered once, when the library is loaded, and never destroyed.
-static const bool registered = [] {
+static const bool hooks_registered = [] {
   // Registering twice throws, which would end the process here.
   if (at::isPrivateUse1HooksRegistered()) return false;
   at::RegisterPrivateUse1HooksInterface(new Hooks);
   return true;
 }();
 
-bool hooksAreOurs() { return registered; }
+bool hooksAreOurs() { return hooks_registered; }
 
 // [-]
 }  // namespace openreg

@@ -31,16 +31,17 @@ static pybind11::dict hostMemoryStats() {
 // [hooks.pinned.bindings] Four numbers for each thing that is counted, and two ways to begin anew.
 using Waits = pybind11::call_guard<NotForked, pybind11::gil_scoped_release>;
 
-static const ChapterBindings bindings("hooks", [](pybind11::module_& module) {
-  module.def("host_memory_stats", &hostMemoryStats,
-             pybind11::call_guard<NotForked>());
-  module.def(
-      "reset_peak_host_memory_stats",
-      [] { hostAllocator().reset_peak_stats(); }, Waits());
-  module.def(
-      "reset_accumulated_host_memory_stats",
-      [] { hostAllocator().reset_accumulated_stats(); }, Waits());
-});
+static const ChapterBindings host_memory_bindings(
+    "hooks", [](pybind11::module_& module) {
+      module.def("host_memory_stats", &hostMemoryStats,
+                 pybind11::call_guard<NotForked>());
+      module.def(
+          "reset_peak_host_memory_stats",
+          [] { hostAllocator().reset_peak_stats(); }, Waits());
+      module.def(
+          "reset_accumulated_host_memory_stats",
+          [] { hostAllocator().reset_accumulated_stats(); }, Waits());
+    });
 
 // [-]
 }  // namespace openreg

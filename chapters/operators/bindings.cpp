@@ -11,7 +11,7 @@
 namespace openreg {
 
 // [operators.bindings] Python reads the fallback's counts and sets its policy.
-static const ChapterBindings bindings(
+static const ChapterBindings operators_bindings(
     "operators", [](pybind11::module_& module) {
       module.def("fallback_report", &fallbackReport,
                  pybind11::call_guard<NotForked>());

@@ -3,7 +3,7 @@
 
 PyTorch lists its operators with inputs for each (`op_db`), and tests its own
 devices with them. Each operator runs in a forked child, so that a crash ends
-one line of the report and not the report.
+one line of the report and not the report; what follows is asked in another child.
 """
 
 import argparse
@@ -16,6 +16,8 @@ import pathlib
 import signal
 import sys
 import warnings
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -24,15 +26,25 @@ SECONDS = 300
 CHECKS = {"equal_nan": True, "check_stride": False}
 
 
-def operators(dtype):
-    """The database's entries that the CPU supports in `dtype`, by full name."""
+class Question(NamedTuple):
+    """What is asked of each operator that the CPU supports in `dtype`.
+
+    `examine(op, dtype, samples)` raises what is wrong, and returns what else the report says.
+    """
+
+    examine: Callable
+    dtype: torch.dtype
+    samples: int
+
+
+def operators():
+    """The database's entries by full name."""
     from torch.testing._internal import common_methods_invocations as database
 
     # Random operators are wrapped so that they draw the same numbers each time;
     # no two devices draw the same, so they must be seen for what they are.
     database.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
-    op_db = database.op_db
-    return {op.full_name: op for op in op_db if dtype in op.supported_dtypes("cpu")}
+    return {op.full_name: op for op in database.op_db}
 
 
 def mapped(change, value):
@@ -186,52 +198,79 @@ def examine(op, dtype, samples):
     return {"samples": len(inputs), "served": sorted(served.paths)}
 
 
-def child(examine, op, dtype, samples, pipe):
-    """Runs in the forked process; writes one JSON object and ends."""
-    signal.alarm(SECONDS)
+def child(op, questions, pipe):
+    """Runs in the forked process, and writes a JSON object for each question up to the first
+    that fails, after which the device may be of no use."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    result = {"status": "pass", "message": ""}
-    try:
-        result |= examine(op, dtype, samples)
-    except BaseException as error:
-        result = {"status": "fail", "message": f"{type(error).__name__}: {error}"[:400]}
-    result["fallbacks"] = sorted(torch.openreg.fallback_report())
-    os.write(pipe, json.dumps(result).encode())
+    for examine, dtype, samples in questions:
+        signal.alarm(SECONDS)
+        torch.openreg.reset_fallback_report()
+        result = {"status": "pass", "message": ""}
+        try:
+            result |= examine(op, dtype, samples)
+        except BaseException as error:
+            result = {"status": "fail", "message": f"{type(error).__name__}: {error}"[:400]}
+        result["fallbacks"] = sorted(torch.openreg.fallback_report())
+        os.write(pipe, json.dumps(result).encode() + b"\n")
+        if result["status"] == "fail":
+            break
     os._exit(0)
 
 
-def judge(examine, op, dtype, samples):
-    """The result of one operator, from a child of its own."""
+def answers(op, questions):
+    """The answers from one child; fewer than there are questions if one failed."""
     reader, writer = os.pipe()
     process = os.fork()
     if process == 0:
-        child(examine, op, dtype, samples, writer)
+        child(op, questions, writer)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
-        text = pipe.read()
+        results = [json.loads(line) for line in pipe]
     _, status = os.waitpid(process, 0)
-    if status or not text:
-        return {"status": "crash", "message": f"ended with status {status}", "fallbacks": []}
-    return json.loads(text)
+    if status or not results:
+        message = f"ended with status {status}"
+        results.append({"status": "crash", "message": message, "fallbacks": []})
+    return results
 
 
-def sweep(examine, names, dtype, samples):
-    """The results of the named operators, by name."""
-    ops = operators(dtype)
-    return {name: judge(examine, ops[name], dtype, samples) for name in names}
+def judge(op, questions):
+    """One operator's result for each question, the first to be asked in a new child
+    after a failure."""
+    results = []
+    while len(results) < len(questions):
+        results += answers(op, questions[len(results) :])
+    return results
 
 
-def sweep_all(dtype, samples, workers=2, only=None, examine=examine):
+def sweep(names, questions):
+    """The results of the named operators, by the question's and the operator's name."""
+    ops = operators()
+    results = {question: {} for question in questions}
+    for name in names:
+        asked = {
+            q: each
+            for q, each in questions.items()
+            if each.dtype in ops[name].supported_dtypes("cpu")
+        }
+        for question, result in zip(asked, judge(ops[name], list(asked.values()))):
+            results[question][name] = result
+    return results
+
+
+def sweep_all(questions, workers=2, only=None):
     """The results of all operators. Fresh processes do it: a child forked from
     one that uses the device could not use it."""
-    names = [name for name in operators(dtype) if only is None or name in only]
+    names = [name for name in operators() if not only or name in only]
     parts = [names[i :: workers * 4] for i in range(workers * 4)]
     spawn = torch.multiprocessing.get_context("spawn")
+    together = {question: {} for question in questions}
     with concurrent.futures.ProcessPoolExecutor(workers, mp_context=spawn) as pool:
-        results = pool.map(functools.partial(sweep, examine, dtype=dtype, samples=samples), parts)
-        return {name: result for part in results for name, result in part.items()}
+        for part in pool.map(functools.partial(sweep, questions=questions), parts):
+            for question, results in part.items():
+                together[question] |= results
+    return together
 
 
 def main():
@@ -241,7 +280,8 @@ def main():
     parser.add_argument("--dtype", default="float32", help="of the inputs")
     parser.add_argument("names", nargs="*", help="only these operators")
     options = parser.parse_args()
-    results = sweep_all(getattr(torch, options.dtype), options.samples, only=options.names or None)
+    question = Question(examine, getattr(torch, options.dtype), options.samples)
+    results = sweep_all({"all": question}, only=options.names)["all"]
     for name, result in sorted(results.items()):
         if result["status"] != "pass":
             print(f"{result['status']:5} {name}: {result['message'].splitlines()[0][:120]}")

@@ -61,7 +61,7 @@ void setLabels(const at::Tensor& tensor, std::set<std::string> labels) {
 // [hooks.metadata.register] A file holds the labels as names, each true or false.
 using Names = std::unordered_map<std::string, bool>;
 
-static const bool registered = [] {
+static const bool labels_registered = [] {
   torch::jit::TensorBackendMetaRegistry(
       kDeviceType,
       [](const at::Tensor& tensor, Names& names) {

@@ -124,7 +124,7 @@ c10::Storage openStorage(const IpcLocation& where, size_t bytes, int lease) {
 }
 
 // [hooks.sharing.register] A full device collects what came back, and a forked child closes the leases it inherited.
-static const bool registered = [] {
+static const bool sharing_registered = [] {
   onFullDevice(collectLent);
   pthread_atfork([] { leases().mutex.lock(); }, [] { leases().mutex.unlock(); },
                  [] {

@@ -147,7 +147,7 @@ void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
 }
 
 // [operators.library.register] Three boxed kernels serve hundreds of operators.
-[[maybe_unused]] const bool registered = [] {
+[[maybe_unused]] const bool library_registered = [] {
   using c10::KernelFunction;
   for (const auto& [op, functional] : library().with_out) {
     implement(

@@ -180,7 +180,7 @@ c10::KernelFunction kernelFor(SizeSource source) {
   }
 }
 
-[[maybe_unused]] const bool registered = [] {
+[[maybe_unused]] const bool unstructured_registered = [] {
   for (const c10::OperatorHandle& op : unstructured())
     implement(op, kernelFor(sizeSource(op)));
   return true;

@@ -6,23 +6,24 @@ namespace openreg {
 namespace {
 
 // [operators.layouts] Sparse, quantized and nested tensors have dispatch keys of their own, and there we only refuse.
-struct Layout {
+struct RefusedLayout {
   const char* name;
   const char* instead;
 };
 
-constexpr Layout kSparse{"sparse", "keep the tensor dense"};
-constexpr Layout kQuantized{"quantized", "keep its numbers in a floating type"};
-constexpr Layout kNested{"nested", "make it with layout=torch.jagged"};
+constexpr RefusedLayout kSparse{"sparse", "keep the tensor dense"};
+constexpr RefusedLayout kQuantized{"quantized",
+                                   "keep its numbers in a floating type"};
+constexpr RefusedLayout kNested{"nested", "make it with layout=torch.jagged"};
 
-template <const Layout& layout>
+template <const RefusedLayout& layout>
 void refuse(const c10::OperatorHandle& op, torch::jit::Stack*) {
   TORCH_CHECK_NOT_IMPLEMENTED(
       false, c10::toString(op.operator_name()), " has no openreg kernel for ",
       layout.name, " tensors; ", layout.instead, ", or compute on the CPU.");
 }
 
-template <const Layout& layout>
+template <const RefusedLayout& layout>
 auto refusal() {
   return torch::CppFunction::makeFromBoxedFunction<&refuse<layout>>();
 }

@@ -13,7 +13,7 @@ namespace openreg {
 namespace {
 
 // [operators.trace.state] Any thread may call operators, so a lock protects the counts.
-std::mutex mutex;
+std::mutex calls_mutex;
 std::map<std::string, Calls> calls;
 at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
 
@@ -50,7 +50,7 @@ void end(const at::RecordFunction& function, at::ObserverContext* context) {
       !anyOurs(function.outputs())) {
     return;
   }
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(calls_mutex);
   Calls& of_operator = calls[c10::toString(*function.operator_name())];
   ++(depth == 0 ? of_operator.direct : of_operator.inner);
 }
@@ -61,7 +61,7 @@ void end(const at::RecordFunction& function, at::ObserverContext* context) {
 // [operators.trace.start] The dispatcher calls the observer for every operator, on every thread.
 void startTrace() {
   stopTrace();
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(calls_mutex);
   handle = at::addGlobalCallback(at::RecordFunctionCallback(&begin, &end)
                                      .needsInputs(true)
                                      .needsOutputs(true)
@@ -69,7 +69,7 @@ void startTrace() {
 }
 
 std::map<std::string, Calls> stopTrace() {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(calls_mutex);
   if (handle != at::INVALID_CALLBACK_HANDLE) at::removeCallback(handle);
   handle = at::INVALID_CALLBACK_HANDLE;
   return std::exchange(calls, {});

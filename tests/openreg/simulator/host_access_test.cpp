@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/tests/openreg/shorthands.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -9,12 +10,6 @@
 #include <vector>
 
 namespace {
-
-char* allocate(size_t bytes) {
-  void* pointer = nullptr;
-  EXPECT_EQ(orMalloc(&pointer, bytes), orSuccess) << orGetErrorDetail();
-  return static_cast<char*>(pointer);
-}
 
 // Whether the host can read this address. The system reads it for us, because
 // it answers with an error where a program would be killed.

@@ -2,13 +2,12 @@
 // What the driver takes from the host, and what it does where that is limited.
 #include "torch_openreg/common/openreg/core/memory_limit.h"
 #include "torch_openreg/common/openreg/interface/openreg.h"
+#include "torch_openreg/tests/openreg/shorthands.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -21,20 +20,8 @@
 
 namespace {
 
-std::string detail() { return orGetErrorDetail(); }
-
 #if defined(OPENREG_TEST_LIMITS)
 constexpr size_t kMega = size_t{1} << 20;
-
-// Runs the test again in a process in which `limit` is set by the test itself.
-int again(const std::string& test, const std::string& settings) {
-  const std::string command = settings +
-                              " exec /proc/$PPID/exe"
-                              " --gtest_also_run_disabled_tests"
-                              " --gtest_brief=1 --gtest_filter=" +
-                              test;
-  return std::system(command.c_str());
-}
 
 TEST(Limits, DISABLED_core) {
   void *device, *pinned;
@@ -59,7 +46,7 @@ TEST(Limits, DISABLED_core) {
 
 TEST(Limits, a_core_dump_has_no_device_memory) {
   // In a process of its own, without the stacks of the other tests' threads.
-  EXPECT_EQ(again("Limits.DISABLED_core", ""), 0);
+  EXPECT_EQ(again("Limits.DISABLED_core", {}), 0);
 }
 
 void limit(__rlimit_resource what, size_t most) {
@@ -121,23 +108,23 @@ TEST(Limits, DISABLED_little_data) {
 }
 
 TEST(Limits, of_addresses_shrink_the_reserves) {
-  EXPECT_EQ(again("Limits.DISABLED_few_addresses", "OPENREG_DEVICE_MEMORY=64M"),
-            0);
+  EXPECT_EQ(
+      again("Limits.DISABLED_few_addresses", {"OPENREG_DEVICE_MEMORY=64M"}), 0);
   EXPECT_EQ(again("Limits.DISABLED_few_addresses",
-                  "OPENREG_DEVICE_MEMORY=64M OPENREG_RESERVE=128M"),
+                  {"OPENREG_DEVICE_MEMORY=64M", "OPENREG_RESERVE=128M"}),
             0);
 }
 
 TEST(Limits, that_the_devices_do_not_fit_are_named_and_nothing_leaks) {
-  EXPECT_EQ(
-      again("Limits.DISABLED_too_few_addresses", "OPENREG_DEVICE_MEMORY=512M"),
-      0);
-  EXPECT_EQ(again("Limits.DISABLED_small_files", "OPENREG_DEVICE_MEMORY=64M"),
+  EXPECT_EQ(again("Limits.DISABLED_too_few_addresses",
+                  {"OPENREG_DEVICE_MEMORY=512M"}),
+            0);
+  EXPECT_EQ(again("Limits.DISABLED_small_files", {"OPENREG_DEVICE_MEMORY=64M"}),
             0);
 }
 
 TEST(Limits, of_data_do_not_count_the_reserves) {
-  EXPECT_EQ(again("Limits.DISABLED_little_data", "OPENREG_DEVICE_MEMORY=64M"),
+  EXPECT_EQ(again("Limits.DISABLED_little_data", {"OPENREG_DEVICE_MEMORY=64M"}),
             0);
 }
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/tests/openreg/shorthands.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,12 +12,6 @@
 #include <vector>
 
 namespace {
-
-void* allocate(size_t bytes) {
-  void* pointer = nullptr;
-  EXPECT_EQ(orMalloc(&pointer, bytes), orSuccess) << orGetErrorDetail();
-  return pointer;
-}
 
 TEST(Memory, freed_pages_are_zero_when_they_come_back) {
   const size_t bytes = 1 << 20;
@@ -51,7 +46,7 @@ TEST(Memory, pages_go_back_to_the_system_when_they_are_freed) {
 }
 
 TEST(Memory, a_write_that_was_pending_when_memory_was_freed_stays_invisible) {
-  char* pointer = static_cast<char*>(allocate(1 << 20));
+  char* pointer = allocate(1 << 20);
   openreg::launch(nullptr, "late", [pointer] {
     usleep(10000);
     std::memset(openreg::onDevice(pointer), 7, 1 << 20);
@@ -113,7 +108,7 @@ TEST(Copy, of_many_bytes_may_overlap) {
   const size_t bytes = 6 << 20, shift = 12345;
   const std::vector<char> in = pattern(bytes, 9);
   std::vector<char> out(bytes - shift);
-  char* block = static_cast<char*>(allocate(bytes));
+  char* block = allocate(bytes);
   orMemcpy(block, in.data(), bytes, orMemcpyHostToDevice);
   orMemcpy(block + shift, block, bytes - shift, orMemcpyDeviceToDevice);
   orMemcpy(out.data(), block + shift, bytes - shift, orMemcpyDeviceToHost);

@@ -2,13 +2,12 @@
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/tests/openreg/refused.h"
+#include "torch_openreg/tests/openreg/shorthands.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
 
 namespace {
-
-std::string detail() { return orGetErrorDetail(); }
 
 TEST_F(Refused, tools) {
   void* out;

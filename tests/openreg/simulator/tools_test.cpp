@@ -1,45 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/tests/openreg/shorthands.h"
 
 #include <gtest/gtest.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
 #include <vector>
 
-extern char** environ;
-
 namespace {
-
-std::string detail() { return orGetErrorDetail(); }
-
-// Runs one test of this program again, in a fresh process with these settings.
-int again(const std::string& test, std::vector<std::string> settings) {
-  std::string filter = "--gtest_filter=" + test;
-  std::string disabled = "--gtest_also_run_disabled_tests";
-  char program[] = "/proc/self/exe";
-  char* arguments[] = {program, filter.data(), disabled.data(), nullptr};
-  std::vector<char*> environment;
-  for (std::string& setting : settings) environment.push_back(setting.data());
-  for (char** old = environ; *old; ++old) environment.push_back(*old);
-  environment.push_back(nullptr);
-  char self[4096] = {};
-  EXPECT_GT(readlink("/proc/self/exe", self, sizeof(self) - 1), 0);
-  pid_t child;
-  EXPECT_EQ(posix_spawn(&child, self, nullptr, nullptr, arguments,
-                        environment.data()),
-            0);
-  int status = -1;
-  waitpid(child, &status, 0);
-  return status;
-}
 
 TEST(Inject, an_allocation_fails_when_it_is_ordered_to) {
   void* pointer;
