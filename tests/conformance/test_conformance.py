@@ -12,6 +12,7 @@ import torch
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
+import announced  # noqa: E402
 import refusals  # noqa: E402
 import sweep  # noqa: E402
 
@@ -78,6 +79,10 @@ QUESTIONS = {
     **{str(dtype): sweep.Question(sweep.examine, dtype, samples=1) for dtype in OTHER},
     "types": sweep.Question(refusals.types, FLOAT, samples=1),
     "outputs": sweep.Question(refusals.outputs, FLOAT, samples=1),
+    **{
+        f"announced, {dtype}": sweep.Question(announced.of_operator, dtype, samples=1)
+        for dtype in [FLOAT, torch.bfloat16]
+    },
 }
 
 
@@ -122,6 +127,11 @@ def test_in_other_types_the_same_operators_fail_and_no_others(answers, dtype):
 def test_what_the_cpu_refuses_is_refused_on_the_host(answers, question):
     names = [name.split() for name in known("expected_refusals.txt")]
     check(answers[question], [name for name, kind in names if kind == question])
+
+
+@pytest.mark.parametrize("dtype", [FLOAT, torch.bfloat16], ids=str)
+def test_the_device_returns_what_faketensor_announces(answers, dtype):
+    check(answers[f"announced, {dtype}"])
 
 
 def test_nearly_all_of_the_database_was_compared(results):

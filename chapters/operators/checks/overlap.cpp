@@ -85,7 +85,7 @@ class OverlappingStandIns {
     return reach;
   }
 
-  // [operators.overlap.shrink] A smaller stand-in keeps the order of the strides, and begins at its storage's first or second element.
+  // [operators.overlap.shrink] A stand-in begins where its tensor begins in the part that the arguments use; a smaller one, at the first or second element.
  private:
   static const void* keyOf(const at::Tensor& tensor) {
     return tensor.storage().unsafeGetStorageImpl();
@@ -102,6 +102,7 @@ class OverlappingStandIns {
     return full_size_ ? place : std::min<int64_t>(place, 1);
   }
 
+  // [operators.overlap.geometry] Strides are made small in the order of their sizes, and an element that is repeated stays so.
   std::pair<at::DimVector, at::DimVector> geometryOf(
       const at::Tensor& tensor) const {
     at::DimVector sizes(tensor.sizes()), strides(tensor.strides());

@@ -15,11 +15,11 @@ namespace {
 using Sizes = at::IntArrayRef;
 using Stack = torch::jit::Stack;
 
+// [operators.announcement.elementwise] The common case of an elementwise operator: contiguous tensors of one size, and numbers.
 c10::IValue announced(Sizes sizes, at::ScalarType dtype) {
   return at::Tensor(at::detail::empty_meta(sizes, dtype));
 }
 
-// [operators.announcement.elementwise] The common case of an elementwise operator: contiguous tensors of one size, and numbers.
 /// The tensor whose sizes the result has; null if this is not the common case.
 const at::Tensor* largest(const Stack& arguments, size_t count) {
   const at::Tensor* found = nullptr;
@@ -74,6 +74,7 @@ Stack announceNorm(const at::Tensor& input, Sizes statistics) {
           announced(statistics, dtype), announced(statistics, dtype)};
 }
 
+// [operators.announcement.each-norm] Each norm has statistics for other dimensions.
 Stack announceLayerNorm(const Stack& arguments) {
   const at::Tensor& input = arguments[0].toTensor();
   const auto shape = arguments[1].toIntVector();

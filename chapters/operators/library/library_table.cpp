@@ -85,15 +85,6 @@ const std::vector<c10::OperatorHandle>& atenOperators() {
   return operators;
 }
 
-// [operators.table.refusals] Most of these operators have an argument that asks for the error.
-bool mayRefuse(const c10::OperatorHandle& op) {
-  static const std::unordered_set<std::string> others{
-      "aten::_linalg_eigh", "aten::_linalg_svd",  "aten::cholesky_inverse",
-      "aten::max_unpool2d", "aten::max_unpool3d", "aten::put_"};
-  return op.schema().argumentIndexWithName("check_errors") ||
-         others.contains(op.schema().name());
-}
-
 // [operators.table.register] The dispatcher's tables name the file and line of the caller, as with `m.impl`.
 void implement(const c10::OperatorHandle& op, c10::KernelFunction kernel,
                std::source_location where) {
@@ -103,6 +94,15 @@ void implement(const c10::OperatorHandle& op, c10::KernelFunction kernel,
       /*cpp_signature=*/std::nullopt, /*inferred_function_schema=*/nullptr,
       std::string("registered at ") + where.file_name() + ":" +
           std::to_string(where.line())));
+}
+
+// [operators.table.refusals] Most of these operators have an argument that asks for the error.
+bool mayRefuse(const c10::OperatorHandle& op) {
+  static const std::unordered_set<std::string> others{
+      "aten::_linalg_eigh", "aten::_linalg_svd",  "aten::cholesky_inverse",
+      "aten::max_unpool2d", "aten::max_unpool3d", "aten::put_"};
+  return op.schema().argumentIndexWithName("check_errors") ||
+         others.contains(op.schema().name());
 }
 
 // [-]

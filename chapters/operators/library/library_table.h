@@ -26,16 +26,16 @@ const Library& library();
 /// All operators of the namespace `aten`.
 const std::vector<c10::OperatorHandle>& atenOperators();
 
+// [operators.table.implement] An operator handle is registered directly, because `m.impl` would parse its name.
+/// Registers `kernel` for `op` at our key, until the process ends.
+void implement(const c10::OperatorHandle& op, c10::KernelFunction kernel,
+               std::source_location where = std::source_location::current());
+
 // [operators.table.refuses] The host waits for a kernel that may refuse the numbers that it is given.
 /// Whether the CPU's kernel reports a numerical failure, such as a singular
 /// matrix, or reads the deterministic mode to refuse. The host throws such an
 /// error itself, as on the CPU, and the device does not stop.
 bool mayRefuse(const c10::OperatorHandle& op);
-
-// [operators.table.implement] An operator handle is registered directly, because `m.impl` would parse its name.
-/// Registers `kernel` for `op` at our key, until the process ends.
-void implement(const c10::OperatorHandle& op, c10::KernelFunction kernel,
-               std::source_location where = std::source_location::current());
 
 // [-]
 }  // namespace openreg

@@ -284,7 +284,6 @@ def test_a_rehearsal_over_large_tensors_takes_little_memory():
     assert int(growth) < 32 << 10, done.stdout  # In KiB; a stand-in of full size has 128 MiB.
 
 
-
 @pytest.mark.parametrize(
     "call",
     [

@@ -365,7 +365,9 @@ def test_the_transforms_of_torch_func_derive_the_fused_softmax():
 @pytest.mark.parametrize("name", ["custom_abs", "custom_autograd_fn_returns_self"])
 def test_a_function_in_cpp_refuses_forward_mode(name):
     op, (x,) = CALLS[name]()
-    with pytest.raises(RuntimeError, match="cannot use C.. torch::autograd::Function with functorch"):
+    with pytest.raises(
+        RuntimeError, match="cannot use C.. torch::autograd::Function with functorch"
+    ):
         torch.func.jvp(op, (x,), (x,))
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(x, x)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is announced on the host is what the device computes, where Meta kernels say otherwise."""
 
-import functools
 import itertools
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -23,10 +24,6 @@ def agree(program):
         if theirs is not None:
             assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
             torch.testing.assert_close(ours.cpu(), theirs, rtol=2e-2, atol=2e-2, equal_nan=True)
-
-
-def call(operator, arguments, to):
-    return operator(*map(to, arguments))
 
 
 def keep_the_announcement(operator, arguments):
@@ -132,6 +129,69 @@ def test_norms_keep_the_statistics_that_are_announced(name, dtype, wide):
     x = torch.linspace(-2, 2, 32).reshape(2, 4, 4).to(dtype)
     parameter = torch.tensor([0.5, 1, 1.5, 2], dtype=torch.float32 if wide else dtype)
     keep_the_announcement(NORMS[name], [x, parameter])
+
+
+ELEMENTWISE = {
+    "isnan": lambda x, y: x.isnan(),
+    "logical_not": lambda x, y: x.logical_not(),
+    "logical_and": lambda x, y: x.logical_and(y),
+    "logical_or": lambda x, y: x.logical_or(y[0, 0]),
+    "logical_xor": lambda x, y: x[0].logical_xor(y),
+    "where": lambda x, y: torch.where(x > 0, x, y),
+    "where, a number": lambda x, y: torch.where(x > 0, x, 2.5),
+    "where, a number in a tensor": lambda x, y: torch.where(x > 0, y[0, 0], x),
+    "where, two numbers": lambda x, y: torch.where(x > 0, 1, 2.5),
+    "where, broadcast": lambda x, y: torch.where(x[:1] > 0, x, y[:, :1]),
+    "hardtanh": lambda x, y: F.hardtanh(x * 1.0),
+    "hardswish": lambda x, y: F.hardswish(x * 1.0),
+}
+LAYOUTS = {"contiguous": lambda x: x, "transposed": lambda x: x.t(), "empty": lambda x: x[:0]}
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("other", [torch.float32, torch.float64, torch.int32], ids=str)
+def test_what_we_announce_ourselves_is_what_pytorch_announces(name, layout, other):
+    x = torch.linspace(-2, 2, 16).reshape(4, 4)
+    if layout == "empty" and ("number in" in name or name == "logical_or" or "xor" in name):
+        return
+    keep_the_announcement(
+        lambda x, y: [ELEMENTWISE[name](LAYOUTS[layout](x), LAYOUTS[layout](y))], [x, x.to(other)]
+    )
+
+
+def test_a_norm_of_permuted_data_is_announced_by_pytorch():
+    x, p = torch.linspace(-2, 2, 64).reshape(2, 4, 4, 2), torch.ones(4)
+    for format in (torch.channels_last, torch.contiguous_format):
+        y = x.contiguous(memory_format=format)
+        keep_the_announcement(lambda y: torch.native_layer_norm(y, (4, 2), None, None, 1e-5), [y])
+        keep_the_announcement(
+            lambda y, p: torch.native_batch_norm(y, p, p, None, None, True, 0.1, 1e-5), [y, p]
+        )
+
+
+PROGRAM = """
+import sys
+import torch
+from torch import nn
+
+x = torch.randn(2, 4, 8, 8, device="openreg")
+model = nn.Sequential(nn.Conv2d(4, 8, 3), nn.BatchNorm2d(8), nn.GroupNorm(2, 8), nn.Hardswish())
+model.to(x.device)(x).sum().backward()
+model.eval()(x)
+layer = nn.TransformerEncoderLayer(8, 2, batch_first=True).to(x.device).eval()
+layer(x[0], src_mask=torch.ones(8, 8, device=x.device).triu(1).bool())
+torch.where(x > 0, x, -1.0).logical_not()
+torch.exp(x, out=torch.empty_like(x))
+torch.mm(x[0, 0], x[0, 1], out=torch.empty(0, device=x.device))
+print(x[0, 0, 0])
+print(sorted(m for m in ("sympy", "torch._dynamo", "torch._inductor") if m in sys.modules))
+"""
+
+
+def test_common_models_import_no_compiler():
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1:] == ["[]"], done
 
 
 @pytest.mark.parametrize("layer", ["layer", "group", "batch"])

@@ -39,7 +39,9 @@ PROMOTED = {
 }
 
 
-@pytest.mark.parametrize("launched,then", [(torch.float32, torch.float64), (torch.float64, torch.float32)])
+@pytest.mark.parametrize(
+    "launched,then", [(torch.float32, torch.float64), (torch.float64, torch.float32)]
+)
 @pytest.mark.parametrize("name", PROMOTED)
 def test_whole_numbers_become_what_was_the_default_at_the_launch(name, launched, then):
     x = torch.arange(-3, 3)
@@ -51,7 +53,9 @@ def test_whole_numbers_become_what_was_the_default_at_the_launch(name, launched,
             ours = PROMOTED[name](here)
             torch.set_default_dtype(then)
         torch.openreg.synchronize()
-    torch.testing.assert_close(ours.cpu(), theirs, rtol=0 if theirs.itemsize == 4 else 1e-15, atol=0)
+    torch.testing.assert_close(
+        ours.cpu(), theirs, rtol=0 if theirs.itemsize == 4 else 1e-15, atol=0
+    )
 
 
 @pytest.fixture

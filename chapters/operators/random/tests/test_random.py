@@ -33,7 +33,8 @@ def test_a_generator_of_ones_own_is_used():
 
 def test_a_generator_of_another_device_is_refused():
     with pytest.raises(
-        RuntimeError, match="The generator is of openreg:1, the tensor is on openreg:0; they must be"
+        RuntimeError,
+        match="The generator is of openreg:1, the tensor is on openreg:0; they must be",
     ):
         torch.empty(2, device="openreg").uniform_(generator=torch.Generator("openreg:1"))
 
