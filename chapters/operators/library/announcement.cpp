@@ -39,9 +39,12 @@ Stack announceBool(const Stack& arguments) {
   return like ? Stack{announced(like->sizes(), at::kBool)} : Stack{};
 }
 
+template <size_t count>
 Stack announceSame(const Stack& arguments) {
-  const at::Tensor* like = largest(arguments, 1);
-  if (!like || !like->is_floating_point()) return {};
+  const at::Tensor* like = largest(arguments, count);
+  if (!like || !like->is_floating_point() ||
+      like->dtype() != arguments[0].toTensor().dtype())
+    return {};
   return {announced(like->sizes(), like->scalar_type())};
 }
 
@@ -53,7 +56,7 @@ Stack announceWhere(const Stack& arguments) {
                                             arguments[2].toTensor()))};
 }
 
-// [operators.announcement.norms] The common case of a norm: everything is contiguous and of one dtype, and the statistics are float32 or wider.
+// [operators.announcement.norms] The common case of a norm: everything is contiguous and of one dtype.
 bool areAlike(const Stack& arguments, Sizes parameters) {
   const at::Tensor& input = arguments[0].toTensor();
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -68,13 +71,13 @@ bool areAlike(const Stack& arguments, Sizes parameters) {
   return input.numel() > 0;
 }
 
-Stack announceNorm(const at::Tensor& input, Sizes statistics) {
-  const at::ScalarType dtype = at::toOpMathType(input.scalar_type());
+Stack announceNorm(const at::Tensor& input, Sizes statistics,
+                   at::ScalarType dtype) {
   return {announced(input.sizes(), input.scalar_type()),
           announced(statistics, dtype), announced(statistics, dtype)};
 }
 
-// [operators.announcement.each-norm] Each norm has statistics for other dimensions.
+// [operators.announcement.each-norm] Each norm has statistics for other dimensions, and a layer norm's are float32 or wider.
 Stack announceLayerNorm(const Stack& arguments) {
   const at::Tensor& input = arguments[0].toTensor();
   const auto shape = arguments[1].toIntVector();
@@ -84,7 +87,7 @@ Stack announceLayerNorm(const Stack& arguments) {
     return {};
   auto statistics = input.sizes().vec();
   std::fill(statistics.begin() + outer, statistics.end(), 1);
-  return announceNorm(input, statistics);
+  return announceNorm(input, statistics, at::toOpMathType(input.scalar_type()));
 }
 
 Stack announceGroupNorm(const Stack& arguments) {
@@ -93,7 +96,8 @@ Stack announceGroupNorm(const Stack& arguments) {
   if (groups <= 0 || channels % groups != 0 || input.dim() < 2 ||
       input.size(1) != channels || !areAlike(arguments, {channels}))
     return {};
-  return announceNorm(input, {arguments[3].toInt(), groups});
+  return announceNorm(input, {arguments[3].toInt(), groups},
+                      input.scalar_type());
 }
 
 Stack announceBatchNorm(const Stack& arguments) {
@@ -103,7 +107,7 @@ Stack announceBatchNorm(const Stack& arguments) {
       !areAlike(arguments, {input.size(1)}) ||
       (!arguments[5].toBool() && !arguments[3].isTensor()))
     return {};
-  return announceNorm(input, {input.size(1)});
+  return announceNorm(input, {input.size(1)}, input.scalar_type());
 }
 
 // [operators.announcement.table] Whatever is not the common case, errors included, is left to PyTorch.
@@ -112,8 +116,9 @@ Stack announceBatchNorm(const Stack& arguments) {
 Stack announceInCpp(const c10::OperatorHandle& op, const Stack& arguments) {
   using Announcement = Stack (*)(const Stack&);
   static const auto& known = *new std::unordered_map<std::string, Announcement>{
-      {"aten::hardswish", &announceSame},
-      {"aten::hardtanh", &announceSame},
+      {"aten::hardswish", &announceSame<1>},
+      {"aten::hardswish_backward", &announceSame<2>},
+      {"aten::hardtanh", &announceSame<1>},
       {"aten::isnan", &announceBool<1>},
       {"aten::logical_and", &announceBool<2>},
       {"aten::logical_not", &announceBool<1>},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <string>
 #include <unordered_set>
 
@@ -83,6 +84,28 @@ const Library& library() {
 const std::vector<c10::OperatorHandle>& atenOperators() {
   static const auto& operators = *new std::vector(findOperators());
   return operators;
+}
+
+// [operators.table.find-functional] The search is repeated for no operator.
+std::optional<c10::OperatorHandle> functionalOf(
+    const c10::OperatorHandle& with_out) {
+  if (!hasOutputs(with_out)) return std::nullopt;
+  static std::mutex mutex;
+  static auto& known =
+      *new std::unordered_map<c10::OperatorHandle,
+                              std::optional<c10::OperatorHandle>>();
+  std::lock_guard lock(mutex);
+  const auto [found, is_new] = known.emplace(with_out, std::nullopt);
+  const auto& schema = with_out.schema();
+  for (size_t i = 0; is_new && i < atenOperators().size(); ++i) {
+    const c10::OperatorHandle& op = atenOperators()[i];
+    if (op.schema().name() == schema.name() &&
+        haveSameInputs(op.schema(), schema) &&
+        op.schema().returns().size() == schema.returns().size() &&
+        op.hasKernelForDispatchKey(DispatchKey::Meta))
+      found->second = op;
+  }
+  return found->second;
 }
 
 // [operators.table.register] The dispatcher's tables name the file and line of the caller, as with `m.impl`.

@@ -26,6 +26,12 @@ const Library& library();
 /// All operators of the namespace `aten`.
 const std::vector<c10::OperatorHandle>& atenOperators();
 
+// [operators.table.functional] A result has the strides that the functional form announces, whether or not the user passes an output.
+/// The functional form of an `.out` form; empty if there is none that has a
+/// Meta kernel.
+std::optional<c10::OperatorHandle> functionalOf(
+    const c10::OperatorHandle& with_out);
+
 // [operators.table.implement] An operator handle is registered directly, because `m.impl` would parse its name.
 /// Registers `kernel` for `op` at our key, until the process ends.
 void implement(const c10::OperatorHandle& op, c10::KernelFunction kernel,

@@ -4,6 +4,7 @@
 #include "torch_openreg/chapters/operators/checks/recent.h"
 #include "torch_openreg/chapters/operators/library/announcement.h"
 #include "torch_openreg/chapters/operators/library/correction.h"
+#include "torch_openreg/chapters/operators/library/library_table.h"
 
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
@@ -11,6 +12,7 @@
 #include <c10/core/DefaultDtype.h>
 
 #include <mutex>
+#include <optional>
 #include <string>
 
 namespace openreg {
@@ -129,10 +131,27 @@ bool Key::add(const c10::IValue& argument) {
 
 }  // namespace
 
+// [operators.prediction.out] The Meta kernel of an `.out` form is asked only if it may refuse the output's dtype.
+static std::optional<Stack> predictFunctional(const c10::OperatorHandle& op,
+                                              const Stack& arguments) {
+  const auto functional = functionalOf(op);
+  if (!functional) return std::nullopt;
+  const size_t inputs = functional->schema().arguments().size();
+  Stack results = predict(*functional,
+                          Stack(arguments.begin(), arguments.begin() + inputs));
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].isTensor() || results[i].toTensor().dtype() !=
+                                      arguments[inputs + i].toTensor().dtype())
+      return std::nullopt;
+  }
+  return results;
+}
+
 // [operators.prediction.cache] Predictions are cached, because a Meta kernel in Python takes as long as a hundred launches.
 Stack predict(const c10::OperatorHandle& op, const Stack& arguments) {
   static std::mutex mutex;
   static auto& predictions = *new Recent<std::string, Stack>();
+  if (auto results = predictFunctional(op, arguments)) return *results;
   Stack announced = announceInCpp(op, arguments);
   if (!announced.empty()) return announced;
   Key key(op);

@@ -62,10 +62,10 @@ NAMED_AFTER_OTHERS = {
         x[None, :2].repeat(2, 1, 1), [offsets(x, 0, 1, 3)]
     ),
     "quantised with a gradient": lambda x: torch._fake_quantize_learnable_per_tensor_affine(
-        x, x[1, 2] / 50, x[0, 1], -8, 7
+        x, x[1, 2:3] / 50, x[0, 1:2], -8, 7
     ),
     "quantised by channel": lambda x: torch.fake_quantize_per_channel_affine(
-        x, x[2, :3] / 50, offsets(x, 0, 1, 2), 0, -8, 7
+        x, x[2, :3] / 50, offsets(x, 0, 1, 2).int(), 0, -8, 7
     ),
     "sparse indices": lambda x: aten._validate_compressed_sparse_indices(
         True, offsets(x, 0, 1, 2), offsets(x, 0, 1), 2, 2, 2
