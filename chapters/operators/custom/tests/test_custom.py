@@ -342,3 +342,45 @@ def test_a_registered_formula_has_no_forward_mode_and_pytorch_does_not_say_so():
     assert torch.func.jvp(double, (x,), (x,))[1].tolist() == [0, 0]
     with pytest.raises(RuntimeError, match="must override the setup_context staticmethod"):
         torch.func.grad(lambda x: double(x).sum())(x)
+
+
+SOFTMAXES = [name for name in CALLS if name.startswith("scale_mask_softmax")]
+
+
+@pytest.mark.parametrize("name", SOFTMAXES)
+def test_a_derivative_in_forward_mode_is_that_of_backward_mode(name):
+    op, arguments = CALLS[name]()
+    arguments = differentiable(arguments)
+    assert gradcheck(op, arguments, check_forward_ad=True, check_backward_ad=False)
+    assert gradcheck(op, arguments, check_batched_forward_grad=False, check_forward_ad=True)
+    assert gradgradcheck(op, arguments, check_fwd_over_rev=True)
+
+
+def test_the_transforms_of_torch_func_derive_the_fused_softmax():
+    x, mask = inputs()
+    mask[1] = True  # A row without any weight has no derivative by parts.
+    v = torch.randn_like(x)
+    for transform in (
+        lambda f: torch.func.jvp(f, (x,), (v,))[1],
+        lambda f: torch.func.vjp(f, x)[1](v)[0],
+        lambda f: torch.func.grad(lambda x: f(x).square().sum())(x),
+        lambda f: torch.func.jvp(lambda x: torch.func.vjp(f, x)[1](v)[0], (x,), (v,))[1],
+        lambda f: torch.func.hessian(lambda y: f(y).square().sum())(x),
+    ):
+        fused = transform(lambda x: ops.scale_mask_softmax(x, mask, 0.5))
+        parts = transform(lambda x: softmax_by_parts(x, mask, 0.5))
+        torch.testing.assert_close(fused, parts)
+        assert fused.abs().max() > 0
+
+
+@pytest.mark.parametrize("name", ["custom_abs", "custom_autograd_fn_returns_self"])
+def test_a_function_in_cpp_refuses_forward_mode(name):
+    op, (x,) = CALLS[name]()
+    with pytest.raises(
+        RuntimeError, match="cannot use C.. torch::autograd::Function with functorch"
+    ):
+        torch.func.jvp(op, (x,), (x,))
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, x)
+        with pytest.raises(RuntimeError, match="jvp is not implemented for the c.. API"):
+            op(dual)
