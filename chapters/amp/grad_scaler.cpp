@@ -53,8 +53,8 @@ void unscale(at::TensorList gradients, at::Tensor& found_inf,
   std::vector<View> views(gradients.begin(), gradients.end());
   check(launch(nativeStream(currentStream(device.index())), kUnscale,
                [views = std::move(views), found_inf = View(found_inf),
-                inv_scale = View(inv_scale)] {
-                 runKernel([&] {
+                inv_scale = View(inv_scale), modes = Modes()] {
+                 runKernel(modes, [&] {
                    std::vector<at::Tensor> tensors;
                    for (const View& view : views)
                      tensors.push_back(view.tensor());

@@ -7,6 +7,7 @@ import itertools
 import pytest
 import torch
 from torch.testing._internal.common_modules import module_db
+from torch_openreg.conformance_announced import differences
 from torch_openreg.conformance_samples import compare, mapped, tensors_in
 
 INPUTS = 8
@@ -66,3 +67,33 @@ def test_a_module_does_what_it_does_on_the_cpu(name):
             here = run(module, sample.forward_input, "openreg", grad)
             drawn = training and "Dropout" in name
             compare(here, there, same_numbers=not drawn)
+
+
+@pytest.mark.parametrize("name", COMPARED)
+@pytest.mark.parametrize("format", ["as it is", "channels last"])
+@pytest.mark.filterwarnings("ignore")
+def test_a_module_returns_what_faketensor_announces(name, format):
+    info = COMPARED[name]
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+    def reordered(x):
+        last = format != "as it is" and isinstance(x, torch.Tensor) and x.dim() in formats
+        return x.contiguous(memory_format=formats[x.dim()]) if last else x
+
+    for training in (True, False):
+        samples = info.module_inputs_func(
+            info, device="cpu", dtype=torch.float32, requires_grad=False, training=training
+        )
+        for sample in samples[:1]:
+            given = sample.forward_input
+            if given is None or (
+                format != "as it is" and "Conv" not in name and "Norm" not in name
+            ):
+                continue
+            given.args = mapped(reordered, given.args)
+            made = sample.constructor_input
+            module = info.module_cls(*made.args, **made.kwargs).train(training)
+            differ = differences(
+                lambda place, m=module, g=given: run(m, g, place, grad=True), "openreg"
+            )
+            assert differ == {}

@@ -15,15 +15,14 @@ namespace {
 
 using Add = Structured<at::meta::structured_add_Tensor>;
 
-// [operators.add.loop] The device computes out[i] = a[i] + alpha * b[i].
-/// If `b` is null, adds `number`, which includes alpha, to each element.
+// [operators.add.loop] The device computes out[i] = a[i] + b[i].
+/// If `b` is null, adds `number` to each element.
 template <class T>
 void addLoop(T* out, const T* a, const T* b, int64_t count,
-             at::opmath_type<T> alpha, at::opmath_type<T> number) {
+             at::opmath_type<T> number) {
   if (b) {
-    at::vec::map2(
-        [=]<class V>(const V& x, const V& y) { return x + V(alpha) * y; }, out,
-        a, b, count);
+    at::vec::map2([]<class V>(const V& x, const V& y) { return x + y; }, out, a,
+                  b, count);
   } else {
     at::vec::map([=]<class V>(const V& x) { return x + V(number); }, out, a,
                  count);
@@ -32,34 +31,33 @@ void addLoop(T* out, const T* a, const T* b, int64_t count,
 
 // [operators.add.launch] The launch captures only addresses and numbers.
 template <class T>
-void launchLoop(const at::TensorIteratorBase& iterator, const at::Scalar& alpha,
-                double number) {
+void launchLoop(const at::TensorIteratorBase& iterator, double number) {
   const bool two = iterator.ninputs() == 2;
   check(launch(nativeStream(currentStream(iterator.device(0).index())), "add",
                [out = static_cast<T*>(iterator.data_ptr(0)),
                 a = static_cast<const T*>(iterator.data_ptr(1)),
                 b = two ? static_cast<const T*>(iterator.data_ptr(2)) : nullptr,
                 count = iterator.numel(),
-                // Converted to T itself, as on the CPU: a half cannot hold 1e9.
-                alpha = static_cast<at::opmath_type<T>>(alpha.to<T>()),
                 number = static_cast<at::opmath_type<T>>(number)] {
                  addLoop(onDevice(out), onDevice(const_cast<T*>(a)),
-                         onDevice(const_cast<T*>(b)), count, alpha, number);
+                         onDevice(const_cast<T*>(b)), count, number);
                }));
 }
 
 // [operators.add.fast] The loop takes small contiguous tensors of one dtype; PyTorch's own kernel runs large ones in parallel.
+/// PyTorch's kernel multiplies by alpha and adds in one instruction, which
+/// rounds once. Our loop would round twice, so it leaves alpha to that kernel.
 constexpr int64_t kMaxFastElements = 1 << 15;
 
 bool addFastPath(Add& add, const at::Scalar& alpha) {
   double number = 0;
   const at::ScalarType dtype = add.dtype(0);
-  if (add.numel() > kMaxFastElements || !at::isFloatingType(dtype) ||
-      at::isFloat8Type(dtype)) {
+  if (add.numel() > kMaxFastElements || !alpha.equal(1) ||
+      !at::isFloatingType(dtype) || at::isFloat8Type(dtype)) {
     return false;
   }
   if (add.is_cpu_scalar(2)) {
-    number = add.scalar_value<double>(2) * alpha.to<double>();
+    number = add.scalar_value<double>(2);
     add.remove_operand(2);
   }
   for (int i = 0; i < add.ntensors(); ++i) {
@@ -69,9 +67,8 @@ bool addFastPath(Add& add, const at::Scalar& alpha) {
     }
   }
   if (!add.is_contiguous()) return false;
-  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, dtype, "add", [&] {
-    launchLoop<scalar_t>(add, alpha, number);
-  });
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, dtype, "add",
+                                  [&] { launchLoop<scalar_t>(add, number); });
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/histc.h>
 #include <ATen/ops/index_select.h>
 #include <torch/library.h>
 
@@ -62,10 +63,31 @@ at::Tensor indexSelect(const at::Tensor& self, int64_t dim,
   return out;
 }
 
-// [operators.checked.register] Both are registered before the library, which leaves them out.
+// [operators.checked.histc] Programs off the CPU count whole numbers too, for which the CPU's kernel has no loop, so they are counted as doubles.
+at::Tensor histogram(const at::Tensor& self, int64_t bins,
+                     const at::Scalar& min, const at::Scalar& max) {
+  TORCH_CHECK(bins > 0, "torch.histogram(): bins must be > 0, but got ", bins,
+              " for dimension 0");
+  TORCH_CHECK(min.toDouble() <= max.toDouble(),
+              "torch.histc: max must be larger than min");
+  at::Tensor out = at::empty({bins}, self.options());
+  launchRehearsed(
+      "histc",
+      [=](at::Tensor out, const at::Tensor& self) {
+        const bool whole =
+            at::isIntegralType(self.scalar_type(), /*includeBool=*/false);
+        out.copy_(
+            at::histc(whole ? self.to(at::kDouble) : self, bins, min, max));
+      },
+      out, self);
+  return out;
+}
+
+// [operators.checked.register] All three are registered before the library, which leaves them out.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("masked_fill_.Scalar", &maskedFill);
   m.impl("index_select", &indexSelect);
+  m.impl("histc", &histogram);
 }
 
 // [-]

@@ -5,7 +5,6 @@
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -32,27 +31,6 @@ struct Geometry {
                                                      stride, dilation);
   }
 };
-
-// [operators.convolution.layout] The output has the memory format of the kernel that PyTorch would select on the CPU.
-at::MemoryFormat layoutOf(const Geometry& geometry, const at::Tensor& input,
-                          const at::Tensor& weight) {
-  constexpr auto kContiguous = at::MemoryFormat::Contiguous;
-  if (input.suggest_memory_format() == kContiguous &&
-      weight.suggest_memory_format() == kContiguous)
-    return kContiguous;
-  // The selection reads sizes, strides and dtypes, but no element.
-  const auto on_host = [](const at::Tensor& tensor) {
-    return at::from_blob(nullptr, tensor.sizes(), tensor.strides(),
-                         tensor.options().device(at::kCPU));
-  };
-  const at::Tensor x = on_host(input), w = on_host(weight);
-  const auto symbolic = c10::fromIntArrayRefSlow;
-  const auto backend = at::native::select_conv_backend(
-      x, w, std::nullopt, symbolic(geometry.stride), symbolic(geometry.padding),
-      symbolic(geometry.dilation), geometry.transposed,
-      symbolic(geometry.output_padding), geometry.groups, std::nullopt);
-  return at::native::_determine_backend_memory_format(x, w, backend);
-}
 
 // [operators.convolution.check] The host refuses what the CPU's kernels would refuse after the launch.
 bool isPlain(const Geometry& geometry) {
@@ -109,8 +87,7 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
                               "\"convolution\" not implemented for '",
                               input.scalar_type(), "'");
   at::Tensor output = at::empty(
-      geometry.outputSize(input.sizes(), weight.sizes()),
-      input.options().memory_format(layoutOf(geometry, input, weight)));
+      geometry.outputSize(input.sizes(), weight.sizes()), input.options());
   if (output.numel() == 0) return output;
   launchKernel(
       "convolution",
@@ -135,9 +112,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolutionBackward(
   const Geometry geometry{stride.vec(), padding.vec(),        dilation.vec(),
                           transposed,   output_padding.vec(), groups};
   const int64_t channels = grad_output.size(1);
-  const at::MemoryFormat layout = layoutOf(geometry, input, weight);
   const auto like = [&](const at::Tensor& tensor) {
-    return at::empty(tensor.sizes(), tensor.options().memory_format(layout));
+    return at::empty(tensor.sizes(), tensor.options());
   };
   at::Tensor grad_input, grad_weight, grad_bias;
   if (output_mask[0]) grad_input = like(input);

@@ -6,6 +6,7 @@
 #include <ATen/ops/abs.h>
 #include <ATen/ops/abs_native.h>
 #include <ATen/ops/conj_physical.h>
+#include <ATen/ops/kaiser_window.h>
 #include <torch/library.h>
 
 namespace openreg {
@@ -29,16 +30,29 @@ void conjPhysicalKernel(at::TensorIteratorBase& iterator) {
       iterator.tensor(0), iterator.tensor(1));
 }
 
+void kaiserWindowKernel(at::TensorIteratorBase& iterator, int64_t length,
+                        double beta) {
+  launchKernel(
+      "kaiser_window",
+      [=](at::Tensor out) {
+        // PyTorch has made the window one longer if it is to be periodic.
+        out.copy_(
+            at::kaiser_window(length, /*periodic=*/false, beta, out.options()));
+      },
+      iterator.tensor(0));
+}
+
 // [-]
 }  // namespace openreg
 
 namespace at::native {
 
 // [operators.stub.register] A stub is reached only if the operator that calls it is registered for our key.
-/// PyTorch registers `conj_physical` for every backend, but `abs.out` only for
-/// its own.
+/// PyTorch registers `conj_physical` and `kaiser_window` for every backend, but
+/// `abs.out` only for its own.
 REGISTER_PRIVATEUSE1_DISPATCH(abs_stub, &openreg::absKernel)
 REGISTER_PRIVATEUSE1_DISPATCH(conj_physical_stub, &openreg::conjPhysicalKernel)
+REGISTER_PRIVATEUSE1_DISPATCH(kaiser_window_stub, &openreg::kaiserWindowKernel)
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("abs.out", &at::native::abs_out);

@@ -19,11 +19,10 @@ bool rehearsable(const c10::OperatorHandle& op, bool small, bool structured) {
   return !op.hasTag(at::Tag::nondeterministic_seeded) && (small || structured);
 }
 
-bool areSmall(c10::ArrayRef<c10::IValue> arguments) {
+int64_t elementsOf(c10::ArrayRef<c10::IValue> values) {
   int64_t elements = 0;
-  for (const at::Tensor& tensor : tensorsOf(arguments))
-    elements += tensor.numel();
-  return isSmall(elements);
+  for (const at::Tensor& tensor : tensorsOf(values)) elements += tensor.numel();
+  return elements;
 }
 
 // [operators.check-types.alternatives] A call that passes with other dtypes fails because of its own.
@@ -82,9 +81,8 @@ bool acceptsTypes(const c10::OperatorHandle& op,
   const auto with_ones = attempt(1, unchanged);
   const auto error = with_ones ? attempt(0, unchanged) : nullptr;
   if (!error) return true;
-  bool wrong =
-      isTypeOrModeError(error) || (small && allFloating(arguments) &&
-                                   messageOf(with_ones) == messageOf(error));
+  bool wrong = isTypeError(error) || (small && allFloating(arguments) &&
+                                      messageOf(with_ones) == messageOf(error));
   for (const auto& types :
        {&floatUnlessIntegral, &defaultOfCategory, &always<at::kFloat>,
         &always<at::kLong>, &boolIfIntegral, &always<at::kBool>,
@@ -95,7 +93,7 @@ bool acceptsTypes(const c10::OperatorHandle& op,
   return false;
 }
 
-// [operators.check-types.cache] Each thread keeps its own results, so no call takes a lock.
+// [operators.check-types.cache] A call is rehearsed once for all sizes, unless every rehearsal failed.
 /// If every rehearsal failed, we learned nothing about other sizes, so the
 /// sizes become part of the key.
 size_t sizedKey(size_t key, c10::ArrayRef<c10::IValue> arguments, bool small) {
@@ -109,14 +107,15 @@ size_t sizedKey(size_t key, c10::ArrayRef<c10::IValue> arguments, bool small) {
 }  // namespace
 
 void checkTypes(const c10::OperatorHandle& op,
-                c10::ArrayRef<c10::IValue> arguments, bool structured) {
-  thread_local std::unordered_set<size_t> passed;
+                c10::ArrayRef<c10::IValue> arguments,
+                c10::ArrayRef<c10::IValue> results, bool structured) {
+  thread_local PassedKeys passed;
   const size_t key = keyOf(op, arguments);
-  if (passed.contains(key)) return;
-  const bool small = areSmall(arguments);
+  if (passed.find(key)) return;
+  const bool small = isSmall(elementsOf(arguments) + elementsOf(results));
   const size_t sized = sizedKey(key, arguments, small);
-  if (passed.contains(sized) || !rehearsable(op, small, structured)) return;
-  passed.insert(acceptsTypes(op, arguments, small) ? key : sized);
+  if (passed.find(sized) || !rehearsable(op, small, structured)) return;
+  passed.insert(acceptsTypes(op, arguments, small) ? key : sized, {});
 }
 
 // [-]

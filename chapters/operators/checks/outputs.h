@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/chapters/operators/launch/argument.h"
+
 #include <ATen/core/dispatch/Dispatcher.h>
 
 namespace openreg {
 
 // [operators.outputs] An output must be on the device, must not overlap, and must have the right size.
-/// Calls `visit(tensor, index)` for each tensor argument that `op` writes.
+/// Calls `visit(tensor, index)` for each tensor that `op` writes, alone or in a
+/// list, with the index of its argument.
 template <typename Visit>
 void forEachWritten(const c10::OperatorHandle& op,
                     c10::ArrayRef<c10::IValue> arguments, const Visit& visit) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const c10::AliasInfo* alias = op.schema().arguments()[i].alias_info();
-    if (alias && alias->isWrite() && arguments[i].isTensor())
+    if (!alias || !alias->isWrite()) continue;
+    if (arguments[i].isTensor()) {
       visit(arguments[i].toTensor(), i);
+    } else {
+      for (const at::Tensor& tensor : tensorsOf({arguments[i]}))
+        visit(tensor, i);
+    }
   }
 }
 

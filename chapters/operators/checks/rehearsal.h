@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/chapters/operators/checks/recent.h"
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -8,18 +9,19 @@
 
 #include <exception>
 #include <functional>
-#include <unordered_set>
 #include <utility>
+#include <variant>
 
 namespace openreg {
 
 // [operators.rehearsal] A rehearsal runs the CPU's kernel on the host, over stand-ins for the tensors.
 using StandIn = std::function<at::Tensor(const at::Tensor&)>;
 
-/// The error that `op` throws; null if it passes.
+/// The error that the kernel of `op` for `key` throws; null if it passes.
 std::exception_ptr rehearse(const c10::OperatorHandle& op,
                             c10::ArrayRef<c10::IValue> arguments,
-                            const StandIn& stand_in);
+                            const StandIn& stand_in,
+                            c10::DispatchKey key = c10::DispatchKey::CPU);
 
 /// A stand-in of `type` for `tensor`, filled with `value`. Unless `full_size`,
 /// it has at most two elements in each dimension.
@@ -34,11 +36,14 @@ at::Tensor filled(at::Tensor stand_in, int value);
 /// full size.
 inline bool isSmall(int64_t elements) { return elements <= 1 << 14; }
 
-/// Whether the error is about dtypes or about PyTorch's deterministic mode, and
-/// so does not depend on values.
-bool isTypeOrModeError(const std::exception_ptr& error);
+/// Whether the error is about dtypes, and so does not depend on values.
+bool isTypeError(const std::exception_ptr& error);
 
 // [operators.rehearsal.cache] A rehearsal is not repeated for a call with the same key.
+/// The keys of calls that have passed. Each thread keeps its own, so no call
+/// takes a lock.
+using PassedKeys = Recent<size_t, std::monostate>;
+
 /// The key of a call: its operator, dtypes, numbers of dimensions and strings,
 /// but neither sizes nor values.
 size_t keyOf(const c10::OperatorHandle& op,
@@ -58,10 +63,10 @@ bool passesOnHost(const std::function<void()>& kernel);
 template <class Kernel, class... Tensors>
 void launchRehearsed(const char* name, Kernel kernel,
                      const Tensors&... tensors) {
-  thread_local std::unordered_set<size_t> passed;
+  thread_local PassedKeys passed;
   size_t key = 0;
   ((key = c10::hash_combine(key, keyOf(tensors))), ...);
-  if (!passed.contains(key)) {
+  if (!passed.find(key)) {
     const bool small =
         isSmall(((tensors.defined() ? tensors.numel() : 0) + ...));
     const auto stand_in = [&](const at::Tensor& tensor) {
@@ -69,7 +74,8 @@ void launchRehearsed(const char* name, Kernel kernel,
                  ? makeStandIn(tensor, tensor.scalar_type(), 0, small)
                  : tensor;
     };
-    if (passesOnHost([&] { kernel(stand_in(tensors)...); })) passed.insert(key);
+    if (passesOnHost([&] { kernel(stand_in(tensors)...); }))
+      passed.insert(key, {});
   }
   launchKernel(name, std::move(kernel), tensors...);
 }

@@ -8,6 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import conformance_samples as given
+from .conformance_announced import announced, differences
 from .conformance_refusals import errors, in_place, outputs, types
 from .conformance_samples import on, run
 
@@ -47,13 +48,19 @@ def values(op, dtype, samples, device):
     same_numbers = given.has_same_numbers(op, inputs)
     backward = given.has_backward(op, dtype)
     for sample in inputs:
-        part = given.without_first_gradient(sample)  # some leave out what nobody asked for
-        for each in filter(None, [sample, part]):
+
+        def is_announced(x=sample):
+            return not differences(lambda place: run(op, on(place, x), False), device)
+
+        def judge(each, backward, is_announced=is_announced):
             expected = run(op, on("cpu", each), backward)
-            given.compare(run(op, on(device, each), backward), expected, same_numbers)
+            given.compare(run(op, on(device, each), backward), expected, same_numbers, is_announced)
+
+        judge(sample, backward)
+        if part := given.without_first_gradient(sample):  # some leave out what nobody asked for
+            judge(part, backward)
         with torch.no_grad():  # some operators have another form for it
-            expected = run(op, on("cpu", sample), False)
-            given.compare(run(op, on(device, sample), False), expected, same_numbers)
+            judge(sample, False)
     served = Served()
     for sample in inputs[:1]:
         moved = on(device, sample)
@@ -108,6 +115,7 @@ def all_questions(samples, dtypes=DTYPES):
     return [
         *(Question(values, dtype, samples) for dtype in dtypes),
         *(Question(views, dtype, few) for dtype in (torch.float32, torch.complex64)),
+        *(Question(announced, dtype, few) for dtype in (torch.float32, torch.bfloat16)),
         *(Question(ask, torch.float32, few) for ask in (in_place, outputs, types, errors)),
     ]
 
@@ -115,6 +123,7 @@ def all_questions(samples, dtypes=DTYPES):
 QUICK = [
     Question(values, torch.float32, 2),
     *(Question(values, dtype, 1) for dtype in (torch.bfloat16, torch.float16, torch.complex64)),
+    *(Question(announced, dtype, 1) for dtype in (torch.float32, torch.bfloat16)),
     *(Question(ask, torch.float32, 1) for ask in (views, in_place, outputs, types, errors)),
 ]
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/fallback/fallback.h"
 #include "torch_openreg/chapters/operators/fallback/fallback_policy.h"
+#include "torch_openreg/chapters/operators/launch/argument.h"
 
 #include <ATen/native/CPUFallback.h>
+#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include <mutex>
 #include <set>
+#include <unordered_map>
 
 namespace openreg {
 namespace {
@@ -21,6 +24,61 @@ bool countFallback(const std::string& name, FallbackPolicy policy) {
   std::lock_guard lock(mutex);
   ++counts[name];
   return policy == FallbackPolicy::warn && warned.insert(name).second;
+}
+
+// [operators.fallback.shared] PyTorch's fallback copies every argument by itself, so it would separate arguments that share memory.
+/// Whether `op` writes an argument that has its storage in common with another.
+bool sharesWritten(const c10::OperatorHandle& op,
+                   c10::ArrayRef<c10::IValue> arguments) {
+  std::unordered_map<const void*, int> uses;
+  for (const at::Tensor& tensor : tensorsOf(arguments))
+    ++uses[tensor.storage().unsafeGetStorageImpl()];
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const auto* alias = op.schema().arguments()[i].alias_info();
+    if (!alias || !alias->isWrite()) continue;
+    for (const at::Tensor& tensor : tensorsOf({arguments[i]}))
+      if (uses[tensor.storage().unsafeGetStorageImpl()] > 1) return true;
+  }
+  return false;
+}
+
+// [operators.fallback.twins] Then we copy whole storages, and the arguments share memory on the CPU as they do on the device.
+void runOnTwins(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  struct Memory {
+    at::Tensor here, on_cpu;
+  };
+  std::unordered_map<const void*, Memory> memory;
+  std::vector<std::pair<at::Tensor, at::Tensor>> twins;
+  const auto twinOf = [&](const at::Tensor& tensor) {
+    auto& [here, on_cpu] = memory[tensor.storage().unsafeGetStorageImpl()];
+    if (!here.defined()) {
+      here = at::empty({0}, tensor.options().dtype(at::kByte))
+                 .set_(tensor.storage());
+      on_cpu = here.cpu();
+    }
+    at::Tensor twin = at::empty({0}, on_cpu.options().dtype(tensor.dtype()));
+    twin.set_(on_cpu.storage(), tensor.storage_offset(), tensor.sizes(),
+              tensor.strides());
+    return twins.emplace_back(twin, tensor).first;
+  };
+  for (const auto& value :
+       torch::jit::pop(*stack, op.schema().arguments().size()))
+    stack->push_back(mapTensors(value, twinOf));
+  op.callBoxed(*stack);
+  c10::Device device = at::kCPU;
+  for (auto& [storage, bytes] : memory) {
+    bytes.here.copy_(bytes.on_cpu);
+    if (!bytes.here.is_cpu()) device = bytes.here.device();
+  }
+  for (size_t i = 0; i < op.schema().returns().size(); ++i) {
+    c10::IValue& result =
+        torch::jit::peek(*stack, i, op.schema().returns().size());
+    result = mapTensors(result, [&](const at::Tensor& tensor) {
+      for (const auto& [twin, original] : twins)
+        if (tensor.is_same(twin)) return original;
+      return tensor.to(device);
+    });
+  }
 }
 
 // [-]
@@ -43,6 +101,9 @@ void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     TORCH_WARN(
         name, " has no openreg kernel and runs on the CPU; this is said once.");
   }
+  const size_t count = op.schema().arguments().size();
+  if (sharesWritten(op, torch::jit::last(*stack, count)))
+    return runOnTwins(op, stack);
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }
 

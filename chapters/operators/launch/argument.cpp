@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/launch/argument.h"
 
+#include <c10/core/DefaultDtype.h>
+
+#include <algorithm>
+
 namespace openreg {
 
 // [operators.argument.tensors] An argument can be a tensor, a list of tensors, or a list of optional tensors.
@@ -82,6 +86,25 @@ c10::IValue Argument::value() const {
     tensors.push_back(tensor.defined() ? std::optional(tensor) : std::nullopt);
   }
   return tensors;
+}
+
+// [operators.argument.promotion] In the common case the default dtype is that of the launch, and nothing is converted.
+void promoteAsLaunched(torch::jit::Stack& arguments, size_t inputs,
+                       at::ScalarType result, at::ScalarType default_dtype) {
+  if (default_dtype == c10::get_default_dtype_as_scalartype() ||
+      at::isIntegralType(result, /*includeBool=*/true))
+    return;
+  const auto tensors =
+      tensorsOf(c10::ArrayRef<c10::IValue>(arguments.data(), inputs));
+  const auto integral = [](const at::Tensor& tensor) {
+    return at::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
+  };
+  if (!std::all_of(tensors.begin(), tensors.end(), integral)) return;
+  for (size_t i = 0; i < inputs; ++i) {
+    arguments[i] = mapTensors(arguments[i], [&](const at::Tensor& tensor) {
+      return tensor.to(default_dtype);
+    });
+  }
 }
 
 // [operators.argument.host] Only lists of optional tensors are moved, because in PyTorch these are indices.

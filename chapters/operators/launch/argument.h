@@ -21,6 +21,8 @@ class Argument {
   /// runs on the device; must not outlive the argument.
   c10::IValue value() const;
 
+  bool isTensor() const { return std::holds_alternative<View>(captured_); }
+
   /// The view, if the argument is a tensor.
   const View& view() const { return std::get<View>(captured_); }
 
@@ -43,6 +45,12 @@ std::vector<at::Tensor> tensorsInList(const c10::IValue& value);
 c10::IValue mapTensors(
     const c10::IValue& value,
     const std::function<at::Tensor(const at::Tensor&)>& change);
+
+// [operators.argument.promote] Integers that PyTorch promotes to the default dtype take that of their launch.
+/// Converts `inputs` to `default_dtype` if the default has changed since, the
+/// inputs are integral, and a result is not.
+void promoteAsLaunched(torch::jit::Stack& arguments, size_t inputs,
+                       at::ScalarType result, at::ScalarType default_dtype);
 
 // [operators.argument.from-host] Indices on the host are copied to the device before the launch.
 /// Replaces the index tensors on the host, among the last `count` values of

@@ -4,7 +4,9 @@
 #include <ATen/ops/empty.h>
 
 #include <c10/core/InferenceMode.h>
+#include <omp.h>
 
+#include <memory>
 #include <stdexcept>
 
 namespace openreg {
@@ -52,13 +54,44 @@ void prepareThread() {
   thread_local c10::WarningUtils::WarningHandlerGuard guard(&silent);
 }
 
-void runKernel(const std::function<void()>& body) {
+// [operators.launcher.run-kernel] A launch in the deterministic mode stays deterministic when the mode has ended: its loops are not parallel.
+namespace {
+
+/// OpenMP keeps this number for each thread.
+struct NoParallelLoops {
+  int before = omp_get_max_threads();
+  NoParallelLoops() { omp_set_num_threads(1); }
+  NoParallelLoops(const NoParallelLoops&) = delete;
+  ~NoParallelLoops() { omp_set_num_threads(before); }
+};
+
+}  // namespace
+
+void runKernel(const Modes& modes, const std::function<void()>& body) {
   prepareThread();
+  std::optional<NoParallelLoops> serial;
+  if (modes.deterministic && !Modes().deterministic) serial.emplace();
   try {
     body();
   } catch (const c10::Error& error) {
     throw std::runtime_error(error.what_without_backtrace());
   }
+}
+
+// [operators.launcher.wait] The error travels to the host in memory that both own, because the wait may end early.
+void runAndWait(const char* name, const c10::Stream& stream,
+                std::function<void()> body) {
+  auto error = std::make_shared<std::exception_ptr>();
+  check(launch(nativeStream(stream), name, [error, body = std::move(body)] {
+    prepareThread();
+    try {
+      body();
+    } catch (...) {
+      *error = std::current_exception();
+    }
+  }));
+  stream.synchronize();
+  if (*error) std::rethrow_exception(*error);
 }
 
 // [-]

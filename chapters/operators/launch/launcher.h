@@ -7,6 +7,8 @@
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/waiting.h"
 
+#include <ATen/Context.h>
+#include <c10/core/DefaultDtype.h>
 #include <c10/util/Exception.h>
 
 #include <concepts>
@@ -60,10 +62,26 @@ struct SilentWarningHandler final : c10::WarningHandler {
 /// off, and warnings too, because they could name no line of the program.
 void prepareThread();
 
+// [operators.launcher.modes] A launch captures the modes that PyTorch's kernels read from the process when they run.
+/// The program may change a mode before the kernel runs. PyTorch keeps one
+/// value for all threads, so a kernel cannot set it back for itself alone.
+struct Modes {
+  at::ScalarType default_dtype = c10::get_default_dtype_as_scalartype();
+  bool deterministic = at::globalContext().deterministicAlgorithms();
+};
+
+// [operators.launcher.run] A kernel that fails stops its device, unless the host waits for the kernel and takes the error.
 /// Prepares the calling thread of the device and runs `body` on it. An error of
 /// PyTorch's keeps its message and loses its backtrace, which would show the
 /// device's thread and not the caller.
-void runKernel(const std::function<void()>& body);
+void runKernel(const Modes& modes, const std::function<void()>& body);
+
+/// Enqueues `body` on `stream` and waits for it.
+/// @throws what `body` throws; the device does not stop.
+void runAndWait(const char* name, const c10::Stream& stream,
+                std::function<void()> body);
+
+// [operators.launcher.launch] The launch of a kernel checks its tensors and captures views of them.
 
 /// Enqueues `kernel(tensors...)` on the current stream of the tensors' device.
 /// On the device the kernel gets CPU tensors over the device's memory. The
@@ -74,14 +92,15 @@ void launchKernel(const char* name, Kernel kernel, const Tensors&... tensors) {
   const c10::DeviceIndex index = commonDevice(name, tensors...);
   checkWritten(name, std::get<0>(std::tie(tensors...)));
   WithoutGil others_run;  // A full queue makes the host wait.
-  check(launch(
-      nativeStream(currentStream(index)), name,
-      [kernel = std::move(kernel), views = std::make_tuple(View(tensors)...)] {
-        runKernel([&] {
-          std::apply([&](const auto&... view) { kernel(view.tensor()...); },
-                     views);
-        });
-      }));
+  check(launch(nativeStream(currentStream(index)), name,
+               [kernel = std::move(kernel),
+                views = std::make_tuple(View(tensors)...), modes = Modes()] {
+                 runKernel(modes, [&] {
+                   std::apply(
+                       [&](const auto&... view) { kernel(view.tensor()...); },
+                       views);
+                 });
+               }));
 }
 
 // [-]

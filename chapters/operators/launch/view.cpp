@@ -2,6 +2,7 @@
 #include "torch_openreg/chapters/operators/launch/view.h"
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/DefaultDtype.h>
 
 #include <cstring>
 
@@ -16,6 +17,7 @@ View::View(const at::Tensor& tensor) : defined_(tensor.defined()) {
   conj_ = tensor.is_conj();
   neg_ = tensor.is_neg();
   wrapped_number_ = tensor.unsafeGetTensorImpl()->is_wrapped_number();
+  if (wrapped_number_) default_dtype_ = c10::get_default_dtype_as_scalartype();
   on_host_ = tensor.is_cpu();
   if (on_host_) {
     TORCH_CHECK(tensor.numel() == 1,

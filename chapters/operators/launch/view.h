@@ -22,6 +22,8 @@ class View {
   at::Tensor tensor() const;
 
  private:
+  at::Tensor wrapped(const at::Tensor& number) const;
+
   void* data_ = nullptr;
   at::DimVector sizes_;
   at::DimVector strides_;
@@ -30,6 +32,7 @@ class View {
   bool conj_ = false;
   bool neg_ = false;
   bool wrapped_number_ = false;
+  at::ScalarType default_dtype_ = at::kFloat;  ///< of a wrapped number's launch
   bool on_host_ = false;
   alignas(16) std::byte scalar_[16];
 };

@@ -4,6 +4,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/DefaultDtype.h>
 
 namespace openreg {
 
@@ -21,8 +22,18 @@ at::Tensor View::tensor() const {
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes_, strides_);
   tensor._set_conj(conj_);
   tensor._set_neg(neg_);
-  if (wrapped_number_) tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return tensor;
+  return wrapped_number_ ? wrapped(tensor) : tensor;
+}
+
+// [operators.view.wrapped] A number of Python's takes the default dtype of its launch, whatever the default is when the kernel runs.
+at::Tensor View::wrapped(const at::Tensor& number) const {
+  if (default_dtype_ != c10::get_default_dtype_as_scalartype()) {
+    if (number.is_floating_point()) return number.to(default_dtype_);
+    if (number.is_complex())
+      return number.to(c10::toComplexType(default_dtype_));
+  }
+  number.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return number;
 }
 
 // [operators.view.write-back] The host has already read the strides and bits of the output, so the bytes must match them.

@@ -5,9 +5,9 @@
 
 namespace openreg {
 
-// [operators.correction] Some Meta kernels describe other outputs than the CPU's kernel returns, so we correct them.
-/// Changes `results`, predicted by the Meta kernel of `op`, into what the CPU's
-/// kernel returns for `arguments`.
+// [operators.correction] Two Meta kernels describe results that no device returns, and three refuse because of CUDA.
+/// Changes `results`, announced by the Meta kernel of `op`, into what the
+/// operator returns on every device.
 void correct(const c10::OperatorHandle& op, const torch::jit::Stack& arguments,
              torch::jit::Stack& results);
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/launch/argument.h"
 #include "torch_openreg/chapters/operators/launch/launcher.h"
+#include "torch_openreg/chapters/operators/minimal/without_memory.h"
 #include "torch_openreg/chapters/operators/library/library_table.h"
 #include "torch_openreg/chapters/operators/checks/outputs.h"
 #include "torch_openreg/chapters/operators/library/prediction.h"
 #include "torch_openreg/chapters/operators/checks/check_types.h"
+
+#include <algorithm>
 
 namespace openreg {
 namespace {
@@ -57,12 +60,30 @@ void returnOutputs(Stack* stack, size_t arguments, const Stack& outputs) {
   stack->insert(stack->end(), outputs.begin(), outputs.end());
 }
 
-// [operators.library.out] PyTorch's Meta kernel checks the user's output and says which size it must have.
+// [operators.library.out] The user's output gets the size that PyTorch's functional form would have allocated for it.
+/// PyTorch's Meta kernel for an `.out` form is written in Python. The
+/// functional form is derived in C++ and calls the `.out` form, which then
+/// launches nothing.
+Stack announce(const c10::OperatorHandle& op,
+               c10::ArrayRef<c10::IValue> arguments, size_t outputs) {
+  const auto& functional = library().with_out.at(op);
+  const bool indexed =
+      std::any_of(arguments.begin(), arguments.end(), [](const auto& argument) {
+        return argument.isOptionalTensorList();  // A mask has to be counted.
+      });
+  if (!functional || indexed) return predict(op, arguments.vec());
+  Stack stack(arguments.begin(), arguments.end() - outputs);
+  const WithoutMemory scope;
+  functional->redispatchBoxed(
+      c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), &stack);
+  return stack;
+}
+
 void resizeOutputs(const c10::OperatorHandle& op,
                    c10::ArrayRef<c10::IValue> arguments, const Stack& outputs) {
-  const Stack predicted = predict(op, arguments.vec());
+  const Stack announced = announce(op, arguments, outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i)
-    resizeLike(outputs[i].toTensor(), predicted[i].toTensor());
+    resizeLike(outputs[i].toTensor(), announced[i].toTensor());
 }
 
 // [operators.library.run] The device half runs PyTorch's CPU kernel over device memory.
@@ -70,19 +91,29 @@ void resizeOutputs(const c10::OperatorHandle& op,
 /// and the device frees, so that the two contend for `malloc`.
 using Captured = c10::SmallVector<Argument, 6>;
 
-void run(const c10::OperatorHandle& op, const Captured& captured) {
+void run(const c10::OperatorHandle& op, const Captured& captured,
+         at::ScalarType default_dtype) {
   Stack arguments;
   for (const Argument& argument : captured)
     arguments.push_back(argument.value());
+  const size_t inputs = arguments.size() - op.schema().returns().size();
+  promoteAsLaunched(arguments, inputs,
+                    arguments[inputs].toTensor().scalar_type(), default_dtype);
   Stack stack = arguments;
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
-  for (size_t i = 0; i < captured.size(); ++i) {
-    if (op.schema().arguments()[i].is_out())
-      writeBack(captured[i].view().tensor(), arguments[i].toTensor());
-  }
+  for (size_t i = inputs; i < captured.size(); ++i)
+    writeBack(captured[i].view().tensor(), arguments[i].toTensor());
+}
+
+// [operators.library.wait] An argument of linear algebra says whether the host wants the error, and so must wait.
+bool wantsError(const c10::OperatorHandle& op,
+                c10::ArrayRef<c10::IValue> arguments) {
+  const auto asks = op.schema().argumentIndexWithName("check_errors");
+  return !asks || arguments[*asks].toBool();
 }
 
 // [operators.library.launch] The host half checks, captures and enqueues, for every operator of the library.
+template <bool may_refuse>
 void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
   const bool called_by_user = !std::exchange(sizes_are_checked, false);
   const size_t count = op.schema().arguments().size();
@@ -91,27 +122,42 @@ void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
   const auto arguments = torch::jit::last(*stack, count);
   const c10::DeviceIndex index = deviceOf(op, arguments);
   const Stack outputs = outputsOf(op, arguments);
+  if (WithoutMemory::isActive()) return returnOutputs(stack, count, outputs);
   checkWritten(op, arguments);
   if (called_by_user) resizeOutputs(op, arguments, outputs);
   checkOverlap(op, arguments, /*structured=*/true,
                /*in_place=*/!called_by_user);
-  checkTypes(op, arguments, /*structured=*/true);
+  checkTypes(op, arguments, /*results=*/{}, /*structured=*/true);
 
+  const c10::Stream stream = currentStream(index);
   Captured captured(arguments.begin(), arguments.end());
-  check(launch(nativeStream(currentStream(index)), name,
-               [op, captured = std::move(captured)] {
-                 runKernel([&] { run(op, captured); });
-               }));
+  const Modes modes;
+  if (may_refuse && wantsError(op, arguments)) {
+    runAndWait(name, stream, [op, captured = std::move(captured), modes] {
+      run(op, captured, modes.default_dtype);
+    });
+  } else {
+    check(launch(nativeStream(stream), name,
+                 [op, captured = std::move(captured), modes] {
+                   runKernel(modes,
+                             [&] { run(op, captured, modes.default_dtype); });
+                 }));
+  }
   returnOutputs(stack, count, outputs);
 }
 
-// [operators.library.register] Two boxed kernels serve hundreds of operators.
+// [operators.library.register] Three boxed kernels serve hundreds of operators.
 [[maybe_unused]] const bool library_registered = [] {
-  for (const c10::OperatorHandle& op : library().with_out) {
-    implement(op, c10::KernelFunction::makeFromBoxedFunction<&launchLibrary>());
+  using c10::KernelFunction;
+  for (const auto& [op, functional] : library().with_out) {
+    implement(
+        op,
+        mayRefuse(op)
+            ? KernelFunction::makeFromBoxedFunction<&launchLibrary<true>>()
+            : KernelFunction::makeFromBoxedFunction<&launchLibrary<false>>());
   }
   for (const c10::OperatorHandle& op : library().derived) {
-    implement(op, c10::KernelFunction::makeFromBoxedFunction<&launchDerived>());
+    implement(op, KernelFunction::makeFromBoxedFunction<&launchDerived>());
   }
   return true;
 }();

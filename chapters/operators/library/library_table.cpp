@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
+#include <string>
+#include <unordered_set>
 
 namespace openreg {
 
@@ -63,7 +66,8 @@ Library build() {
       ++candidate;
     if (candidate == end) continue;
     library.derived.push_back(op);
-    library.with_out.insert(candidate->second);
+    auto& functional = library.with_out[candidate->second];
+    if (!in_place) functional = op;
   }
   return library;
 }
@@ -82,6 +86,28 @@ const std::vector<c10::OperatorHandle>& atenOperators() {
   return operators;
 }
 
+// [operators.table.find-functional] The search is repeated for no operator.
+std::optional<c10::OperatorHandle> functionalOf(
+    const c10::OperatorHandle& with_out) {
+  if (!hasOutputs(with_out)) return std::nullopt;
+  static std::mutex mutex;
+  static auto& known =
+      *new std::unordered_map<c10::OperatorHandle,
+                              std::optional<c10::OperatorHandle>>();
+  std::lock_guard lock(mutex);
+  const auto [found, is_new] = known.emplace(with_out, std::nullopt);
+  const auto& schema = with_out.schema();
+  for (size_t i = 0; is_new && i < atenOperators().size(); ++i) {
+    const c10::OperatorHandle& op = atenOperators()[i];
+    if (op.schema().name() == schema.name() &&
+        haveSameInputs(op.schema(), schema) &&
+        op.schema().returns().size() == schema.returns().size() &&
+        op.hasKernelForDispatchKey(DispatchKey::Meta))
+      found->second = op;
+  }
+  return found->second;
+}
+
 // [operators.table.register] The dispatcher's tables name the file and line of the caller, as with `m.impl`.
 void implement(const c10::OperatorHandle& op, c10::KernelFunction kernel,
                std::source_location where) {
@@ -91,6 +117,15 @@ void implement(const c10::OperatorHandle& op, c10::KernelFunction kernel,
       /*cpp_signature=*/std::nullopt, /*inferred_function_schema=*/nullptr,
       std::string("registered at ") + where.file_name() + ":" +
           std::to_string(where.line())));
+}
+
+// [operators.table.refusals] Most of these operators have an argument that asks for the error.
+bool mayRefuse(const c10::OperatorHandle& op) {
+  static const std::unordered_set<std::string> others{
+      "aten::_linalg_eigh", "aten::_linalg_svd",  "aten::cholesky_inverse",
+      "aten::max_unpool2d", "aten::max_unpool3d", "aten::put_"};
+  return op.schema().argumentIndexWithName("check_errors") ||
+         others.contains(op.schema().name());
 }
 
 // [-]

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/library/prediction.h"
 #include "torch_openreg/chapters/operators/launch/argument.h"
+#include "torch_openreg/chapters/operators/checks/recent.h"
+#include "torch_openreg/chapters/operators/library/announcement.h"
 #include "torch_openreg/chapters/operators/library/correction.h"
+#include "torch_openreg/chapters/operators/library/library_table.h"
 
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
@@ -11,7 +14,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
 namespace openreg {
 
@@ -37,20 +39,8 @@ at::Tensor emptyLike(const at::Tensor& out) {
   return at::detail::empty_meta({0}, out.scalar_type());
 }
 
-// [operators.prediction.alerts] The deterministic mode is global, so it is switched off only for the four operators that need it.
-struct AllowNondeterminism {
-  at::Context& context = at::globalContext();
-  const bool warns = context.deterministicAlgorithmsWarnOnly();
-  AllowNondeterminism() { context.setDeterministicAlgorithms(false, warns); }
-  AllowNondeterminism(const AllowNondeterminism&) = delete;
-  ~AllowNondeterminism() { context.setDeterministicAlgorithms(true, warns); }
-};
-
-// [operators.prediction.run] The Meta kernel's prediction is corrected to match the CPU's kernel.
+// [operators.prediction.run] An announcement is corrected only where it is wrong for every device.
 Stack runMetaKernel(const c10::OperatorHandle& op, const Stack& arguments) {
-  std::optional<AllowNondeterminism> allow;
-  if (at::globalContext().deterministicAlgorithms() && hasCudaOnlyAlert(op))
-    allow.emplace();
   Stack stack;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const bool out = op.schema().arguments()[i].is_out();
@@ -141,25 +131,41 @@ bool Key::add(const c10::IValue& argument) {
 
 }  // namespace
 
+// [operators.prediction.out] The Meta kernel of an `.out` form is asked only if it may refuse the output's dtype.
+static std::optional<Stack> predictFunctional(const c10::OperatorHandle& op,
+                                              const Stack& arguments) {
+  const auto functional = functionalOf(op);
+  if (!functional) return std::nullopt;
+  const size_t inputs = functional->schema().arguments().size();
+  Stack results = predict(*functional,
+                          Stack(arguments.begin(), arguments.begin() + inputs));
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].isTensor() || results[i].toTensor().dtype() !=
+                                      arguments[inputs + i].toTensor().dtype())
+      return std::nullopt;
+  }
+  return results;
+}
+
 // [operators.prediction.cache] Predictions are cached, because a Meta kernel in Python takes as long as a hundred launches.
 Stack predict(const c10::OperatorHandle& op, const Stack& arguments) {
-  constexpr size_t kMaxPredictions = 8192;
   static std::mutex mutex;
-  static auto& predictions = *new std::unordered_map<std::string, Stack>();
+  static auto& predictions = *new Recent<std::string, Stack>();
+  if (auto results = predictFunctional(op, arguments)) return *results;
+  Stack announced = announceInCpp(op, arguments);
+  if (!announced.empty()) return announced;
   Key key(op);
   for (const c10::IValue& argument : arguments) {
     if (!key.add(argument)) return runMetaKernel(op, arguments);
   }
   {
     std::lock_guard lock(mutex);
-    auto found = predictions.find(key.bytes());
-    if (found != predictions.end()) return found->second;
+    if (const Stack* found = predictions.find(key.bytes())) return *found;
   }
   // Without the lock: a Meta kernel in Python waits for the GIL.
   Stack prediction = runMetaKernel(op, arguments);
   std::lock_guard lock(mutex);
-  if (predictions.size() == kMaxPredictions) predictions.clear();
-  return predictions.emplace(key.bytes(), std::move(prediction)).first->second;
+  return predictions.insert(key.bytes(), std::move(prediction));
 }
 
 // [-]

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/launch/argument.h"
 #include "torch_openreg/chapters/operators/launch/launcher.h"
+#include "torch_openreg/chapters/operators/library/correction.h"
 #include "torch_openreg/chapters/operators/library/library_table.h"
+#include "torch_openreg/chapters/operators/checks/cpu_kernel.h"
 #include "torch_openreg/chapters/operators/checks/outputs.h"
 #include "torch_openreg/chapters/operators/library/prediction.h"
 #include "torch_openreg/chapters/operators/checks/check_types.h"
@@ -9,7 +11,6 @@
 
 #include <ATen/ops/empty_strided.h>
 
-#include <exception>
 #include <memory>
 
 namespace openreg {
@@ -46,30 +47,56 @@ Stack outputsLike(const c10::OperatorHandle& op, const Stack& predicted,
 }
 
 // [operators.unstructured.compute] On the device, the CPU's kernel allocates its own results.
-Stack compute(const c10::OperatorHandle& op,
-              const std::vector<Argument>& captured) {
-  prepareThread();
+Stack compute(const c10::OperatorHandle& op, const std::vector<Argument>& from,
+              const std::vector<Argument>& to, const Modes& modes) {
   Stack stack;
-  for (const Argument& argument : captured) stack.push_back(argument.value());
-  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  for (const Argument& argument : from) stack.push_back(argument.value());
+  if (!to.empty() && to[0].isTensor())
+    promoteAsLaunched(stack, stack.size(), to[0].view().tensor().scalar_type(),
+                      modes.default_dtype);
+  callCpuKernel(op, stack);
   return stack;
 }
 
-// [operators.unstructured.deliver] Results are compared with the prediction and copied to the outputs that the host allocated.
+// [operators.unstructured.deliver] What was announced is the truth, and the results are brought to its dtypes and strides.
+/// A result that the CPU's kernel leaves out, because it will not be read, is
+/// zeros. Any other size than the announced one is a defect.
+void deliverTensor(size_t i, const at::Tensor& to, const at::Tensor& from) {
+  TORCH_CHECK(to.defined() || !from.defined(), "Result ", i,
+              " was announced as undefined and is ", from.scalar_type(),
+              from.sizes(), ".");
+  if (!to.defined()) return;
+  if (!from.defined() || (from.numel() == 0 && to.numel() > 0)) {
+    to.zero_();
+    return;
+  }
+  TORCH_CHECK(to.sizes() == from.sizes(), "Result ", i, " was announced as ",
+              to.scalar_type(), to.sizes(), " and is ", from.scalar_type(),
+              from.sizes(), ".");
+  writeBack(to, from);
+}
+
 void deliver(const Stack& results, const std::vector<Argument>& outputs) {
   for (size_t i = 0; i < results.size(); ++i) {
-    const auto from = tensorsOf({results[i]});
-    const auto to = tensorsOf({outputs[i].value()});
-    TORCH_CHECK(from.size() == to.size(), "Result ", i,
-                " is defined on one side only.");
-    for (size_t j = 0; j < to.size(); ++j) {
-      TORCH_CHECK(to[j].sizes() == from[j].sizes() &&
-                      to[j].scalar_type() == from[j].scalar_type(),
-                  "Result ", i, " was announced as ", to[j].scalar_type(),
-                  to[j].sizes(), " and is ", from[j].scalar_type(),
-                  from[j].sizes(), ".");
-      writeBack(to[j], from[j]);
+    const c10::IValue output = outputs[i].value();
+    if (output.isTensor()) {
+      deliverTensor(i, output.toTensor(), results[i].toTensor());
+    } else if (output.isTensorList()) {
+      const auto to = tensorsInList(output), from = tensorsInList(results[i]);
+      TORCH_CHECK(to.size() == from.size(), "Result ", i, " has ", from.size(),
+                  " tensors; ", to.size(), " were announced.");
+      for (size_t j = 0; j < to.size(); ++j) deliverTensor(i, to[j], from[j]);
     }
+  }
+}
+
+// [operators.unstructured.predict] If the Meta kernel refuses the arguments, the CPU's kernel may have the better words.
+Stack predictOrRefuse(const c10::OperatorHandle& op, const Stack& arguments) {
+  try {
+    return predict(op, arguments);
+  } catch (const std::exception&) {
+    checkTypes(op, arguments, /*results=*/{}, /*structured=*/false);
+    throw;
   }
 }
 
@@ -79,18 +106,20 @@ void launchSized(const c10::OperatorHandle& op, const char* name,
                  c10::Stream stream, const Stack& arguments, Stack* stack) {
   Stack predicted;
   if (source == SizeSource::meta) {
-    predicted = predict(op, arguments);
+    predicted = predictOrRefuse(op, arguments);
   } else {
     for (const auto& result : op.schema().returns())
       predicted.push_back(
           *written(op.schema(), arguments, result.alias_info()));
   }
+  checkTypes(op, arguments, predicted, /*structured=*/false);
   *stack = outputsLike(op, predicted, arguments, stream.device_index());
   check(launch(
       nativeStream(stream), name,
       [op, from = std::vector<Argument>(arguments.begin(), arguments.end()),
-       to = std::vector<Argument>(stack->begin(), stack->end())] {
-        runKernel([&] { deliver(compute(op, from), to); });
+       to = std::vector<Argument>(stack->begin(), stack->end()),
+       modes = Modes()] {
+        runKernel(modes, [&] { deliver(compute(op, from, to, modes), to); });
       }));
 }
 
@@ -101,24 +130,17 @@ void launchSized<SizeSource::result>(const c10::OperatorHandle& op,
                                      const char* name, c10::Stream stream,
                                      const Stack& arguments, Stack* stack) {
   auto results = std::make_shared<Stack>();
-  auto error = std::make_shared<std::exception_ptr>();
-  check(launch(
-      nativeStream(stream), name,
-      [op, results, error,
+  runAndWait(
+      name, stream,
+      [op, results,
        from = std::vector<Argument>(arguments.begin(), arguments.end())] {
-        try {
-          *results = compute(op, from);
-        } catch (...) {
-          *error = std::current_exception();
-        }
-      }));
-  stream.synchronize();
-  if (*error) std::rethrow_exception(*error);
+        *results = compute(op, from, {}, {});
+      });
   *stack = outputsLike(op, *results, arguments, stream.device_index());
   check(launch(
       nativeStream(stream), name,
       [results, to = std::vector<Argument>(stack->begin(), stack->end())] {
-        runKernel([&] { deliver(*results, to); });
+        runKernel({}, [&] { deliver(*results, to); });
       }));
 }
 
@@ -132,10 +154,13 @@ void launchUnstructured(const c10::OperatorHandle& op, Stack* stack) {
       currentStream(commonDevice(name, tensorsOf(arguments)));
   checkWritten(op, arguments);
   checkOverlap(op, arguments, /*structured=*/false);
-  if (source != SizeSource::result)
-    checkTypes(op, arguments, /*structured=*/false);
   Stack results;
-  launchSized<source>(op, name, stream, arguments, &results);
+  if (at::globalContext().deterministicAlgorithms() && hasCudaOnlyAlert(op)) {
+    // PyTorch's Meta kernel would refuse, so the result itself says its size.
+    launchSized<SizeSource::result>(op, name, stream, arguments, &results);
+  } else {
+    launchSized<source>(op, name, stream, arguments, &results);
+  }
   stack->insert(stack->end(), results.begin(), results.end());
 }
 

@@ -70,8 +70,7 @@ double smallestPositive(const at::Tensor& self) {
 at::Tensor& exponential(at::Tensor& self, double lambda,
                         MaybeGenerator generator) {
   checkFloating("exponential_", self);
-  TORCH_CHECK_VALUE(lambda > 0, "exponential_ needs lambd > 0; it is ", lambda,
-                    ".");
+  TORCH_CHECK(lambda > 0, "exponential_ needs lambd > 0; it is ", lambda, ".");
   return drawInto("exponential_", self, generator,
                   [lambda, least = smallestPositive(self)](Engine& engine) {
                     // Never zero, because callers divide by it.
@@ -84,7 +83,7 @@ at::Tensor& exponential(at::Tensor& self, double lambda,
 at::Tensor& cauchy(at::Tensor& self, double median, double sigma,
                    MaybeGenerator generator) {
   checkFloating("cauchy_", self);
-  TORCH_CHECK_VALUE(sigma > 0, "cauchy_ needs sigma > 0; it is ", sigma, ".");
+  TORCH_CHECK(sigma > 0, "cauchy_ needs sigma > 0; it is ", sigma, ".");
   return drawInto("cauchy_", self, generator, [=](Engine& engine) {
     return std::cauchy_distribution(median, sigma)(engine);
   });
@@ -93,7 +92,7 @@ at::Tensor& cauchy(at::Tensor& self, double median, double sigma,
 at::Tensor& logNormal(at::Tensor& self, double mean, double std,
                       MaybeGenerator generator) {
   checkFloating("log_normal_", self);
-  TORCH_CHECK_VALUE(std > 0, "log_normal_ needs std > 0; it is ", std, ".");
+  TORCH_CHECK(std > 0, "log_normal_ needs std > 0; it is ", std, ".");
   return drawInto("log_normal_", self, generator, [=](Engine& engine) {
     return std::lognormal_distribution(mean, std)(engine);
   });
@@ -101,8 +100,7 @@ at::Tensor& logNormal(at::Tensor& self, double mean, double std,
 
 // [operators.distributions.geometric] Inversion in floating point gives results of any size, where `<random>` stops at its largest integer.
 at::Tensor& geometric(at::Tensor& self, double p, MaybeGenerator generator) {
-  TORCH_CHECK_VALUE(0 < p && p < 1, "geometric_ needs 0 < p < 1; it is ", p,
-                    ".");
+  TORCH_CHECK(0 < p && p < 1, "geometric_ needs 0 < p < 1; it is ", p, ".");
   return drawInto("geometric_", self, generator, [p](Engine& engine) {
     const double u = std::uniform_real_distribution(0., 1.)(engine);
     return std::max(1., std::ceil(std::log1p(-u) / std::log1p(-p)));
@@ -115,9 +113,9 @@ template <class Draw>
 at::Tensor drawEach(const char* name, const at::Tensor& a, const at::Tensor& b,
                     const MaybeGenerator& generator, Draw draw) {
   checkFloating(name, a);
-  TORCH_CHECK_TYPE(a.scalar_type() == b.scalar_type(), name,
-                   " needs parameters of one type; they are ", a.scalar_type(),
-                   " and ", b.scalar_type(), ".");
+  TORCH_CHECK(a.scalar_type() == b.scalar_type(), name,
+              " needs parameters of one type; they are ", a.scalar_type(),
+              " and ", b.scalar_type(), ".");
   at::Tensor out =
       at::empty(at::infer_size(a.sizes(), b.sizes()),
                 a.options().device(kDeviceType, commonDevice(name, a, b)));

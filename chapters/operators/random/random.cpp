@@ -18,9 +18,9 @@ RandomState reserve(const at::Tensor& self,
   const at::Generator& chosen = generator && generator->defined()
                                     ? *generator
                                     : defaultGenerator(self.device().index());
-  TORCH_CHECK_VALUE(chosen.device() == self.device(), "The generator is of ",
-                    chosen.device(), ", the tensor is on ", self.device(),
-                    "; they must be of one device.");
+  TORCH_CHECK(chosen.device() == self.device(), "The generator is of ",
+              chosen.device(), ", the tensor is on ", self.device(),
+              "; they must be of one device.");
   at::assert_no_internal_overlap(self);
   return static_cast<Generator*>(chosen.unsafeGetGeneratorImpl())
       ->reserve(count);
@@ -77,17 +77,17 @@ Limits limitsOf(at::ScalarType dtype) {
 void checkRange(const char* name, const at::Tensor& self, double from,
                 double to) {
   const Limits limits = limitsOf(self.scalar_type());
-  TORCH_CHECK_VALUE(limits.lowest <= from && to <= limits.highest, name,
-                    " was to draw from ", from, " to ", to, ", but ",
-                    self.scalar_type(), " holds only ", limits.lowest, " to ",
-                    limits.highest, "; use a wider type.");
+  TORCH_CHECK(limits.lowest <= from && to <= limits.highest, name,
+              " was to draw from ", from, " to ", to, ", but ",
+              self.scalar_type(), " holds only ", limits.lowest, " to ",
+              limits.highest, "; use a wider type.");
 }
 
 void checkHolds(const char* name, const at::Tensor& self, int64_t n) {
   const int64_t end = limitsOf(self.scalar_type()).end;
-  TORCH_CHECK_VALUE(n <= end, name, " was to make ", n,
-                    " different whole numbers, but ", self.scalar_type(),
-                    " has only ", end, "; use a wider type.");
+  TORCH_CHECK(n <= end, name, " was to make ", n,
+              " different whole numbers, but ", self.scalar_type(),
+              " has only ", end, "; use a wider type.");
 }
 
 namespace {
@@ -95,8 +95,8 @@ namespace {
 // [operators.random.uniform] Uniform numbers in the half-open interval from `from` to `to`.
 at::Tensor& uniform(at::Tensor& self, double from, double to,
                     std::optional<at::Generator> generator) {
-  TORCH_CHECK_VALUE(from <= to, "uniform_ needs from <= to; from is ", from,
-                    ", to is ", to, ".");
+  TORCH_CHECK(from <= to, "uniform_ needs from <= to; from is ", from,
+              ", to is ", to, ".");
   checkFloating("uniform_", self, /*with_complex=*/true);
   checkRange("uniform_", self, from, to);
   launchKernel(
@@ -120,10 +120,23 @@ at::Tensor& uniform(at::Tensor& self, double from, double to,
 }
 
 // [operators.random.normal] The Box-Muller transform makes one normal number of two uniform ones.
+template <class T>
+double standardNormal(RandomState state, int64_t i) {
+  // A double needs more than the 64 bits that serve two floats.
+  constexpr bool wide = std::is_same_v<T, double>;
+  using Uniform = std::conditional_t<wide, double, float>;
+  const uint64_t bits = randomBits(state, i);
+  const uint64_t more = wide ? moreRandomBits(state, i) : bits << 32;
+  const double radius =
+      std::sqrt(-2 * std::log1p(-unitInterval<Uniform>(bits)));
+  return radius * std::cos(2 * std::numbers::pi * unitInterval<Uniform>(more));
+}
+
+// [operators.random.normal-kernel] A complex number has two normal parts, and its variance is shared between them.
 at::Tensor& normal(at::Tensor& self, double mean, double std,
                    std::optional<at::Generator> generator) {
   checkFloating("normal_", self, /*with_complex=*/true);
-  TORCH_CHECK_VALUE(std >= 0, "normal_ needs std >= 0; it is ", std, ".");
+  TORCH_CHECK(std >= 0, "normal_ needs std >= 0; it is ", std, ".");
   launchKernel(
       "normal_",
       [mean, std, state = reserve(self, generator)](at::Tensor self) {
@@ -132,13 +145,9 @@ at::Tensor& normal(at::Tensor& self, double mean, double std,
             self.is_complex() ? std / std::numbers::sqrt2 : std;
         AT_DISPATCH_FLOATING_TYPES_AND2(
             at::kHalf, at::kBFloat16, reals.scalar_type(), "normal_", [&] {
-              sampleInto<scalar_t>(reals, state, [&](uint64_t bits) {
-                const double radius =
-                    std::sqrt(-2 * std::log1p(-unitInterval<float>(bits)));
-                const double angle =
-                    2 * std::numbers::pi * unitInterval<float>(bits << 32);
-                return static_cast<scalar_t>(mean +
-                                             scale * radius * std::cos(angle));
+              fillEach<scalar_t>(reals, [&](int64_t i) {
+                return static_cast<scalar_t>(
+                    mean + scale * standardNormal<scalar_t>(state, i));
               });
             });
       },
@@ -153,8 +162,8 @@ at::Tensor& randomFromTo(at::Tensor& self, int64_t from,
   if (!at::isBarebonesUnsignedType(self.scalar_type()))
     checkReal("random_", self, /*with_bool=*/true);
   const int64_t end = to.value_or(limitsOf(self.scalar_type()).end);
-  TORCH_CHECK_VALUE(from < end, "random_ needs from < to; from is ", from,
-                    ", to is ", end, ".");
+  TORCH_CHECK(from < end, "random_ needs from < to; from is ", from, ", to is ",
+              end, ".");
   checkRange("random_", self, static_cast<double>(from),
              static_cast<double>(end - 1));
   const uint64_t first = from, range = static_cast<uint64_t>(end) - first;
@@ -189,8 +198,7 @@ at::Tensor& random(at::Tensor& self, std::optional<at::Generator> generator) {
 // [operators.random.bernoulli] One with probability `p`, otherwise zero.
 at::Tensor& bernoulli(at::Tensor& self, double p,
                       std::optional<at::Generator> generator) {
-  TORCH_CHECK_VALUE(0 <= p && p <= 1, "bernoulli_ needs 0 <= p <= 1; it is ", p,
-                    ".");
+  TORCH_CHECK(0 <= p && p <= 1, "bernoulli_ needs 0 <= p <= 1; it is ", p, ".");
   checkReal("bernoulli_", self, /*with_bool=*/true);
   launchKernel(
       "bernoulli_",

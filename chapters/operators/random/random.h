@@ -19,6 +19,14 @@ inline uint64_t randomBits(RandomState state, int64_t i) {
   return high << 32 | engine();
 }
 
+/// Number i of a second sequence, independent of `randomBits`.
+inline uint64_t moreRandomBits(RandomState state, int64_t i) {
+  at::Philox4_32 engine(state.seed, static_cast<uint64_t>(i), state.offset);
+  engine(), engine();
+  const uint64_t high = engine();
+  return high << 32 | engine();
+}
+
 /// A number in [0, 1) with as many binary digits as T has.
 template <class T>
 double unitInterval(uint64_t bits) {
@@ -49,7 +57,7 @@ void sampleInto(at::Tensor& self, RandomState state, Sample sample) {
 // [operators.random.state] Each launch reserves its own range of the generator's offsets.
 /// Reserves `count` offsets of `generator`, or of the device's default
 /// generator if it is empty.
-/// @throws c10::ValueError if the generator belongs to another device.
+/// @throws c10::Error if the generator belongs to another device.
 RandomState reserve(const at::Tensor& self,
                     const std::optional<at::Generator>& generator,
                     uint64_t count = 1);
@@ -64,11 +72,11 @@ void checkFloating(const char* name, const at::Tensor& self,
 /// point of more than eight bits; `with_bool` allows Bool too.
 void checkReal(const char* name, const at::Tensor& self, bool with_bool);
 
-/// @throws c10::ValueError if the dtype of `self` cannot hold `from` and `to`.
+/// @throws c10::Error if the dtype of `self` cannot hold `from` and `to`.
 void checkRange(const char* name, const at::Tensor& self, double from,
                 double to);
 
-/// @throws c10::ValueError if the dtype cannot hold `n` different integers.
+/// @throws c10::Error if the dtype cannot hold `n` different integers.
 void checkHolds(const char* name, const at::Tensor& self, int64_t n);
 
 // [-]

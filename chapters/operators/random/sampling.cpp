@@ -80,7 +80,7 @@ at::Tensor standardNormal(at::IntArrayRef sizes,
 
 at::Tensor normalMean(const at::Tensor& mean, double std,
                       MaybeGenerator generator) {
-  TORCH_CHECK_VALUE(std >= 0, "normal needs std >= 0; it is ", std, ".");
+  TORCH_CHECK(std >= 0, "normal needs std >= 0; it is ", std, ".");
   return standardNormal(mean.sizes(), mean.options(), std::move(generator))
       .mul_(std)
       .add_(mean);
@@ -121,7 +121,7 @@ at::Tensor& normalBothOut(const at::Tensor& mean, const at::Tensor& std,
 
 // [operators.sampling.permutation] Indices sorted by a random key; equal keys keep the order of the indices.
 at::Tensor& randperm(int64_t n, MaybeGenerator generator, at::Tensor& out) {
-  TORCH_CHECK_VALUE(n >= 0, "randperm needs n >= 0; it is ", n, ".");
+  TORCH_CHECK(n >= 0, "randperm needs n >= 0; it is ", n, ".");
   checkReal("randperm", out, /*with_bool=*/false);
   checkHolds("randperm", out, n);
   at::native::resize_output(out, {n});

@@ -117,3 +117,82 @@ def test_kernels_of_two_streams_write_what_each_was_given():
     for number, (stream, result) in enumerate(zip(streams, results)):
         stream.synchronize()
         assert result.unique().tolist() == [1 + number]
+
+
+# Factories that PyTorch composes, most of which its database of operators leaves out.
+FACTORIES = {
+    "arange": (5,),
+    "bartlett_window": (9,),
+    "blackman_window": (9,),
+    "eye": (3, 4),
+    "full": ((2, 3), 7),
+    "hamming_window": (9,),
+    "hann_window": (9, False),
+    "kaiser_window": (9,),
+    "kaiser_window, symmetric": (9, False, 8.0),
+    "kaiser_window, short": (1,),
+    "kaiser_window, long": (100_000,),
+    "linspace": (0, 1, 7),
+    "logspace": (0, 1, 7),
+    "ones": (2, 3),
+    "range": (0, 4),
+    "scalar_tensor": (3,),
+    "tril_indices": (3, 4),
+    "triu_indices": (3, 4),
+    "vander": (torch.arange(3.0),),
+    "zeros": (2, 3),
+    "signal.windows.kaiser": (9,),
+    "signal.windows.general_hamming": (9,),
+    "fft.fftfreq": (9,),
+    "fft.rfftfreq": (9,),
+}
+
+
+# Those that draw numbers or leave memory as it is, and what is no factory of dense tensors.
+NOT_COMPARED = {
+    *("rand", "randint", "randn", "randperm", "empty", "empty_permuted", "empty_strided"),
+    *("tensor", "as_tensor", "sparse_coo_tensor", "_sparse_compressed_tensor_with_dims"),
+    *("_sparse_coo_tensor_with_dims", "_empty_affine_quantized", "_efficientzerotensor"),
+    *("_cudnn_init_dropout_state", "_make_dep_token", "from_file", "Generator", "eq", "ne"),
+}
+
+
+def test_every_factory_is_compared():
+    takes_only_numbers = set()
+    for schema in torch._C._jit_get_all_schemas():
+        types = " ".join(str(argument.type) for argument in schema.arguments)
+        if "Device" in types and "Tensor" not in types and "Generator" not in types:
+            takes_only_numbers.add(schema.name.removeprefix("aten::"))
+    compared = {name.split(",")[0].replace(".", "_") for name in FACTORIES}
+    assert {name for name in takes_only_numbers if "::" not in name} <= compared | NOT_COMPARED
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+def test_a_factory_makes_what_it_makes_on_the_cpu(name):
+    make = torch
+    for part in name.split(",")[0].split("."):
+        make = getattr(make, part)
+    with torch.openreg.fallback("error"):
+        arguments = [x.to("openreg") if isinstance(x, torch.Tensor) else x for x in FACTORIES[name]]
+        options = {} if name == "vander" else {"device": "openreg"}
+        here = make(*arguments, **options)
+    torch.testing.assert_close(here.cpu(), make(*FACTORIES[name]))
+
+
+INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@pytest.mark.parametrize("limits", [(0, 0), (-2, 9), (1, 4)], ids=str)
+def test_whole_numbers_are_counted_as_doubles_are(dtype, limits):
+    x = torch.tensor([0, 1, 1, 3, 7, 9, 4, 3]).to(dtype)
+    here = torch.histc(x.to("openreg"), 5, *limits)
+    assert here.dtype == dtype  # As on CUDA; the CPU counts no whole numbers.
+    assert here.tolist() == torch.histc(x.double(), 5, *limits).tolist()
+
+
+@pytest.mark.parametrize("limits", [(5, 0, 0), (3, -1, 2), (0, 0, 1), (3, 2, 1)], ids=str)
+def test_a_histogram_counts_or_is_refused_as_on_the_cpu(limits):
+    x = torch.tensor([0.5, -1, 2, 2, 7])
+    agree(lambda x: torch.histc(x, *limits), x, x.to("openreg"))

@@ -47,6 +47,15 @@ def test_each_way_to_compute_it_agrees(dtype, size):
     agree(lambda x: x - 1.5, example((size,), dtype))
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("size", [100, (1 << 15) + 1])
+def test_a_product_with_alpha_is_rounded_as_on_the_cpu(dtype, size):
+    torch.manual_seed(0)
+    x, y = torch.randn(2, size).to(dtype)
+    agree(lambda x, y: torch.add(x, y, alpha=0.3), x, y)
+    agree(lambda x: torch.add(x, 0.7, alpha=0.3), x)
+
+
 SHAPES = {
     "broadcast": (example((3, 1, 4), torch.float32), example((5, 1), torch.float32)),
     "transposed": (example((3, 4), torch.float32).t(), example((4, 3), torch.float32)),

@@ -113,7 +113,10 @@ def test_a_schema_says_whether_the_result_shares_memory(name):
     assert shares == (result.alias_info is not None)
 
 
-@pytest.mark.parametrize("name", CALLS)
+IDENTITIES = ["custom_autograd_fn_returns_self", "custom_autograd_fn_aliasing"]
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if name not in IDENTITIES])
 def test_the_gradient_of_a_custom_operator_is_its_derivative(name):
     op, arguments = CALLS[name]()
     arguments = differentiable(arguments)
@@ -210,19 +213,27 @@ def test_a_custom_operator_runs_on_the_stream_and_device_of_its_arguments():
     assert torch.equal(y.cpu(), (x.cpu() - 1).abs())
 
 
-@pytest.mark.parametrize(
-    "op", [ops.custom_autograd_fn_returns_self, ops.custom_autograd_fn_aliasing]
-)
+@pytest.mark.parametrize("op", [getattr(ops, name) for name in IDENTITIES])
 def test_an_identity_shares_memory_and_lets_nobody_write_over_its_gradient(op):
     x = torch.ones(3, device="openreg", requires_grad=True)
     y = op(x)
     assert y.data_ptr() == x.data_ptr() and y.grad_fn.name() != "ViewBackward0"
     y.sum().backward()
-    assert x.grad.tolist() == [1, 1, 1]
+    assert x.grad.tolist() == [0.5, 0.5, 0.5]
     with pytest.raises(RuntimeError, match="created inside a custom Function"):
         op(x * 2).add_(1)
     op(x.detach()).mul_(2)
     assert x.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("op", [getattr(ops, name) for name in IDENTITIES])
+def test_a_compiled_identity_halves_the_gradient_and_a_second_derivative(op):
+    for halved in (op, torch.compile(op, backend="aot_eager", fullgraph=True)):
+        x = torch.tensor([3.0], device="openreg", requires_grad=True)
+        halved(x * x).sum().backward()
+        assert x.grad.item() == 3
+    (first,) = torch.autograd.grad(op(x * x), x, create_graph=True)
+    assert torch.autograd.grad(first, x)[0].item() == 1
 
 
 @pytest.mark.parametrize("kernel", ["composed", "launched"])
@@ -331,3 +342,45 @@ def test_a_registered_formula_has_no_forward_mode_and_pytorch_does_not_say_so():
     assert torch.func.jvp(double, (x,), (x,))[1].tolist() == [0, 0]
     with pytest.raises(RuntimeError, match="must override the setup_context staticmethod"):
         torch.func.grad(lambda x: double(x).sum())(x)
+
+
+SOFTMAXES = [name for name in CALLS if name.startswith("scale_mask_softmax")]
+
+
+@pytest.mark.parametrize("name", SOFTMAXES)
+def test_a_derivative_in_forward_mode_is_that_of_backward_mode(name):
+    op, arguments = CALLS[name]()
+    arguments = differentiable(arguments)
+    assert gradcheck(op, arguments, check_forward_ad=True, check_backward_ad=False)
+    assert gradcheck(op, arguments, check_batched_forward_grad=False, check_forward_ad=True)
+    assert gradgradcheck(op, arguments, check_fwd_over_rev=True)
+
+
+def test_the_transforms_of_torch_func_derive_the_fused_softmax():
+    x, mask = inputs()
+    mask[1] = True  # A row without any weight has no derivative by parts.
+    v = torch.randn_like(x)
+    for transform in (
+        lambda f: torch.func.jvp(f, (x,), (v,))[1],
+        lambda f: torch.func.vjp(f, x)[1](v)[0],
+        lambda f: torch.func.grad(lambda x: f(x).square().sum())(x),
+        lambda f: torch.func.jvp(lambda x: torch.func.vjp(f, x)[1](v)[0], (x,), (v,))[1],
+        lambda f: torch.func.hessian(lambda y: f(y).square().sum())(x),
+    ):
+        fused = transform(lambda x: ops.scale_mask_softmax(x, mask, 0.5))
+        parts = transform(lambda x: softmax_by_parts(x, mask, 0.5))
+        torch.testing.assert_close(fused, parts)
+        assert fused.abs().max() > 0
+
+
+@pytest.mark.parametrize("name", ["custom_abs", "custom_autograd_fn_returns_self"])
+def test_a_function_in_cpp_refuses_forward_mode(name):
+    op, (x,) = CALLS[name]()
+    with pytest.raises(
+        RuntimeError, match="cannot use C.. torch::autograd::Function with functorch"
+    ):
+        torch.func.jvp(op, (x,), (x,))
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, x)
+        with pytest.raises(RuntimeError, match="jvp is not implemented for the c.. API"):
+            op(dual)

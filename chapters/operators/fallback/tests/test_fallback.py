@@ -17,6 +17,10 @@ library.define("draw(Tensor x) -> Tensor", tags=torch.Tag.nondeterministic_seede
 library.define("backward_only(Tensor x) -> Tensor")
 for name in ("view", "reshape_", "draw", "backward_only"):
     library.impl(name, lambda x: x.clone(), "CPU")
+library.define("two(Tensor(a!) x, Tensor(b!) y) -> (Tensor(b!), Tensor)")
+library.define("several(Tensor(a!)[] x, Tensor? y) -> ()")
+library.impl("two", lambda x, y: (y.mul_(x.add_(1).sum().int()), x.sum()), "CPU")
+library.impl("several", lambda x, y: [z.add_(y) for z in x] and None, "CPU")
 
 
 def fall_back(x):
@@ -182,9 +186,7 @@ def test_a_warning_names_each_operator_once():
         warnings.simplefilter("always")
         for _ in range(3):
             fall_back(x)
-        torch.fake_quantize_per_channel_affine(
-            x, X.to("openreg") + 1, X.int().to("openreg"), 0, 0, 9
-        )
+        torch.ops.fallback_test.backward_only(x)
     said = [str(warning.message).split()[0] for warning in caught]
     assert said.count("aten::fake_quantize_per_tensor_affine_cachemask") == 1
     assert len(said) == len(set(said)) == 2
@@ -245,6 +247,31 @@ def test_a_backward_pass_takes_the_policy_along():
 def test_views_factories_and_random_operators_never_fall_back(call, sentence):
     with torch.openreg.fallback("silent"), pytest.raises(NotImplementedError, match=sentence):
         call(X.to("openreg"))
+
+
+two, several = torch.ops.fallback_test.two, torch.ops.fallback_test.several
+SHARING = {
+    "the same tensor twice": lambda z: (z, *two(z, z)),
+    "two parts of one": lambda z: (z, *two(z[:3], z[2:].view(2, 2))),
+    "a part, as other numbers": lambda z: (z, *two(z[:2], z.view(torch.int32)[6:])),
+    "nothing shared": lambda z: (z, *two(z, z.clone())),
+    "one in a list and one beside it": lambda z: (z, several([z[1:], z.clone()], z[:1])),
+    "one in a list twice": lambda z: (z, several([z, z], z[0].clone())),
+}
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_arguments_that_share_memory_share_it_on_the_cpu(name):
+    here, there = (SHARING[name](torch.arange(6.0).to(place)) for place in ("openreg", "cpu"))
+    for ours, theirs in zip(here, there, strict=True):
+        assert theirs is None or torch.equal(ours.cpu(), theirs)
+        assert theirs is None or ours.device.type == "openreg"
+
+
+def test_a_written_argument_that_is_returned_is_the_same_tensor():
+    x, y = (torch.ones(3, device="openreg") for _ in range(2))
+    assert two(x, y)[0] is y
+    assert two(x, x)[0] is x
 
 
 @pytest.mark.parametrize("indices", [torch.tril_indices, torch.triu_indices])

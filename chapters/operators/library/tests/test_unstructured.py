@@ -7,6 +7,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+aten = torch.ops.aten
+
 
 @pytest.fixture(autouse=True)
 def nothing_falls_back():
@@ -45,6 +47,37 @@ def test_every_form_agrees_with_the_cpu(form):
     for ours, theirs in zip(*(r if isinstance(r, tuple) else (r,) for r in (here, there))):
         assert ours.dtype == theirs.dtype
         torch.testing.assert_close(ours.cpu(), theirs)
+
+
+def offsets(x, *numbers):
+    return torch.tensor(numbers, device=x.device)
+
+
+# Operators of quantized and nested tensors whose own tensors are dense.
+NAMED_AFTER_OTHERS = {
+    "jagged to padded": lambda x: aten._jagged_to_padded_dense_forward(
+        x, [offsets(x, 0, 1, 3)], [2], -1.0
+    ),
+    "padded to jagged": lambda x: aten._padded_dense_to_jagged_forward(
+        x[None, :2].repeat(2, 1, 1), [offsets(x, 0, 1, 3)]
+    ),
+    "quantised with a gradient": lambda x: torch._fake_quantize_learnable_per_tensor_affine(
+        x, x[1, 2:3] / 50, x[0, 1:2], -8, 7
+    ),
+    "quantised by channel": lambda x: torch.fake_quantize_per_channel_affine(
+        x, x[2, :3] / 50, offsets(x, 0, 1, 2).int(), 0, -8, 7
+    ),
+    "sparse indices": lambda x: aten._validate_compressed_sparse_indices(
+        True, offsets(x, 0, 1, 2), offsets(x, 0, 1), 2, 2, 2
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMED_AFTER_OTHERS)
+def test_a_name_alone_makes_no_operator_fall_back(name):
+    x = torch.tensor([[1.0, 0, 3, -4], [0, 0, 5, 5], [9, 8, 7, 6]])
+    here, there = NAMED_AFTER_OTHERS[name](x.to("openreg")), NAMED_AFTER_OTHERS[name](x)
+    assert there is None or torch.equal(here.cpu(), there)
 
 
 DEPENDS_ON_DATA = {
@@ -110,33 +143,6 @@ def test_the_host_does_not_wait_if_the_size_is_known():
         y = x @ x
     y.isnan()
     assert not stream.query()
-
-
-aten = torch.ops.aten
-NORMS = {
-    "layer": lambda x, p: torch.native_layer_norm(x, (4,), p, p, 1e-5),
-    "layer, plain": lambda x, p: torch.native_layer_norm(x, (4,), None, None, 1e-5),
-    "group": lambda x, p: torch.native_group_norm(x, p, p, 2, 4, 4, 2, 1e-5),
-    "batch": lambda x, p: torch.native_batch_norm(x, p, p, p.clone(), p.clone(), True, 0.1, 1e-5),
-    "batch, evaluating": lambda x, p: torch.native_batch_norm(x, p, p, p, p, False, 0.1, 1e-5),
-    "batch, legit": lambda x, p: aten._native_batch_norm_legit(
-        x, p, p, p.clone(), p.clone(), True, 0.1, 1e-5
-    ),
-    "batch, updating": lambda x, p: aten._batch_norm_with_update(
-        x, p, p, p.clone(), p.clone(), 0.1, 1e-5
-    ),
-}
-
-
-@pytest.mark.parametrize("name", NORMS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("wide", [False, True], ids=["parameters alike", "parameters of 32 bits"])
-def test_norms_keep_the_statistics_that_the_cpu_keeps(name, dtype, wide):
-    x = torch.linspace(-2, 2, 32).reshape(2, 4, 4).to(dtype)
-    parameter = torch.tensor([0.5, 1, 1.5, 2], dtype=torch.float32 if wide else dtype)
-    results = [NORMS[name](x.to(place), parameter.to(place)) for place in ("openreg", "cpu")]
-    for here, there in zip(*results, strict=True):
-        torch.testing.assert_close(here.cpu(), there)  # And of one type.
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])

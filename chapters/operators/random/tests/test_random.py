@@ -1,4 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import math
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -29,7 +33,8 @@ def test_a_generator_of_ones_own_is_used():
 
 def test_a_generator_of_another_device_is_refused():
     with pytest.raises(
-        ValueError, match="The generator is of openreg:1, the tensor is on openreg:0; they must be"
+        RuntimeError,
+        match="The generator is of openreg:1, the tensor is on openreg:0; they must be",
     ):
         torch.empty(2, device="openreg").uniform_(generator=torch.Generator("openreg:1"))
 
@@ -191,3 +196,19 @@ def test_probabilities_are_seen_element_by_element():
 def test_an_exponential_number_is_never_zero():
     x = torch.empty(100000, dtype=torch.float16, device="openreg").exponential_()
     assert (x > 0).all()
+
+
+def test_a_normal_number_has_as_many_random_digits_as_its_dtype():
+    """Box and Muller's formula, with the 53 highest bits of two times 64 for float64."""
+    sys.path.insert(0, str(Path(__file__).parents[2] / "solutions"))
+    from philox import philox
+
+    seed = 1234
+    torch.openreg.manual_seed(seed)
+    drawn = torch.randn(50, dtype=torch.float64, device="openreg")
+    expected = []
+    for place in range(50):
+        words = philox(seed, 0, place)
+        one, other = (((a << 32 | b) >> 11) / 2**53 for a, b in (words[:2], words[2:]))
+        expected.append(math.sqrt(-2 * math.log1p(-one)) * math.cos(2 * math.pi * other))
+    torch.testing.assert_close(drawn.cpu(), torch.tensor(expected, dtype=torch.float64))

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <unordered_map>
+#include <utility>
+
+namespace openreg {
+
+// [operators.recent] Answers are kept in two generations, so that a full memory does not forget everything at once.
+/// Remembers at least the last 4096 values that were inserted or found, and at
+/// most twice as many.
+template <class Key, class Value>
+class Recent {
+ public:
+  /// Null if there is no value for `key`; valid until the next call.
+  const Value* find(const Key& key) {
+    const auto found = young_.find(key);
+    if (found != young_.end()) return &found->second;
+    auto old = old_.extract(key);
+    if (old.empty()) return nullptr;
+    return &insert(std::move(old.key()), std::move(old.mapped()));
+  }
+
+  const Value& insert(Key key, Value value) {
+    if (young_.size() == 4096) old_ = std::exchange(young_, {});
+    return young_.emplace(std::move(key), std::move(value)).first->second;
+  }
+
+ private:
+  std::unordered_map<Key, Value> young_, old_;
+};
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A mode that changes after a launch changes nothing about that launch."""
+
+import contextlib
+
+import pytest
+import torch
+
+
+@contextlib.contextmanager
+def default_dtype(dtype):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    yield
+    torch.set_default_dtype(before)
+
+
+@contextlib.contextmanager
+def launched_but_not_run():
+    """A block whose launches run after it."""
+    x = torch.ones(1500, 1500, device="openreg")
+    torch.openreg.synchronize()
+    for _ in range(6):
+        x @ x
+    yield
+    assert not torch.accelerator.current_stream().query(), "the device was too fast"
+
+
+PROMOTED = {
+    "a size that is announced": lambda x: torch.angle(x),
+    "whole numbers alone": lambda x: torch.sin(x),
+    "two of them": lambda x: x / (x + 10),
+    "a number of Python": lambda x: x * 0.1,
+    "a kernel by hand": lambda x: x + 0.1,
+    "a complex number": lambda x: x * 0.1j,
+    "no dimension": lambda x: x[3] * 0.1,
+    "numbers that are arguments": lambda x: torch.clamp(x, min=0.1),
+    "booleans": lambda x: torch.exp(x > 0),
+}
+
+
+@pytest.mark.parametrize(
+    "launched,then", [(torch.float32, torch.float64), (torch.float64, torch.float32)]
+)
+@pytest.mark.parametrize("name", PROMOTED)
+def test_whole_numbers_become_what_was_the_default_at_the_launch(name, launched, then):
+    x = torch.arange(-3, 3)
+    with default_dtype(launched):
+        theirs = PROMOTED[name](x)
+        here = x.to("openreg")
+        PROMOTED[name](here)  # rehearsed
+        with launched_but_not_run():
+            ours = PROMOTED[name](here)
+            torch.set_default_dtype(then)
+        torch.openreg.synchronize()
+    torch.testing.assert_close(
+        ours.cpu(), theirs, rtol=0 if theirs.itemsize == 4 else 1e-15, atol=0
+    )
+
+
+@pytest.fixture
+def not_deterministic():
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+def test_a_launch_before_the_deterministic_mode_is_not_refused_by_it(not_deterministic):
+    x = torch.zeros(3, device="openreg")
+    with_places = torch.tensor([0, 2], device="openreg"), torch.ones(2, device="openreg")
+    x.put_(*with_places)
+    torch.use_deterministic_algorithms(True)
+    assert x.tolist() == [1, 0, 1]
+
+
+def test_a_launch_in_the_deterministic_mode_stays_deterministic_after_it(not_deterministic):
+    torch.manual_seed(0)
+    values = torch.randn(200_000)
+    places = torch.randint(0, 7, values.shape)
+    sums = []
+    torch.use_deterministic_algorithms(True)
+    for place in ("cpu", "openreg"):
+        x, p, v = (t.to(place) for t in (torch.zeros(7), places, values))
+        if place == "cpu":
+            sums.append(x.index_put_((p,), v, accumulate=True))
+            continue
+        with launched_but_not_run():
+            x.index_put_((p,), v, accumulate=True)
+            torch.use_deterministic_algorithms(False)
+        sums.append(x.cpu())
+    assert torch.equal(*sums)
