@@ -134,6 +134,7 @@ def test_an_operator_that_changes_the_device_has_no_time_and_no_error(x):
             Leave.apply(x)
             torch.openreg.set_device(0)
         rows = {row.key: row for row in profiler.key_averages()}
-        assert rows["Leave"].device_time_total == 0
+        # What it calls inside has times of its own.
+        assert rows["Leave"].self_device_time_total == 0
     finally:
         torch.openreg.set_device(0)
