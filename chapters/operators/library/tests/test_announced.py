@@ -177,7 +177,7 @@ from torch import nn
 
 x = torch.randn(2, 4, 8, 8, device="openreg")
 model = nn.Sequential(nn.Conv2d(4, 8, 3), nn.BatchNorm2d(8), nn.GroupNorm(2, 8), nn.Hardswish())
-model.to(x.device)(x).sum().backward()
+model.to(x.device)(x).square().sum().backward()
 model.eval()(x)
 layer = nn.TransformerEncoderLayer(8, 2, batch_first=True).to(x.device).eval()
 layer(x[0], src_mask=torch.ones(8, 8, device=x.device).triu(1).bool())
