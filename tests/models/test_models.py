@@ -1,38 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Models of libraries that people install: trained a step and used, as on the CPU."""
 
-import copy
+import csv
 
+import count
 import pytest
 import torch
 import torchmetrics
 import torchmetrics.image
-from programs import MODELS, make
-
-
-def to(device, given):
-    return {k: v.to(device) if isinstance(v, torch.Tensor) else v for k, v in given.items()}
-
-
-def loss_of(output):
-    loss = getattr(output, "loss", None)
-    return output.square().mean() if loss is None else loss
-
-
-def train(model, given, device):
-    """The losses of three steps, and the gradients of the first."""
-    model = copy.deepcopy(model).to(device)
-    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
-    losses, gradients = [], {}
-    for _ in range(3):
-        optimizer.zero_grad()
-        loss = loss_of(model(**to(device, given)))
-        loss.backward()
-        named = model.named_parameters()
-        gradients = gradients or {n: p.grad.cpu() for n, p in named if p.grad is not None}
-        optimizer.step()
-        losses.append(loss.detach().cpu())
-    return losses, gradients
+from programs import MODELS, make, to, train
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -47,6 +23,14 @@ def test_a_model_learns_what_it_learns_on_the_cpu(name):
     # Some gradients are zero but for the rounding of larger ones.
     largest = max(gradient.abs().max() for gradient in expected.values()).item()
     torch.testing.assert_close(gradients, expected, rtol=1e-3, atol=1e-5 * largest)
+
+
+def test_the_table_has_the_kernels_that_the_models_need():
+    with count.TABLE.open() as table:
+        listed = [
+            (name, int(models), int(calls)) for name, models, calls in [*csv.reader(table)][1:]
+        ]
+    assert listed == count.rows()
 
 
 @pytest.mark.parametrize("name", ["llama", "mixtral", "gpt2", "mamba", "t5", "whisper"])
