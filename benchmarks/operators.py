@@ -7,6 +7,7 @@ the same on a busy machine. Large ones: the time until the result is there.
 
 import statistics
 import time
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -48,8 +49,14 @@ def with_tensors(operation, *sizes):
     return make
 
 
+def attention_gradients(*tensors):
+    tensors = [x.detach().requires_grad_() for x in tensors]
+    F.scaled_dot_product_attention(*tensors).sum().backward()
+
+
 def main():
     small, large = (16,), (1 << 24,)
+    batch, token, cache = (4, 8, 512, 64), (1, 8, 1, 64), (1, 8, 512, 64)
     print("16 elements, time of the host's thread")
     for name, operation, sizes in (
         ("add", torch.add, [small] * 2),
@@ -72,6 +79,10 @@ def main():
         ("mm 64", torch.mm, [(64, 64)] * 2),
         ("mm 1024", torch.mm, [(1024, 1024)] * 2),
         ("softmax, 4096 x 4096", lambda x: torch.softmax(x, 1), [(4096, 4096)]),
+        ("attention, one token", F.scaled_dot_product_attention, [token, cache, cache]),
+        ("attention", F.scaled_dot_product_attention, [batch] * 3),
+        ("attention, causal", partial(F.scaled_dot_product_attention, is_causal=True), [batch] * 3),
+        ("attention and gradients", attention_gradients, [batch] * 3),
     ):
         compare(name, with_tensors(operation, *sizes), 3, time.perf_counter, rounds=9)
 

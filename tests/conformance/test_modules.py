@@ -3,17 +3,12 @@
 
 import copy
 import itertools
-import pathlib
-import sys
 
 import pytest
 import torch
 from torch.testing._internal.common_modules import module_db
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-
-import announced
-import sweep
+from torch_openreg.conformance_announced import differences
+from torch_openreg.conformance_samples import compare, mapped, tensors_in
 
 INPUTS = 8
 # These draw numbers where they run, and no two devices draw the same.
@@ -40,7 +35,7 @@ def moved(value, device):
     def move(x):
         return x.detach().clone().to(device) if isinstance(x, torch.Tensor) else device
 
-    return sweep.mapped(move, value)
+    return mapped(move, value)
 
 
 def run(module, given, device, grad):
@@ -48,7 +43,7 @@ def run(module, given, device, grad):
     module = copy.deepcopy(module).to(device)
     with torch.set_grad_enabled(grad):
         outputs = module(*moved(given.args, device), **moved(given.kwargs, device))
-        losses = [x.abs().sum() for x in sweep.tensors_in(outputs) if x.requires_grad]
+        losses = [x.abs().sum() for x in tensors_in(outputs) if x.requires_grad]
         if losses:
             sum(losses).backward()
     gradients = [x.grad for x in module.parameters() if x.grad is not None]
@@ -71,7 +66,7 @@ def test_a_module_does_what_it_does_on_the_cpu(name):
             there = run(module, sample.forward_input, "cpu", grad)
             here = run(module, sample.forward_input, "openreg", grad)
             drawn = training and "Dropout" in name
-            sweep.compare(here, there, same_numbers=not drawn)
+            compare(here, there, same_numbers=not drawn)
 
 
 # PyTorch's Meta kernel of the fused cell fails if there is no bias.
@@ -101,7 +96,9 @@ def test_a_module_returns_what_faketensor_announces(name, change):
         given, made = sample.forward_input, sample.constructor_input
         if given is None:
             continue
-        given.args = sweep.mapped(change, given.args)
+        given.args = mapped(change, given.args)
         module = info.module_cls(*made.args, **made.kwargs).train(training)
-        differ = announced.differences(lambda place, m=module, g=given: run(m, g, place, grad=True))
+        differ = differences(
+            lambda place, m=module, g=given: run(m, g, place, grad=True), "openreg"
+        )
         assert differ == {}

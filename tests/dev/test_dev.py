@@ -279,11 +279,18 @@ def test_the_chapters_are_those_of_the_build_in_its_order(dev):
     assert re.findall(r"'(\w+)'", listed[1]) == list(dev.CHAPTERS)
 
 
-def test_the_requirements_are_pinned_and_do_not_name_torch():
-    lines = [line.split(";")[0].strip() for line in text("requirements.txt").splitlines()]
+@pytest.mark.parametrize("file", ["requirements.txt", "requirements-dev.txt"])
+def test_the_requirements_are_pinned_and_do_not_name_torch(file):
+    lines = [line.split(";")[0].strip() for line in text(file).splitlines()]
     pins = [line for line in lines if line and not line.startswith("#")]
     assert [pin for pin in pins if not re.fullmatch(r"[\w-]+==[\d.]+", pin)] == []
-    assert [pin for pin in pins if pin.startswith("torch")] == []
+    assert [pin for pin in pins if pin.startswith("torch==")] == []
+
+
+def test_the_version_of_the_build_is_that_of_the_changelog_and_the_citation():
+    version = re.search(r"version: '([\d.]+)'", text("meson.build"))[1]
+    assert re.search(r"^## (\S+)", text("CHANGELOG.md"), re.M)[1] == version
+    assert re.search(r"^version: (\S+)", text("CITATION.cff"), re.M)[1] == version
 
 
 @pytest.mark.parametrize("command", ["build", "test"])
@@ -293,11 +300,11 @@ def test_an_unknown_chapter_is_refused_with_the_names_of_all(dev, capsys, comman
     assert sentence in capsys.readouterr().out
 
 
-def test_help_names_the_four_commands_and_the_variable():
+def test_help_names_the_commands_and_the_variable():
     command = [sys.executable, str(ROOT / "dev"), "--help"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0
-    for name in ("demo", "test", "book", "build", "OPENREG_TORCH_INDEX"):
+    for name in ("demo", "test", "book", "conformance", "build", "OPENREG_TORCH_INDEX"):
         assert name in done.stdout
 
 

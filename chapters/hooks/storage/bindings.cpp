@@ -7,13 +7,35 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <set>
+#include <string>
+#include <utility>
+
 namespace openreg {
 
-// [hooks.metadata.bindings] Labels are a Python set of strings in both directions.
+// [hooks.metadata.bindings] Labels are a Python set of str in both directions, because not all bytes could be read back.
+static std::string toLabel(pybind11::handle label) {
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_Check(label.ptr())
+                         ? PyUnicode_AsUTF8AndSize(label.ptr(), &size)
+                         : nullptr;
+  PyErr_Clear();
+  TORCH_CHECK_TYPE(text, "A label must be a str that UTF-8 can encode; ",
+                   std::string(pybind11::repr(label)), " is not.");
+  return {text, static_cast<size_t>(size)};
+}
+
 static const ChapterBindings label_bindings(
     "hooks", [](pybind11::module_& module) {
       module.def("labels", &labelsOf, pybind11::call_guard<NotForked>());
-      module.def("set_labels", &setLabels, pybind11::call_guard<NotForked>());
+      module.def(
+          "set_labels",
+          [](const at::Tensor& tensor, const pybind11::set& labels) {
+            std::set<std::string> names;
+            for (pybind11::handle label : labels) names.insert(toLabel(label));
+            setLabels(tensor, std::move(names));
+          },
+          pybind11::call_guard<NotForked>());
     });
 
 // [hooks.sharing.bindings] Python receives the driver's handle as bytes, which it can send.

@@ -32,7 +32,7 @@ std::set<std::string> labelsOf(const at::Tensor& tensor);
 
 /// Replaces the labels of `tensor`.
 /// @throws c10::ValueError if it is not on one of our devices, or if a label is
-/// "conj" or "neg", which PyTorch uses itself in files, or is not UTF-8.
+/// "conj" or "neg", which PyTorch uses itself in files.
 void setLabels(const at::Tensor& tensor, std::set<std::string> labels);
 
 // [-]

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <ATen/SDPBackend.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/clamp_min.h>
 #include <torch/library.h>
@@ -24,15 +23,7 @@ at::Tensor& reluInPlace(at::Tensor& self) {
   return at::clamp_min_(self, 0);
 }
 
-// [operators.compositions.attention] PyTorch must use neither fused attention nor nested tensors on this device.
-/// Without this kernel, PyTorch would take the CPU's choice and call a kernel
-/// we do not have.
-int64_t fusedSdpChoice(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                       const std::optional<at::Tensor>&, double, bool,
-                       std::optional<double>, bool) {
-  return static_cast<int64_t>(at::SDPBackend::math);
-}
-
+// [operators.compositions.encoder] An encoder must not continue with a nested tensor on this device.
 /// Whether all padding is at the end of each row, so that an encoder may cut it
 /// off. The result would be a nested tensor, so the answer is no.
 bool nestedTensorFromMaskLeftAligned(const at::Tensor&, const at::Tensor&) {
@@ -43,7 +34,6 @@ bool nestedTensorFromMaskLeftAligned(const at::Tensor&, const at::Tensor&) {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("relu", &relu);
   m.impl("relu_", &reluInPlace);
-  m.impl("_fused_sdp_choice", &fusedSdpChoice);
   m.impl("_nested_tensor_from_mask_left_aligned",
          &nestedTensorFromMaskLeftAligned);
 }

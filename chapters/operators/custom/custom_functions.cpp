@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -8,16 +9,16 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// [operators.custom.functions] These functions touch no data; they mark a place in the backward pass.
-/// A model-parallel layer needs such a function: forward it is the identity,
-/// backward it can do something with the gradient.
+// [operators.custom.functions] Forward these functions touch no data; backward they halve the gradient.
+/// Such a function stands where two replicas of a part of a model meet: both
+/// add their gradients, and the half of each makes the mean.
 class ReturnsSelf : public torch::autograd::Function<ReturnsSelf> {
  public:
   static at::Tensor forward(AutogradContext*, const at::Tensor& input) {
     return input;
   }
   static variable_list backward(AutogradContext*, variable_list grads) {
-    return grads;
+    return {grads[0] / 2};
   }
 };
 
@@ -27,7 +28,7 @@ class Aliasing : public torch::autograd::Function<Aliasing> {
     return input.view_as(input);
   }
   static variable_list backward(AutogradContext*, variable_list grads) {
-    return grads;
+    return {grads[0] / 2};
   }
 };
 

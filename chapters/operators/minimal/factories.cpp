@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/launch/launcher.h"
+#include "torch_openreg/chapters/operators/minimal/layouts.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/TensorFactories.h>
@@ -54,6 +55,7 @@ at::Tensor triuIndices(int64_t row, int64_t col, int64_t offset, Dtype dtype,
 // [operators.factories.zero] Zeros without memory, which autograd uses for gradients that are zero whatever the input.
 at::Tensor efficientZeroTensor(at::IntArrayRef size, Dtype dtype, Layout,
                                Device device, Pin) {
+  refuseOtherLayouts();
   at::native::ZeroTensorAllocator allocator(
       {kDeviceType, resolveDevice(device ? device->index() : -1)});
   return at::detail::empty_generic(

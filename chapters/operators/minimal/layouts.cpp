@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/operators/minimal/layouts.h"
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
@@ -28,18 +30,45 @@ auto refusal() {
   return torch::CppFunction::makeFromBoxedFunction<&refuse<layout>>();
 }
 
-// [operators.layouts.register] Operators that PyTorch composes for every layout never reach a fallback, so they work.
-TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, m) { m.fallback(refusal<kSparse>()); }
-TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1, m) {
-  m.fallback(refusal<kSparse>());
+// [operators.layouts.factories] An operator that needs no tensor can be the first one of a program, so it is refused from the beginning.
+template <const RefusedLayout& layout>
+void refuseFactories(torch::Library& m) {
+  for (const char* name :
+       {"_efficientzerotensor", "_empty_affine_quantized",
+        "_empty_per_channel_affine_quantized", "_sparse_coo_tensor_with_dims",
+        "_sparse_coo_tensor_with_dims_and_tensors", "empty.memory_format",
+        "empty_quantized", "empty_strided", "from_file", "tril_indices",
+        "triu_indices"}) {
+    m.impl(name, refusal<layout>());
+  }
 }
-TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1, m) {
-  m.fallback(refusal<kQuantized>());
+
+TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) { refuseFactories<kSparse>(m); }
+TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
+  refuseFactories<kSparse>(m);
 }
-TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1, m) {
-  m.fallback(refusal<kNested>());
+TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
+  refuseFactories<kQuantized>(m);
+}
+
+// [operators.layouts.fallbacks] A fallback goes into the table of every operator, so it is registered when the first tensor is made.
+template <const RefusedLayout& layout>
+void refuseAll(c10::DispatchKey key) {
+  // Never destroyed, because that would go through all tables again.
+  auto* library =
+      new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
+  library->fallback(refusal<layout>());
+}
+
+}  // namespace
+
+bool registerLayoutRefusals() {
+  refuseAll<kSparse>(c10::DispatchKey::SparsePrivateUse1);
+  refuseAll<kSparse>(c10::DispatchKey::SparseCsrPrivateUse1);
+  refuseAll<kQuantized>(c10::DispatchKey::QuantizedPrivateUse1);
+  refuseAll<kNested>(c10::DispatchKey::NestedTensorPrivateUse1);
+  return true;
 }
 
 // [-]
-}  // namespace
 }  // namespace openreg

@@ -2,6 +2,7 @@
 #include "torch_openreg/chapters/device/memory/allocator.h"
 #include "torch_openreg/chapters/device/runtime.h"
 #include "torch_openreg/chapters/hooks/storage/storage.h"
+#include "torch_openreg/chapters/operators/minimal/layouts.h"
 #include "torch_openreg/chapters/operators/minimal/without_memory.h"
 
 #include <ATen/Context.h>
@@ -65,6 +66,7 @@ at::Tensor emptyMemoryFormat(Sizes size, std::optional<at::ScalarType> dtype,
                              std::optional<bool> pin_memory,
                              std::optional<at::MemoryFormat> memory_format) {
   checkOptions(device, pin_memory);
+  refuseOtherLayouts();
   DeviceScope scope(device ? device->index() : -1);
   return allocated([&](c10::Allocator* from) {
     return at::detail::empty_generic(
@@ -78,6 +80,7 @@ at::Tensor emptyStrided(Sizes size, Sizes stride,
                         std::optional<at::Device> device,
                         std::optional<bool> pin_memory) {
   checkOptions(device, pin_memory);
+  refuseOtherLayouts();
   DeviceScope scope(device ? device->index() : -1);
   return allocated([&](c10::Allocator* from) {
     return at::detail::empty_strided_generic(size, stride, from, kKeys,

@@ -2,6 +2,7 @@
 import philox
 import pytest
 import torch
+from any_dimension import any_dimension
 from fallback_except import fallback
 from first_seed import first_seed
 from no_fallback import no_fallback
@@ -120,3 +121,29 @@ def test_a_batch_of_softmaxes_is_one_launch(x_dim, mask_dim, mask_size):
     batch = torch.vmap(softmax, (x_dim, mask_dim, None))(x, mask, scale)
     assert _C.stop_trace()["aten::empty.memory_format"] == (0, 1)
     assert torch.equal(batch, torch.stack(expected))
+
+
+@pytest.mark.parametrize(
+    "query, key, mask, options",
+    [
+        ((3, 4), (5, 4), None, {}),
+        ((2, 3, 4), (2, 5, 4), (2, 3, 5), {}),
+        ((4, 3, 4), (2, 5, 4), (3, 5), {"enable_gqa": True}),
+        ((2, 3, 2, 3, 4), (2, 3, 2, 5, 4), (3, 1, 3, 5), {"scale": 0.3}),
+        ((2, 3, 4, 3, 4), (2, 3, 2, 5, 4), None, {"enable_gqa": True, "is_causal": True}),
+    ],
+)
+def test_attention_of_any_dimension_is_fused(query, key, mask, options):
+    tensors = [torch.randn(query), torch.randn(key), torch.randn(key)]
+    mask = None if mask is None else torch.rand(mask) < 0.9
+    attention = torch.nn.functional.scaled_dot_product_attention
+    there = [x.to("openreg").requires_grad_() for x in tensors]
+    with any_dimension():
+        found = attention(*there, None if mask is None else mask.to("openreg"), **options)
+    torch.testing.assert_close(found.detach().cpu(), attention(*tensors, mask, **options))
+    names, nodes = [], [found.grad_fn]
+    while nodes:
+        node = nodes.pop()
+        names.append(node.name())
+        nodes += [following for following, _ in node.next_functions if following]
+    assert "ScaledDotProductFusedAttentionOverrideableBackward0" in names

@@ -81,6 +81,11 @@ orError_t refuseEvent(orEvent_t handle) {
               " does not exist; it was never created, or it is destroyed.");
 }
 
+orError_t refuseBlock(const void* pointer, const char* origin) {
+  return fail(orErrorInvalidValue, pointer, " is not what ", origin,
+              " returned, or was given back before.");
+}
+
 // [common.failure.exception.map] A process without memory has none for a sentence either.
 orError_t failWithException() noexcept {
   try {

@@ -21,9 +21,12 @@ orError_t fail(orError_t error, const Parts&... parts) {
   return setLastError(error, detail.str());
 }
 
-// [common.failure.handle] A handle that names nothing is refused with one sentence, wherever that is found out.
+// [common.failure.handle] A handle or pointer that names nothing is refused with one sentence, wherever that is found out.
 orError_t refuseStream(orStream_t handle);
 orError_t refuseEvent(orEvent_t handle);
+/// Refuses a pointer that is not the beginning of a block that `origin`, a
+/// function of the interface, returned.
+orError_t refuseBlock(const void* pointer, const char* origin);
 
 // [common.failure.exception] No exception leaves the C interface.
 /// Sets the last error to the exception that is being handled: without memory

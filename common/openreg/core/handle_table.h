@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 
@@ -26,15 +25,15 @@ class HandleTable {
 
   Entry create() {
     std::lock_guard lock(mutex_);
-    uint64_t index;
-    if (free_.empty()) {
-      index = ++slots_used_;
+    uint64_t index = first_free_;
+    if (index) {
+      first_free_ = slotAt(index)->next_free;
+    } else {
+      index = slots_used_ + 1;
       if (index / kChunk >= kChunks) return {nullptr, nullptr};
       auto& chunk = chunks_[index / kChunk];
       if (!chunk.load()) chunk.store(new std::array<Slot, kChunk>);
-    } else {
-      index = free_.front();
-      free_.pop_front();
+      slots_used_ = index;
     }
     Slot& slot = *slotAt(index);
     const uint64_t generation = slot.generation.fetch_add(1) + 1;
@@ -53,12 +52,15 @@ class HandleTable {
   }
 
   // [common.handles.recycle] A slot is recycled by the one thread that destroyed its object, when the work is done.
-  /// Frees the slot of `handle` for the next object.
-  void recycle(Handle handle) {
+  /// Frees the slot of `handle`, to be used after the slots freed before it.
+  void recycle(Handle handle) noexcept {
     const uint64_t index = split(handle).index;
     std::lock_guard lock(mutex_);
-    ++slotAt(index)->generation;
-    free_.push_back(index);
+    Slot& slot = *slotAt(index);
+    ++slot.generation;
+    slot.next_free = 0;
+    (first_free_ ? slotAt(last_free_)->next_free : first_free_) = index;
+    last_free_ = index;
   }
 
   // [common.handles.state] Slots are in chunks that never move.
@@ -66,6 +68,7 @@ class HandleTable {
   static constexpr uint64_t kIndexBits = 20, kChunk = 1024, kChunks = 1024;
   struct Slot {
     std::atomic<uint64_t> generation{0};
+    uint64_t next_free = 0;
     Object object;
   };
   struct Parts {
@@ -83,8 +86,8 @@ class HandleTable {
 
   std::array<std::atomic<std::array<Slot, kChunk>*>, kChunks> chunks_{};
   std::mutex mutex_;
-  std::deque<uint64_t> free_;
-  uint64_t slots_used_ = 0;
+  /// Slots from 1 on were used; 0 means none.
+  uint64_t slots_used_ = 0, first_free_ = 0, last_free_ = 0;
 };
 
 // [-]

@@ -27,8 +27,7 @@ orError_t checkBlock(const void* pointer, orPointerAttributes* attributes) {
       attributes->pointer == pointer) {
     return orSuccess;
   }
-  return fail(orErrorInvalidValue, pointer,
-              " is not what orMalloc returned, or was freed before.");
+  return refuseBlock(pointer, "orMalloc");
 }
 
 // [common.lookup.handle] A null stream handle means the default stream of the current device.

@@ -4,10 +4,11 @@
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/execution/event.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
-#include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/common/openreg/tools/observer.h"
 
 #include <atomic>
 #include <cstddef>
+#include <list>
 #include <memory>
 #include <mutex>
 
@@ -27,8 +28,8 @@ struct alignas(kCacheLine) Command {
   const char* name = nullptr;
   /// Null, or the reason for which the command must fail.
   const char* fault = nullptr;
-  uint64_t correlation = 0;
   std::shared_ptr<Recording> recording;
+  Traced traced;
   alignas(std::max_align_t) std::byte arguments[orMaxArgumentBytes];
 };
 
@@ -49,6 +50,7 @@ struct Position {
 /// queue compares the handle under the lock that destroying takes.
 class CommandQueue {
  public:
+  /// If that throws, the queue is as it was.
   void open(Device* device, int priority, orStream_t handle);
   /// For the thread that runs the queue or makes it ready.
   Device& device() const { return *device_; }
@@ -88,6 +90,21 @@ class CommandQueue {
   /// commands have run; false if the queue is not that stream's.
   bool close(orStream_t handle);
 
+  // [common.queue.lists] A queue brings the node of the list that it enters, so entering cannot fail.
+  /// Ready queues, or queues that wait for one recording. A queue is in at most
+  /// one such list.
+  using List = std::list<CommandQueue*>;
+  /// Moves the queue to the end of `list`.
+  void enter(List& list) noexcept { list.splice(list.end(), node_); }
+  /// Takes the queue at `place` out of `list`.
+  static CommandQueue* leave(List& list, List::iterator place) noexcept {
+    CommandQueue* queue = *place;
+    queue->node_.splice(queue->node_.begin(), list, place);
+    return queue;
+  }
+  /// Where the device lists the queue while it is a stream of that device.
+  List::iterator listed;
+
   // [common.queue.state] Each cache line has one writer: nobody in the steady state, the host, or the worker.
  private:
   bool belongsTo(orStream_t handle) const { return open_ && handle == handle_; }
@@ -99,13 +116,15 @@ class CommandQueue {
   bool park(Command& command);
   void execute(Command& command);
   void runKernel(Command& command);
-  void report(orCommandPhase phase, const Command& command);
+  void reportBegin(Command& command);
 
   Device* device_ = nullptr;
   orStream_t handle_ = nullptr;
   int priority_ = 0;
   enum class State { idle, scheduled, closing };
   std::atomic<State> state_{State::idle};
+  /// The node, when the queue is in no list.
+  List node_;
 
   alignas(kCacheLine) std::mutex mutex_;
   /// Whether the stream is not destroyed.

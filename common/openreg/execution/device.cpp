@@ -3,8 +3,8 @@
 
 #include "torch_openreg/common/openreg/core/machine.h"
 
-#include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace openreg::hardware {
 
@@ -29,9 +29,16 @@ void Device::synchronize() {
 orStream_t Device::createStream(int priority) {
   auto [handle, queue] = machine().streams.create();
   if (!queue) return nullptr;
-  queue->open(this, priority, handle);
-  std::lock_guard lock(mutex_);
-  streams_.push_back(queue);
+  try {
+    CommandQueue::List entry(1, queue);
+    queue->open(this, priority, handle);
+    std::lock_guard lock(mutex_);
+    queue->listed = entry.begin();
+    streams_.splice(streams_.end(), entry);
+  } catch (...) {
+    machine().streams.recycle(handle);
+    throw;
+  }
   return handle;
 }
 
@@ -43,7 +50,7 @@ orStream_t Device::defaultStream() {
 
 void Device::removeStream(CommandQueue* queue, orStream_t handle) {
   std::lock_guard lock(mutex_);
-  streams_.erase(std::find(streams_.begin(), streams_.end(), queue));
+  streams_.erase(queue->listed);
   machine().streams.recycle(handle);
 }
 

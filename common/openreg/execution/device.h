@@ -7,7 +7,6 @@
 #include "torch_openreg/common/openreg/execution/worker_pool.h"
 
 #include <mutex>
-#include <vector>
 
 namespace openreg::hardware {
 
@@ -37,7 +36,7 @@ class Device {
 
  private:
   std::mutex mutex_;
-  std::vector<CommandQueue*> streams_;
+  CommandQueue::List streams_;
   std::once_flag default_once_;
   orStream_t default_stream_ = nullptr;
 };

@@ -7,7 +7,7 @@ namespace openreg::hardware {
 
 // [common.event.complete] The clock is read before anything is woken.
 void Recording::complete() {
-  std::vector<CommandQueue*> waiting;
+  CommandQueue::List waiting;
   {
     std::lock_guard lock(mutex);
     time = std::chrono::steady_clock::now();
@@ -15,7 +15,8 @@ void Recording::complete() {
     waiting.swap(parked);
   }
   if (host_waits) device->host_waiters.wake([] {});
-  for (CommandQueue* queue : waiting) {
+  while (!waiting.empty()) {
+    CommandQueue* queue = CommandQueue::leave(waiting, waiting.begin());
     queue->device().workers.makeReady(queue);
   }
 }
@@ -24,7 +25,7 @@ void Recording::complete() {
 bool Recording::park(CommandQueue* queue) {
   std::lock_guard lock(mutex);
   if (completed.load()) return false;
-  parked.push_back(queue);
+  queue->enter(parked);
   return true;
 }
 

@@ -5,9 +5,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <list>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 namespace openreg::hardware {
 
@@ -24,7 +24,7 @@ struct Recording {
   std::atomic<bool> host_waits{false};
   std::chrono::steady_clock::time_point time;
   std::mutex mutex;
-  std::vector<CommandQueue*> parked;
+  std::list<CommandQueue*> parked;
 
   /// Marks the recording as complete, and wakes whatever waits for it.
   void complete();

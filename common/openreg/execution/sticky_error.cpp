@@ -3,14 +3,21 @@
 
 #include "torch_openreg/common/openreg/core/failure.h"
 
+#include <new>
+
 namespace openreg::hardware {
 
 // [common.sticky-error.set] Later failures are dropped, because they mostly follow from the first.
-void StickyError::set(const char* kernel, const char* reason) {
+void StickyError::set(const char* kernel, const char* reason) noexcept {
   std::lock_guard lock(mutex_);
   if (failed_) return;
-  detail_ = "openreg:" + std::to_string(device_) + " stopped in " + kernel +
-            ": " + reason;
+  try {
+    detail_ = "openreg:" + std::to_string(device_) + " stopped in " + kernel +
+              ": " + reason;
+  } catch (const std::bad_alloc&) {
+    // Short enough to need no memory.
+    detail_ = "A kernel threw.";
+  }
   failed_ = true;
 }
 

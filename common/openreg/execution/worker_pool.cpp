@@ -75,7 +75,7 @@ void WorkerPool::makeReady(CommandQueue* queue) {
   if (config().seeded) return seededScheduler().add(queue);
   const int level = queue->priority() - kGreatestPriority;
   std::lock_guard lock(mutex_);
-  ready_[level].push_back(queue);
+  queue->enter(ready_[level]);
   ++ready_count_[level];
   if (spinning_ == 0) wakeOne();
 }
@@ -103,8 +103,8 @@ bool WorkerPool::shouldSpin() { return !config().seeded; }
 CommandQueue* WorkerPool::take() {
   for (int level = 0; level < kPriorities; ++level) {
     if (ready_[level].empty()) continue;
-    CommandQueue* queue = ready_[level].front();
-    ready_[level].pop_front();
+    CommandQueue* queue =
+        CommandQueue::leave(ready_[level], ready_[level].begin());
     --ready_count_[level];
     const bool more = std::any_of(ready_.begin(), ready_.end(),
                                   [](auto& queues) { return !queues.empty(); });

@@ -6,7 +6,7 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
-#include <deque>
+#include <list>
 #include <mutex>
 #include <vector>
 
@@ -70,7 +70,7 @@ class WorkerPool {
 
   const int device_;
   std::mutex mutex_;
-  std::array<std::deque<CommandQueue*>, kPriorities> ready_;
+  std::array<std::list<CommandQueue*>, kPriorities> ready_;
   std::array<std::atomic<int>, kPriorities> ready_count_{};
   std::vector<Worker*> asleep_;
   std::atomic<int> spinning_{0};

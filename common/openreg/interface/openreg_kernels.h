@@ -102,7 +102,7 @@ orError_t launch(orStream_t stream, const char* name, Body body) {
 // [-]
 }  // namespace openreg
 
-// [common.kernels.function] The reference backend's launch function is kept, so that its programs compile.
+// [common.kernels.function] The reference backend's launch functions are kept, so that its programs compile.
 /// Enqueues `function(arguments...)`; the arguments are copied.
 template <class Function, class... Arguments>
 orError_t orLaunchKernel(orStream_t stream, Function&& function,
@@ -113,6 +113,14 @@ orError_t orLaunchKernel(orStream_t stream, Function&& function,
        arguments = std::make_tuple(std::forward<Arguments>(
            arguments)...)]() mutable { std::apply(function, arguments); });
 }
+
+namespace openreg {
+/// Enqueues `task()`.
+template <class Task>
+orError_t addTaskToStream(orStream_t stream, Task task) {
+  return launch(stream, nullptr, std::move(task));
+}
+}  // namespace openreg
 
 // [-]
 #endif

@@ -3,11 +3,13 @@
 #include "torch_openreg/common/openreg/core/lookup.h"
 #include "torch_openreg/common/openreg/memory/claim.h"
 #include "torch_openreg/common/openreg/tools/injection.h"
+#include "torch_openreg/common/openreg/tools/observer.h"
 
 using namespace openreg::hardware;
 
 // [common.api-memory.allocate] The error of a full device tells no room from fragmentation.
 orError_t orMalloc(void** pointer, size_t size) noexcept try {
+  ObservedCall call("orMalloc", orOperationAllocate, size);
   if (orError_t error = enter()) return error;
   if (!pointer)
     return fail(orErrorInvalidValue,
@@ -28,19 +30,16 @@ orError_t orMalloc(void** pointer, size_t size) noexcept try {
   }
   machine().memory.unpoison(address, size);
   *pointer = reinterpret_cast<void*>(address);
+  call.setBlock(*pointer, size, currentIndex());
   return orSuccess;
 } catch (...) {
   return failWithException();
 }
 
 // [common.api-memory.free] orFree waits for all work, because a pending write would bring the freed pages back.
-static orError_t failAsFreed(const void* pointer, const char* origin) {
-  return fail(orErrorInvalidValue, pointer, " is not what ", origin,
-              " returned, or was freed before.");
-}
-
 orError_t orFree(void* pointer) noexcept try {
   if (!pointer) return orSuccess;
+  ObservedCall call("orFree", orOperationFree);
   if (orError_t error = enter()) return error;
   orPointerAttributes attributes;
   if (orError_t error = checkBlock(pointer, &attributes)) return error;
@@ -49,17 +48,19 @@ orError_t orFree(void* pointer) noexcept try {
     return fail(orErrorInvalidValue, pointer,
                 " is another process's; close it with orIpcCloseMemHandle.");
   }
-  if (orError_t error = checkMayWait()) return error;
   Memory& memory = machine().memory;
   Region& region = memory.device(attributes.device);
-  if (!claimAndDrain(region, address)) return failAsFreed(pointer, "orMalloc");
+  if (orError_t error = claimAndDrain(region.blocks(), pointer, "orMalloc")) {
+    return error;
+  }
   if (!memory.hostAccess().revoke(address)) {
-    region.unclaim(address);
+    region.blocks().unclaim(address);
     return fail(orErrorUnknown, "The system did not protect ", pointer,
                 " again.");
   }
   memory.poison(address, attributes.size);
   region.free(address);
+  call.setBlock(pointer, attributes.size, attributes.device);
   return orSuccess;
 } catch (...) {
   return failWithException();
@@ -67,6 +68,7 @@ orError_t orFree(void* pointer) noexcept try {
 
 // [common.api-memory.pinned] Pinned memory is a range that the driver recognises.
 orError_t orMallocHost(void** pointer, size_t size) noexcept try {
+  ObservedCall call("orMallocHost", orOperationAllocate, size);
   if (orError_t error = enter()) return error;
   if (!pointer)
     return fail(orErrorInvalidValue,
@@ -78,6 +80,7 @@ orError_t orMallocHost(void** pointer, size_t size) noexcept try {
     return fail(orErrorMemoryAllocation, "There is no room for ", size,
                 " bytes of pinned host memory.");
   *pointer = reinterpret_cast<void*>(address);
+  call.setBlock(*pointer, size, -1);
   return orSuccess;
 } catch (...) {
   return failWithException();
@@ -85,18 +88,19 @@ orError_t orMallocHost(void** pointer, size_t size) noexcept try {
 
 orError_t orFreeHost(void* pointer) noexcept try {
   if (!pointer) return orSuccess;
+  ObservedCall call("orFreeHost", orOperationFree);
   if (orError_t error = enter()) return error;
   const orPointerAttributes attributes = machine().memory.attributes(pointer);
   if (attributes.type != orMemoryTypeHost || attributes.pointer != pointer) {
-    return failAsFreed(pointer, "orMallocHost");
+    return refuseBlock(pointer, "orMallocHost");
   }
-  if (orError_t error = checkMayWait()) return error;
   Region& region = machine().memory.pinned();
-  const auto address = reinterpret_cast<uintptr_t>(pointer);
-  if (!claimAndDrain(region, address)) {
-    return failAsFreed(pointer, "orMallocHost");
+  if (orError_t error =
+          claimAndDrain(region.blocks(), pointer, "orMallocHost")) {
+    return error;
   }
-  region.free(address);
+  region.free(reinterpret_cast<uintptr_t>(pointer));
+  call.setBlock(pointer, attributes.size, -1);
   return orSuccess;
 } catch (...) {
   return failWithException();

@@ -1,24 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/machine.h"
 
 namespace openreg::hardware {
 
 // [common.claim] A block is freed in two phases: it is claimed, then all work ends, and then its memory is given back.
-/// Claims the block of `owner` that begins at `begin`, and waits for all work,
-/// which may use it. Of several threads that free one block, one gets true. If
-/// waiting throws, the block is in use again.
-template <class Owner>
-bool claimAndDrain(Owner& owner, uintptr_t begin) {
-  if (!owner.claim(begin)) return false;
+/// Claims the block that begins at `pointer`, which `origin` returned, and
+/// waits for all work, which may use it. Of several threads that free one
+/// block, one succeeds. A block that is not claimed stays in use.
+/// @returns orErrorInvalidValue if no block in use begins there,
+/// orErrorNotPermitted on a thread of a device.
+inline orError_t claimAndDrain(BlockTable& blocks, const void* pointer,
+                               const char* origin) {
+  if (orError_t error = checkMayWait()) return error;
+  const auto begin = reinterpret_cast<uintptr_t>(pointer);
+  if (!blocks.claim(begin)) return refuseBlock(pointer, origin);
   try {
-    synchronizeAll();
+    orError_t error = synchronizeAll();
+    if (error) blocks.unclaim(begin);
+    return error;
   } catch (...) {
-    owner.unclaim(begin);
+    blocks.unclaim(begin);
     throw;
   }
-  return true;
 }
 
 // [-]

@@ -112,7 +112,7 @@ void Memory::unpoison(uintptr_t address, size_t size) const {
 orPointerAttributes Memory::attributes(const void* pointer) const {
   const uintptr_t address = reinterpret_cast<uintptr_t>(pointer);
   if (pinned_->contains(address)) {
-    if (auto block = pinned_->find(address)) {
+    if (auto block = pinned_->blocks().find(address)) {
       return {orMemoryTypeHost, -1, reinterpret_cast<void*>(block->begin),
               block->size};
     }
@@ -120,7 +120,7 @@ orPointerAttributes Memory::attributes(const void* pointer) const {
   if (ipc_->contains(address)) return ipc_->attributes(address);
   for (size_t index = 0; index < devices_.size(); ++index) {
     if (!devices_[index]->contains(address)) continue;
-    if (auto block = devices_[index]->find(address)) {
+    if (auto block = devices_[index]->blocks().find(address)) {
       return {orMemoryTypeDevice, static_cast<int>(index),
               reinterpret_cast<void*>(block->begin), block->size};
     }

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <mutex>
 #include <string>
+#include <utility>
 
 namespace openreg::hardware {
 
@@ -17,36 +17,42 @@ namespace openreg::hardware {
 IpcMemory::IpcMemory(uintptr_t begin, size_t size, ptrdiff_t window)
     : region_(begin, size, [](uintptr_t, size_t) {}), window_(window) {}
 
-bool IpcMemory::map(const Mapping& mapping, int file, uint64_t offset) const {
+bool IpcMemory::map(const Block& pages, int file, uint64_t offset) const {
   const int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
   for (const auto& [shift, rights] :
        {std::pair{ptrdiff_t{0}, PROT_NONE},
         std::pair{window_, PROT_READ | PROT_WRITE}}) {
-    void* begin = reinterpret_cast<void*>(mapping.begin + shift);
-    if (mmap(begin, mapping.mapped, rights, flags, file,
+    void* begin = reinterpret_cast<void*>(pages.begin + shift);
+    if (mmap(begin, pages.size, rights, flags, file,
              static_cast<off_t>(offset)) == MAP_FAILED) {
       return false;
     }
-    madvise(begin, mapping.mapped, MADV_DONTFORK);
-    madvise(begin, mapping.mapped, MADV_DONTDUMP);
+    madvise(begin, pages.size, MADV_DONTFORK);
+    madvise(begin, pages.size, MADV_DONTDUMP);
   }
   return true;
 }
 
 // [common.ipc.unmap] Addresses that the system does not take back are never used again.
-bool IpcMemory::unmap(const Mapping& mapping) const {
+bool IpcMemory::unmap(const Block& pages) const {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
   bool all = true;
-  for (uintptr_t address : {mapping.begin, mapping.begin + window_}) {
+  for (uintptr_t address : {pages.begin, pages.begin + window_}) {
     void* begin = reinterpret_cast<void*>(address);
-    all &= mmap(begin, mapping.mapped, PROT_NONE, flags, -1, 0) != MAP_FAILED;
-    madvise(begin, mapping.mapped, MADV_DONTDUMP);
+    all &= mmap(begin, pages.size, PROT_NONE, flags, -1, 0) != MAP_FAILED;
+    madvise(begin, pages.size, MADV_DONTDUMP);
   }
   return all;
 }
 
-void IpcMemory::release(const Mapping& mapping) {
-  if (unmap(mapping)) region_.free(mapping.begin);
+void IpcMemory::release(const Block& pages) {
+  if (unmap(pages)) region_.free(pages.begin);
+}
+
+static Block pagesOf(uintptr_t begin, size_t size) {
+  const uintptr_t page = sysconf(_SC_PAGESIZE);
+  const uintptr_t first = begin / page * page;
+  return {first, (begin + size - first + page - 1) / page * page};
 }
 
 // [common.ipc.file] /proc gives access to a file that another process has open, whatever file that is.
@@ -103,53 +109,29 @@ orError_t IpcMemory::open(const IpcBlock& block, uintptr_t* pointer) {
                 ", which are not in the memory of process ", block.process,
                 ".");
   }
-  const uint64_t page = sysconf(_SC_PAGESIZE);
-  const uint64_t offset = block.offset / page * page;
-  const uint64_t skipped = block.offset - offset;
-  const size_t mapped = (skipped + block.size + page - 1) / page * page;
-  const uintptr_t begin = region_.allocate(mapped);
-  const Mapping mapping{begin, mapped, block.size, block.device};
-  if (!begin || !map(mapping, file.number, offset)) {
-    if (begin) release(mapping);
+  const Block offsets = pagesOf(block.offset, block.size);
+  const Block pages{region_.allocate(offsets.size), offsets.size};
+  if (!pages.begin || !map(pages, file.number, offsets.begin)) {
+    if (pages.begin) release(pages);
     return fail(orErrorMemoryAllocation, "There are no addresses left for ",
                 block.size, " bytes of another process.");
   }
-  *pointer = begin + skipped;
-  std::unique_lock lock(mutex_);
-  opened_.emplace(*pointer, mapping);
+  *pointer = pages.begin + (block.offset - offsets.begin);
+  blocks_.add({*pointer, block.size, block.device});
   return orSuccess;
 }
 
 // [common.ipc.close] Closing frees the addresses; the memory stays with its owner.
-bool IpcMemory::claim(uintptr_t pointer) {
-  std::unique_lock lock(mutex_);
-  auto opened = opened_.find(pointer);
-  return opened != opened_.end() &&
-         !std::exchange(opened->second.is_claimed, true);
-}
-
-void IpcMemory::unclaim(uintptr_t pointer) {
-  std::unique_lock lock(mutex_);
-  opened_.find(pointer)->second.is_claimed = false;
-}
-
 void IpcMemory::close(uintptr_t pointer) {
-  std::unique_lock lock(mutex_);
-  auto opened = opened_.find(pointer);
-  release(opened->second);
-  opened_.erase(opened);
+  const Block block = blocks_.remove(pointer);
+  release(pagesOf(block.begin, block.size));
 }
 
 orPointerAttributes IpcMemory::attributes(uintptr_t address) const {
-  std::shared_lock lock(mutex_);
-  auto after = opened_.upper_bound(address);
-  if (after == opened_.begin()) return {orMemoryTypeUnmanaged, -1, nullptr, 0};
-  const auto& [pointer, mapping] = *std::prev(after);
-  if (mapping.is_claimed || address - pointer >= mapping.size) {
-    return {orMemoryTypeUnmanaged, -1, nullptr, 0};
-  }
-  return {orMemoryTypeDevice, mapping.device, reinterpret_cast<void*>(pointer),
-          mapping.size};
+  const auto block = blocks_.find(address);
+  if (!block) return {orMemoryTypeUnmanaged, -1, nullptr, 0};
+  return {orMemoryTypeDevice, block->device,
+          reinterpret_cast<void*>(block->begin), block->size};
 }
 
 // [-]

@@ -4,7 +4,7 @@
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/common/openreg/memory/region.h"
 
-#include <utility>
+#include <cstdint>
 
 namespace openreg::hardware {
 
@@ -35,11 +35,8 @@ class IpcMemory {
   /// Maps the block and stores its address. If that fails, sets the last error
   /// and changes nothing.
   orError_t open(const IpcBlock& block, uintptr_t* pointer);
-  /// Begins to close a block, which is no longer found; false if `open` did not
-  /// return `pointer`.
-  bool claim(uintptr_t pointer);
-  /// Undoes `claim`.
-  void unclaim(uintptr_t pointer);
+  /// The open blocks, which begin at the addresses that `open` returned.
+  BlockTable& blocks() { return blocks_; }
   /// Unmaps a claimed block.
   void close(uintptr_t pointer);
   orPointerAttributes attributes(uintptr_t address) const;
@@ -47,23 +44,15 @@ class IpcMemory {
 
   // [common.ipc.state] A mapping consists of whole pages, and a block may not.
  private:
-  struct Mapping {
-    uintptr_t begin;
-    size_t mapped;
-    size_t size;
-    int device;
-    bool is_claimed = false;
-  };
+  /// Both return whether the system did it for both mappings of `pages`.
+  bool map(const Block& pages, int file, uint64_t offset) const;
+  bool unmap(const Block& pages) const;
+  void release(const Block& pages);
 
-  /// Both return whether the system did it for both mappings.
-  bool map(const Mapping& mapping, int file, uint64_t offset) const;
-  bool unmap(const Mapping& mapping) const;
-  void release(const Mapping& mapping);
-
+  /// Hands out whole pages.
   Region region_;
   const ptrdiff_t window_;
-  mutable std::shared_mutex mutex_;
-  std::map<uintptr_t, Mapping> opened_;
+  BlockTable blocks_;
 };
 
 // [-]

@@ -5,6 +5,8 @@
 #include "torch_openreg/common/openreg/execution/command_queue.h"
 #include "torch_openreg/common/openreg/execution/worker_pool.h"
 
+#include <iterator>
+
 namespace openreg::hardware {
 
 // [common.seeded.start] The thread lives as long as the process.
@@ -28,7 +30,7 @@ void stepIfSeeded() {
 
 void SeededScheduler::add(CommandQueue* queue) {
   std::lock_guard lock(mutex_);
-  ready_.push_back(queue);
+  queue->enter(ready_);
 }
 
 // [common.seeded.step] The host requests one command and waits for it, so nothing else runs meanwhile.
@@ -48,9 +50,9 @@ void SeededScheduler::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     step_changed_.wait(lock, [&] { return step_requested_; });
-    const size_t chosen = random_() % ready_.size();
-    CommandQueue* queue = ready_[chosen];
-    ready_.erase(ready_.begin() + static_cast<ptrdiff_t>(chosen));
+    const auto chosen = static_cast<ptrdiff_t>(random_() % ready_.size());
+    CommandQueue* queue =
+        CommandQueue::leave(ready_, std::next(ready_.begin(), chosen));
     lock.unlock();
     queue->run(1);
     lock.lock();

@@ -3,10 +3,10 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <list>
 #include <mutex>
 #include <random>
 #include <thread>
-#include <vector>
 
 namespace openreg::hardware {
 
@@ -44,7 +44,7 @@ class SeededScheduler {
   std::mutex turn_mutex_;
   std::mutex mutex_;
   std::condition_variable step_changed_;
-  std::vector<CommandQueue*> ready_;
+  std::list<CommandQueue*> ready_;
   std::mt19937_64 random_;
   bool step_requested_ = false;
   bool started_ = false;

@@ -44,8 +44,9 @@ TEST(Kernel, a_kernel_can_be_launched_as_the_reference_does) {
   int seen = 0;
   orLaunchKernel(
       stream.handle, [](int* to, int value) { *to = value; }, &seen, 7);
+  openreg::addTaskToStream(stream.handle, [&] { ++seen; });
   orStreamSynchronize(stream.handle);
-  EXPECT_EQ(seen, 7);
+  EXPECT_EQ(seen, 8);
 }
 
 }  // namespace

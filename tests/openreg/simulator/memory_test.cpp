@@ -104,6 +104,19 @@ TEST(Copy, of_many_bytes_from_several_threads_mixes_nothing_up) {
   for (std::thread& thread : threads) thread.join();
 }
 
+TEST(Copy, of_more_bytes_than_a_cache_holds_copies_all_of_them) {
+  const size_t bytes = (33 << 20) + 12345;
+  const std::vector<char> in = pattern(bytes, 5);
+  std::vector<char> out(bytes + 16);
+  char* block = allocate(bytes + 16);
+  for (size_t shift : {0, 1, 16}) {
+    orMemcpy(block + shift, in.data(), bytes, orMemcpyHostToDevice);
+    orMemcpy(out.data() + shift, block + shift, bytes, orMemcpyDeviceToHost);
+    EXPECT_EQ(std::memcmp(out.data() + shift, in.data(), bytes), 0) << shift;
+  }
+  orFree(block);
+}
+
 TEST(Copy, of_many_bytes_may_overlap) {
   const size_t bytes = 6 << 20, shift = 12345;
   const std::vector<char> in = pattern(bytes, 9);

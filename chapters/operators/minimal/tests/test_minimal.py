@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import copy
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -73,6 +75,51 @@ def sparse(layout):
 def test_a_tensor_that_is_more_than_memory_is_refused_by_its_kind(x, make, sentence):
     with pytest.raises(NotImplementedError, match=f"aten::{sentence}"):
         make(x)
+
+
+# Factories of other layouts, none of which needs a tensor of the device.
+FIRST = """
+import torch
+def has_fallback(layout):
+    key = torch._C._parse_dispatch_key(layout + "PrivateUse1")
+    return torch._C._dispatch_has_backend_fallback(key)
+aten, device = torch.ops.aten, {"device": "openreg"}
+sparse = {"layout": torch.sparse_coo, **device}
+quantized = {"dtype": torch.qint8, **device}
+scales = torch.ones(2)
+for factory in [
+    lambda: torch.empty(2, **sparse),
+    lambda: torch.empty((2, 2), layout=torch.sparse_csr, **device),
+    lambda: torch.empty_strided((2,), (1,), **sparse),
+    lambda: torch.zeros(2, **sparse),
+    lambda: torch.sparse_coo_tensor(size=(2, 2), **device),
+    lambda: torch._efficientzerotensor((2,), **sparse),
+    lambda: torch.tril_indices(2, 2, **sparse),
+    lambda: torch.triu_indices(2, 2, **sparse),
+    lambda: aten.from_file("/dev/null", False, 0, dtype=torch.uint8, **sparse),
+    lambda: torch.empty(2, **quantized),
+    lambda: torch._empty_affine_quantized((2,), scale=1.0, zero_point=0, **quantized),
+    lambda: torch._empty_per_channel_affine_quantized(
+        (2,), scales=scales, zero_points=scales.int(), axis=0, **quantized),
+]:
+    try:
+        print(factory())
+    except NotImplementedError as error:
+        sentence = " tensors; " in str(error)
+        print(str(error).splitlines()[0] if sentence else "the sentence is PyTorch's")
+layouts = ["Sparse", "SparseCsr", "Quantized", "NestedTensor"]
+print(*map(has_fallback, layouts))
+torch.empty(0, **device)
+print(*map(has_fallback, layouts))
+"""
+
+
+def test_the_first_tensor_of_a_program_may_be_of_a_kind_that_is_refused():
+    done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True)
+    *told, before, after = done.stdout.splitlines() or [done.stderr]
+    kinds = ["sparse"] * 9 + ["quantized"] * 3
+    assert [line.partition(" has no openreg kernel for ")[2].split()[0] for line in told] == kinds
+    assert (before, after) == (" ".join(["False"] * 4), " ".join(["True"] * 4))
 
 
 @pytest.mark.filterwarnings("ignore")

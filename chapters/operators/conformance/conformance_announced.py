@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What FakeTensor announces for openreg is what the device returns: dtype, shape and strides.
+"""What FakeTensor announces for a device is what the device returns: dtype, shape and strides."""
 
-PyTorch's own `CrossRefFakeMode` asks FakeTensor about each operator that a program calls, and
-compares. Some announcements are wrong for every device, so the CPU is asked the same.
-"""
-
-import sweep
 import torch
 from torch._subclasses.fake_utils import CrossRefFakeMode, MetadataMismatchError
 
+from . import conformance_samples as given
 
+
+# [operators.conformance.announced] Some announcements are wrong for every device, so the CPU is asked the same.
 def on_cpu(tensor):
     """A copy with the same strides, also if they are zero."""
     if isinstance(tensor, torch.device):
@@ -21,8 +19,8 @@ def on_cpu(tensor):
 
 
 class Announced(CrossRefFakeMode):
-    """Notes the operators that return something else than announced for openreg, unless they do
-    so on the CPU too, and goes on."""
+    """Notes the operators that return something else than announced for their device, unless
+    they do so on the CPU too, and goes on."""
 
     def __init__(self):
         super().__init__(check_aliasing=False)
@@ -38,24 +36,32 @@ class Announced(CrossRefFakeMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         result, here = self.compared(func, args, kwargs)
-        if here:
-            twins = sweep.mapped(on_cpu, [list(args), kwargs])
+        inputs = [list(args), kwargs]
+        if here and all(x.layout == torch.strided for x in given.tensors_in(inputs)):
+            twins = given.mapped(on_cpu, inputs)
             if not self.compared(func, *twins)[1]:
                 self.differ[func.name()] = here
         return result
 
 
-def differences(program):
+# [operators.conformance.announced.ask] Compilers plan with what is announced, so a difference is a wrong program.
+def differences(program, device):
+    """The operators of `program(device)` that return something else than announced."""
     with Announced() as mode:
-        program("openreg")
+        program(device)
     return mode.differ
 
 
-def of_operator(op, dtype, samples):
-    """Raises if an operator called by `op`, forward and backward, returns what is not announced."""
-    backward = sweep.has_backward(op, dtype)
-    inputs = sweep.accepted(op, dtype, samples)
+def announced(op, dtype, samples, device):
+    """The operators called by `op`, forward and backward."""
+    backward = given.has_backward(op, dtype)
+    inputs = given.accepted(op, dtype, samples)
     for sample in inputs:
-        differ = differences(lambda place, x=sample: sweep.run(op, sweep.on(place, x), backward))
+        differ = differences(
+            lambda place, x=sample: given.run(op, given.on(place, x), backward), device
+        )
         assert not differ, differ
     return {"samples": len(inputs)}
+
+
+# [-]

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <ATen/Context.h>
+#include <ATen/native/transformers/attention.h>
+#include <ATen/native/transformers/sdp_utils_cpp.h>
+#include <torch/library.h>
+
+#include <array>
+
+namespace openreg {
+namespace {
+
+// [operators.attention.choice.fits] PyTorch's own checks decide which calls the fused kernel takes.
+/// The kernel takes what the CPU's flash attention takes, and besides: dropout,
+/// values of another width, any strides, and masks that need a gradient.
+bool fitsKernel(const sdp::sdp_params& call) {
+  constexpr bool kQuiet = false;
+  constexpr std::array kTypes{at::kFloat, at::kDouble, at::kHalf,
+                              at::kBFloat16};
+  sdp::sdp_params without_gradient = call;
+  if (call.attn_mask && call.attn_mask->requires_grad())
+    without_gradient.attn_mask = call.attn_mask->detach();
+  return sdp::check_nested_tensor(call, kQuiet) &&
+         sdp::check_tensor_shapes(call, kQuiet) &&
+         sdp::check_batch_size_and_num_heads_dense<true>(call, kQuiet) &&
+         sdp::check_attn_mask_shape(without_gradient, kQuiet) &&
+         sdp::check_nonzero_sequence_lengths_dense(call, kQuiet) &&
+         sdp::check_tensor_dtype(call, kTypes, kQuiet);
+}
+
+// [operators.attention.choice] PyTorch asks for one of six implementations; the user can turn off any of them.
+int64_t fusedSdpChoice(const at::Tensor& query, const at::Tensor& key,
+                       const at::Tensor& value,
+                       const std::optional<at::Tensor>& mask, double dropout,
+                       bool causal, std::optional<double>, bool grouped) {
+  const at::Context& context = at::globalContext();
+  at::SDPBackend choice = at::SDPBackend::error;
+  if (context.userEnabledOverrideableSDP() &&
+      fitsKernel({query, key, value, mask, dropout, causal, grouped})) {
+    choice = at::SDPBackend::overrideable;
+  } else if (context.userEnabledMathSDP()) {
+    choice = at::SDPBackend::math;
+  }
+  TORCH_CHECK(choice != at::SDPBackend::error,
+              "openreg has no attention that torch.nn.attention.sdpa_kernel "
+              "allows here; allow SDPBackend.OVERRIDEABLE, which takes tensors "
+              "of four dimensions, or SDPBackend.MATH, which takes all.");
+  return static_cast<int64_t>(choice);
+}
+
+// [operators.attention.choice.register] The function is asked through a stub by attention itself, and as an operator by modules.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_fused_sdp_choice", &fusedSdpChoice);
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg
+
+namespace at::native {
+
+// [operators.attention.choice.stub] The macro of a stub must be in the namespace that declares it.
+REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &openreg::fusedSdpChoice)
+
+// [-]
+}  // namespace at::native

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace openreg {
+
+// [operators.attention.call] The part of a call that is not a tensor is captured by value.
+struct AttentionCall {
+  double dropout;
+  bool causal;
+  double scale;
+
+  /// Whether the CPU's flash attention can do it.
+  bool isFlash(const at::Tensor& query, const at::Tensor& value) const {
+    return dropout == 0 && query.size(-1) == value.size(-1) &&
+           query.numel() > 0;
+  }
+};
+
+/// The random numbers of one call: two tensors on the device, so that the
+/// backward pass draws the same numbers, and only the device reads them.
+struct DropoutState {
+  at::Tensor seed, offset;
+};
+
+// [operators.attention.composed] What flash attention does not take is composed of matrix products, on the device.
+/// Both must run on the device. The tensors have four dimensions; `bias` may be
+/// undefined, and is expandable to the scores.
+void attentionComposed(const AttentionCall& call, const DropoutState& state,
+                       const at::Tensor& output, const at::Tensor& logsumexp,
+                       const at::Tensor& query, const at::Tensor& key,
+                       const at::Tensor& value, const at::Tensor& bias);
+
+struct AttentionGradients {
+  at::Tensor query, key, value;
+  at::Tensor bias;  ///< undefined if it is not wanted
+};
+
+void attentionBackwardComposed(const AttentionCall& call,
+                               const DropoutState& state,
+                               const AttentionGradients& gradients,
+                               const at::Tensor& grad_output,
+                               const at::Tensor& query, const at::Tensor& key,
+                               const at::Tensor& value, const at::Tensor& bias);
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Inputs of PyTorch's operator database, moved to a device, run there and compared."""
+
+import torch
+
+# [operators.conformance.database] PyTorch lists its operators with inputs for each.
+INITIALISED = ("empty", "new_empty")  # these return whatever the memory holds
+
+
+def database():
+    """The entries by their full names."""
+    from torch.testing._internal import common_methods_invocations as methods
+
+    # Random operators are wrapped so that they draw the same numbers each time. No two
+    # devices draw the same, so the test must see them for what they are.
+    methods.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
+    return {op.full_name: op for op in methods.op_db}
+
+
+# [operators.conformance.move] A sample nests tensors and names of devices, both of which are moved.
+def mapped(change, value):
+    """`value` with every tensor and every device name in it changed."""
+    if isinstance(value, (torch.Tensor, torch.device)):
+        return change(value)
+    if isinstance(value, (list, tuple)):
+        changed = [mapped(change, item) for item in value]
+        return type(value)(*changed) if hasattr(value, "_fields") else type(value)(changed)
+    if isinstance(value, dict):
+        return {key: mapped(change, item) for key, item in value.items()}
+    return change(value) if value == "cpu" else value
+
+
+def with_tensors(change, sample):
+    """The sample with every tensor changed."""
+
+    def one(value):
+        return change(value) if isinstance(value, torch.Tensor) else value
+
+    return sample.transform(lambda value: mapped(one, value))
+
+
+def tensors_in(value):
+    found = []
+    mapped(lambda x: found.append(x) or x if isinstance(x, torch.Tensor) else x, value)
+    return found
+
+
+# [operators.conformance.copy] Each run gets a copy of the sample, on the device and in the form that a question wants.
+def on(device, sample, view=lambda x: x):
+    """A copy of the sample on a device: some operators write into their inputs.
+
+    `view` makes another tensor of the same values of each copy.
+    """
+
+    def move(value):
+        if not isinstance(value, torch.Tensor):
+            return device
+        moved = view(value.detach().clone().to(device))
+        return moved.requires_grad_(value.requires_grad)
+
+    return sample.transform(lambda value: mapped(move, value))
+
+
+# [operators.conformance.run] The device has finished, and said what was wrong, when a run returns.
+def leaves_of(sample):
+    """The inputs whose gradients are asked for."""
+    inputs = tensors_in([sample.input, sample.args, sample.kwargs])
+    return [x for x in inputs if x.requires_grad]
+
+
+def run(op, sample, backward):
+    """The outputs, and the gradients of the inputs if `backward`."""
+    outputs = op(sample.input, *sample.args, **sample.kwargs)
+    torch.accelerator.synchronize()  # `to` may have left a copy to the host under way
+    if not backward:
+        return outputs, []
+    leaves = leaves_of(sample)
+    processed = tensors_in([sample.output_process_fn_grad(outputs)])
+    losses = [x.abs().sum() for x in processed if x.requires_grad]
+    return outputs, torch.autograd.grad(sum(losses), leaves, allow_unused=True) if losses else []
+
+
+def without_first_gradient(sample):
+    """The sample without the gradient of its first input; None if it asks for no other."""
+    leaves = leaves_of(sample)
+    if len(leaves) < 2:
+        return None
+    return with_tensors(lambda x: x.detach() if x is leaves[0] else x, sample)
+
+
+def has_backward(op, dtype):
+    return op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
+
+
+# [operators.conformance.compare] Equal means size, dtype and, but for rounding, numbers.
+def inside(tensor):
+    """Whether the storage is as large as sizes and strides say."""
+    if tensor.layout != torch.strided or not tensor.numel():
+        return True
+    last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
+    reach = tensor.storage_offset() + last + 1
+    return reach * tensor.itemsize <= tensor.untyped_storage().nbytes()
+
+
+def compare(here, there, same_numbers, is_announced=lambda: False):
+    """Asserts that results of the device are those of the CPU. Where their sizes or dtypes
+    differ, `is_announced` may say that PyTorch announces ours for our device."""
+    for ours, theirs in zip(tensors_in(here), tensors_in(there), strict=True):
+        alike = (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+        assert alike or is_announced(), "shape or type differs"
+        assert inside(ours), "strides reach past the storage"
+        if same_numbers and ours.shape == theirs.shape:
+            # Sixteen bits are rounded between operators where the CPU has one formula.
+            small = theirs.is_floating_point() and theirs.itemsize == 2
+            tolerance = 2e-2 if small else 1e-4
+            torch.testing.assert_close(
+                ours.cpu(), theirs.to(ours.dtype), rtol=tolerance, atol=tolerance, equal_nan=True,
+                check_stride=False,
+            )  # fmt: skip
+
+
+# [operators.conformance.accepted] Only inputs that the CPU accepts can be compared, and only operators that do not draw.
+def accepted(op, dtype, samples, view=lambda x: x):
+    """The first inputs that the CPU accepts."""
+    inputs = []
+    backward = has_backward(op, dtype)
+    for sample in op.sample_inputs("cpu", dtype, requires_grad=backward):
+        if len(inputs) == samples:
+            break
+        try:
+            for each in filter(None, [sample, without_first_gradient(sample)]):
+                run(op, on("cpu", each, view), backward)
+            inputs.append(sample)
+        except Exception:
+            continue
+    return inputs
+
+
+def has_same_numbers(op, inputs):
+    """Whether every run of an operator gives the same numbers, whatever the seed."""
+    if op.name.startswith(INITIALISED):
+        return False
+    for sample in inputs:
+        torch.manual_seed(0)
+        first, _ = run(op, on("cpu", sample), False)
+        for seed in range(1, 6):
+            torch.manual_seed(seed)
+            other, _ = run(op, on("cpu", sample), False)
+            try:
+                torch.testing.assert_close(other, first, rtol=0, atol=0, equal_nan=True)
+            except AssertionError:
+                return False
+    return True
+
+
+# [-]

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import json
+import subprocess
+import sys
+
+import pytest
+
+# Operators that are wrong on the device on purpose, judged in a process of its own.
+WRONG = """
+import json, os
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+from torch_openreg.conformance import sweep
+from torch_openreg.conformance_questions import Question, values
+
+class Op:
+    name, supports_autograd = "wrong", True
+
+    def __init__(self, full_name, on_device):
+        self.full_name, self.on_device = full_name, on_device
+
+    def supported_dtypes(self, device):
+        return {torch.float32}
+
+    def supported_backward_dtypes(self, device):
+        return {torch.float32}
+
+    def sample_inputs(self, device, dtype, requires_grad):
+        yield SampleInput(torch.ones(2, requires_grad=requires_grad))
+
+    def __call__(self, x):
+        return x * 2 if x.is_cpu else self.on_device(x)
+
+def outside(y):
+    y = y.as_strided((2,), (1,))
+    y.untyped_storage().resize_(4)
+    return y
+
+ways = {
+    "right": lambda x: x * 2,
+    "number": lambda x: x * 3,
+    "type": lambda x: x.double() * 2,
+    "shape": lambda x: (x * 2)[None],
+    "storage": lambda x: outside(x * 2),
+    "gradient": lambda x: x.detach() + x,
+    "without gradient": lambda x: x * 2 if torch.is_grad_enabled() else x,
+    "late error": lambda x: (x * 2)[torch.tensor([0, 7], device=x.device)],
+    "crash": lambda x: os.abort(),
+}
+question = Question(values, torch.float32, 1)
+ops = [Op(name, way) for name, way in ways.items()]
+print(json.dumps(list(sweep(ops, [question, question], "openreg", workers=2))))
+"""
+
+
+def test_the_judge_sees_what_is_wrong():
+    done = subprocess.run(
+        [sys.executable, "-c", WRONG], stdout=subprocess.PIPE, text=True, check=True
+    )
+    judged = {}
+    for results in json.loads(done.stdout):
+        # Each is asked twice: the second question is answered whatever became of the first.
+        assert len(results) == 2
+        judged[results[0]["operator"]] = {result["status"] for result in results}
+    assert judged.pop("right") == {"pass"}
+    assert judged.pop("crash") == {"crash"}
+    assert set.union(*judged.values()) == {"fail"}, judged
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "torch_openreg.conformance", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_a_run_prints_a_table_and_keeps_its_results_and_known_failures_are_an_exact_list(tmp_path):
+    kept, page, expected = (tmp_path / name for name in ("kept.json", "page.html", "expected"))
+    expected.write_text("# add passes\nadd, values: reason\n")
+    few = ["--samples", 1, "--dtypes", "float32", "--workers", 1, "--json", kept]
+    first = run("--only", "add", "arange", *few, "--expected", expected)
+    assert first.returncode == 1, first.stderr
+    assert "values float32                   2         0         0         0" in first.stdout
+    assert "passes now: add, values; take it off the list of known failures." in first.stdout
+    assert "fail: arange, outputs float32: AssertionError" in first.stdout
+    # A second run asks what the first did not: here nothing.
+    results = json.loads(kept.read_text())["results"]
+    kept.write_text(json.dumps({"results": [{**each, "samples": 77} for each in results]}))
+    expected.write_text("arange, outputs float32: reason\n")
+    again = run("--only", "add", "arange", *few, "--expected", expected, "--html", page)
+    assert again.returncode == 0, again.stderr
+    assert "passes now" not in again.stdout and "fail: " not in again.stdout
+    assert page.read_text().count("<td>add</td>") > 5
+    assert "<td>values float32</td><td>pass</td><td>77</td><td>native</td>" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (["--device", "nowhere"], "nowhere is no device to judge; install its backend, and give"),
+        (["--device", "cpu"], "cpu is no device to judge"),
+        (["--dtypes", "float7"], "PyTorch has no dtype float7; float32 is one."),
+        (["--only", "addm"], "PyTorch's operator database has no entry addm; there are"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_a_sentence(arguments, sentence):
+    done = run(*arguments)
+    assert done.returncode == 1
+    assert sentence in done.stderr and "Traceback" not in done.stderr

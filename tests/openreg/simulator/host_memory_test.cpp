@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The host has no memory for the driver: a call is refused or does all that it
+// should, and the device needs none to run what was enqueued.
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/tests/openreg/shorthands.h"
+#include "torch_openreg/tests/openreg/streams.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace scarce {
+
+// How many more allocations succeed. After them one fails, or all do.
+constexpr int kAll = 1 << 30;
+std::atomic<int> left{kAll};
+std::atomic<bool> fails_once{false}, failed{false};
+
+static void* allocate(size_t size, size_t alignment) {
+  if (left != kAll && left-- <= 0) {
+    failed = true;
+    left = fails_once ? kAll : 0;
+    throw std::bad_alloc();
+  }
+  const size_t rounded = (size + alignment - 1) / alignment * alignment;
+  return std::aligned_alloc(alignment, rounded ? rounded : alignment);
+}
+
+}  // namespace scarce
+
+// The compiler does not see that these are a pair.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+void* operator new(size_t size) { return scarce::allocate(size, 16); }
+void* operator new(size_t size, std::align_val_t alignment) {
+  return scarce::allocate(size, static_cast<size_t>(alignment));
+}
+void operator delete(void* pointer) noexcept { std::free(pointer); }
+void operator delete(void* pointer, size_t) noexcept { std::free(pointer); }
+void operator delete(void* pointer, std::align_val_t) noexcept {
+  std::free(pointer);
+}
+void operator delete(void* pointer, size_t, std::align_val_t) noexcept {
+  std::free(pointer);
+}
+
+namespace {
+
+struct Tally {
+  int accepted = 0, unexpected = 0;
+  std::atomic<int> ran{0};
+
+  bool accepts(orError_t error) {
+    if (error && error != orErrorMemoryAllocation) ++unexpected;
+    return !error;
+  }
+};
+
+// Two streams that wait for each other, are filled faster than they run, and
+// are destroyed before they are empty. Allocates nothing itself.
+void work(Tally& tally, int launches, void* block, void* pinned, size_t size) {
+  orStream_t streams[2] = {};
+  orEvent_t event = nullptr;
+  for (auto& stream : streams) tally.accepts(orStreamCreate(&stream));
+  tally.accepts(orEventCreate(&event));
+  for (int i = 0; i < launches; ++i) {
+    for (orStream_t stream : streams) {
+      if (!stream) continue;
+      const auto run = [&tally, i] {
+        if (i == 0) usleep(1000);
+        ++tally.ran;
+      };
+      tally.accepted += tally.accepts(openreg::launch(stream, "count", run));
+    }
+    if (i < 4 && streams[0] && streams[1] && event) {
+      tally.accepts(orEventRecord(event, streams[i % 2]));
+      tally.accepts(orStreamWaitEvent(streams[1 - i % 2], event, 0));
+    }
+  }
+  if (streams[0]) {
+    tally.accepts(
+        orMemcpyAsync(block, pinned, size, orMemcpyHostToDevice, streams[0]));
+  }
+  for (orStream_t stream : streams) {
+    if (stream) tally.accepts(orStreamDestroy(stream));
+  }
+  if (event) tally.accepts(orEventDestroy(event));
+  tally.accepts(orDeviceSynchronize());
+}
+
+TEST(HostMemory, its_end_loses_no_command) {
+  constexpr size_t kSize = size_t{3} << 20;
+  void *block, *pinned;
+  ASSERT_EQ(orMalloc(&block, kSize), orSuccess);
+  ASSERT_EQ(orMallocHost(&pinned, kSize), orSuccess);
+  ASSERT_EQ(enqueue(nullptr, [] {}), orSuccess);
+  for (bool once : {true, false}) {
+    for (int number = 0; number < 500; ++number) {
+      Tally tally;
+      scarce::fails_once = once;
+      scarce::failed = false;
+      scarce::left = number;
+      // More commands than any stream had before, so that some are new.
+      work(tally, 4 * (number + 1), block, pinned, kSize);
+      scarce::left = scarce::kAll;
+      ASSERT_EQ(orDeviceSynchronize(), orSuccess) << orGetErrorDetail();
+      ASSERT_EQ(tally.ran, tally.accepted) << "allocation " << number;
+      ASSERT_EQ(tally.unexpected, 0) << "allocation " << number;
+      if (!scarce::failed) break;
+    }
+    EXPECT_FALSE(scarce::failed);
+  }
+  EXPECT_EQ(orFree(block), orSuccess);
+  EXPECT_EQ(orFreeHost(pinned), orSuccess);
+}
+
+TEST(HostMemory, its_end_leaves_the_error_of_a_kernel) {
+  std::atomic<bool> recorded{false};
+  orEvent_t event;
+  ASSERT_EQ(orEventCreate(&event), orSuccess);
+  ASSERT_EQ(enqueue(nullptr,
+                    [&] {
+                      for (int ms = 0; ms < 1000 && !recorded; ++ms) {
+                        usleep(1000);
+                      }
+                      scarce::left = 0;
+                      throw std::bad_alloc();
+                    }),
+            orSuccess);
+  ASSERT_EQ(orEventRecord(event, nullptr), orSuccess);
+  recorded = true;
+  orError_t error;
+  while ((error = orEventQuery(event)) == orErrorNotReady) usleep(100);
+  scarce::left = scarce::kAll;
+  EXPECT_EQ(error, orErrorLaunchFailure);
+  EXPECT_STREQ(orGetErrorDetail(), "A kernel threw.");
+  EXPECT_EQ(orDeviceReset(), orSuccess);
+  EXPECT_EQ(orEventDestroy(event), orSuccess);
+}
+
+TEST(HostMemory, its_end_is_survived_under_every_schedule) {
+  for (const char* schedule : {"blocking", "seed:1", "seed:2"}) {
+    EXPECT_EQ(again("HostMemory.its_end_loses*",
+                    {std::string("OPENREG_SCHEDULE=") + schedule}),
+              0)
+        << schedule;
+  }
+}
+
+}  // namespace
