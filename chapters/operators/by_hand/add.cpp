@@ -88,8 +88,9 @@ bool addFastPath(Add& add, const at::Scalar& alpha) {
     }
   }
   if (!add.is_contiguous()) return false;
-  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, dtype, "add",
-                                  [&] { launchLoop<scalar_t>(add, number); });
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, dtype, "add", [&] {
+    launchLoop<scalar_t>(add, alpha, number);
+  });
   return true;
 }
 
