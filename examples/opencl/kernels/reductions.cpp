@@ -47,7 +47,7 @@ struct Reduction {
 };
 
 constexpr Reduction kSum{"0", "x + y", "(x)"};
-constexpr Reduction kMean{"0", "x + y", "((x) * (C)scale)"};
+constexpr Reduction kMean{"0", "x + y", "((x) / (C)scale)"};
 constexpr Reduction kMost{"-INFINITY", "x != x || x > y ? x : y", "(x)"};
 
 /// Reduces dimension 1 of `in`, which is dense, into `out`.
@@ -77,7 +77,7 @@ constexpr int64_t kLongRow = 4096;
 
 void reduceDense(const at::Tensor& out, const at::Tensor& in, Rows rows,
                  const Reduction& reduction) {
-  const double scale = 1.0 / static_cast<double>(rows.n);
+  const double scale = static_cast<double>(rows.n);
   const int64_t pieces = rows.n / kLongRow;
   if (rows.inner > 1 || rows.outer > 16 || pieces < 2 || rows.n % pieces != 0) {
     return reduceRows(out, in, rows, reduction, scale);

@@ -17,13 +17,19 @@ def built():
     """The files of the chapters that the backend is made of, in this build."""
     asked = [sys.executable, "-m", "mesonbuild.mesonmain", "introspect", str(BUILD), "--targets"]
     targets = json.loads(subprocess.run(asked, capture_output=True, check=True).stdout)
-    sources = {
-        Path(file).resolve()
+    listed = [
+        Path(file)
         for target in targets
         if target["name"] in ("torch_openreg", "torch_bindings")
         for group in target["target_sources"]
         for file in group.get("sources", ())
-    }
+    ]
+    # Several files may be compiled as one, which includes them.
+    together = list((BUILD / "python/torch_openreg").glob("lib*.p/*-unity*.cpp"))
+    included = re.compile(r'#include\s*[<"](.*\.cpp)[>"]')
+    names = [name for file in together for name in included.findall(file.read_text())]
+    listed += [BUILD / name for name in names]
+    sources = {file.resolve() for file in listed}
     return {s.relative_to(ROOT).as_posix() for s in sources if s.is_relative_to(ROOT / "chapters")}
 
 

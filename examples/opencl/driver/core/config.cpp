@@ -38,7 +38,7 @@ size_t number(Config& config, const char* name, size_t least, size_t most,
 }
 
 // [opencl.config.read] What only a simulation can do is refused, and not ignored.
-Config read() {
+Config readConfig() {
   Config config;
   config.most_devices =
       static_cast<int>(number(config, "OPENREG_DEVICE_COUNT", 0, 16, false));
@@ -66,7 +66,7 @@ Config read() {
 
 // [opencl.config.once] The configuration is read once and never destroyed.
 const Config& config() {
-  static const Config& config = *new Config(read());
+  static const Config& config = *new Config(readConfig());
   return config;
 }
 

@@ -97,15 +97,15 @@ Survey surveyInChild() {
   if (child == 0) {
     Survey found;
     findDevices(&found);
-    const bool sent = write(ends[1], &found, sizeof(found)) == sizeof(found);
+    const bool sent = ::write(ends[1], &found, sizeof(found)) == sizeof(found);
     _exit(sent ? 0 : 1);
   }
-  close(ends[1]);
+  ::close(ends[1]);
   Survey found;
   // A pipe holds 4096 bytes at least, so one read has the whole answer.
   static_assert(sizeof(found) <= 4096);
-  if (read(ends[0], &found, sizeof(found)) == sizeof(found)) result = found;
-  close(ends[0]);
+  if (::read(ends[0], &found, sizeof(found)) == sizeof(found)) result = found;
+  ::close(ends[0]);
   if (child > 0) waitpid(child, nullptr, 0);
   return result;
 }
