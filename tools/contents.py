@@ -163,7 +163,7 @@ def problems(root: Path, contents: Contents, code: dict[str, list[str]]):
         chapter, _ = contents.home(path)
         if chapter and chapter not in chapters:
             yield path, 1, f"'{chapter}' is not in `contents` of meson.build; add it there."
-        elif not path.startswith("python/"):
+        elif not path.startswith(("python/", "examples/")):
             for line, used in uses(path, lines, modules):
                 if why := contents.why_not(path, used):
                     yield path, line, why

@@ -21,8 +21,8 @@ import contents
 from contents import NOT_IN_THE_BOOK
 from listings import analyse, extract, fences, options_of, read
 
-FOLDERS = ("common", "chapters", "python")
-LANGUAGES = {".h": ("cpp", "c"), ".cpp": ("cpp",), ".c": ("c",), ".py": ("python",)}
+FOLDERS = ("common", "chapters", "python", "examples/opencl")
+LANGUAGES = {".h": ("cpp", "c"), ".cpp": ("cpp",), ".c": ("c",), ".cl": ("c",), ".py": ("python",)}
 LONGEST_PASSAGE = 40
 LARGEST_HIDDEN_SHARE = 0.05
 
@@ -134,7 +134,7 @@ class Book:
         first: dict[str, str] = {}
         for source in self.sources.values():
             folder, below = source.path.split("/")[:2]
-            prefix = below if folder == "chapters" else folder
+            prefix = below if folder in ("chapters", "examples") else folder
             for p in source.passages:
                 here = (source.path, p.line)
                 if p.sentence and not p.sentence.endswith("."):

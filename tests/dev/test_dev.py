@@ -187,9 +187,15 @@ def bookmarks(dev, testlog, monkeypatch, tmp_path):
     monkeypatch.setattr(dev, "CHAPTERS", ("device", "hooks", "amp"))
     monkeypatch.setattr(dev, "BUILD", tmp_path)
     monkeypatch.setattr(dev, "set_up", lambda with_tests: None)
+    monkeypatch.setattr(dev, "folder_of", lambda bookmark: tmp_path)
     (tmp_path / "meson-logs").mkdir()
 
     def run(logs, *arguments):
+        def set_up_opencl():
+            if "opencl" not in logs:
+                raise dev.Stop("pocl-opencl-icd is missing.")
+
+        monkeypatch.setattr(dev, "set_up_opencl", set_up_opencl)
         selections, at = {}, []
 
         def build_up_to(chapter):
@@ -263,6 +269,29 @@ def test_a_chapter_or_the_quick_tests_are_chosen_by_suites(bookmarks):
     chosen = {"hooks": ["--suite=hooks", "--suite=bookmark", "--suite=pages"]}
     assert bookmarks(logs, "hooks") == (0, chosen)
     assert bookmarks(logs, "--quick") == (0, {"amp": ["--no-suite=slow"]})
+
+
+def test_opencl_is_tested_last_or_alone_and_left_out_with_the_reason(bookmarks, capsys):
+    logs = dict.fromkeys(("device", "hooks", "amp"), GOOD_LOG)
+    status, selections = bookmarks(logs)
+    assert (status, "opencl" in selections) == (0, False)
+    reason = "The driver over OpenCL is left out: pocl-opencl-icd is missing."
+    assert reason in capsys.readouterr().out.splitlines()
+    logs["opencl"] = [("chapters", "FAIL", BAD, UNDER_PYTEST)]
+    status, selections = bookmarks(logs)
+    assert (status, list(selections)) == (1, ["device", "hooks", "amp", "opencl"])
+    again = "      ./dev build opencl && .venv/bin/meson devenv -C build-opencl -w . "
+    assert again in capsys.readouterr().out
+    assert bookmarks(logs, "opencl")[1] == {"opencl": []}
+
+
+def test_what_opencl_needs_is_named_by_package(dev, monkeypatch, tmp_path):
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
+    monkeypatch.setattr(dev, "answer", lambda *_: None)
+    assert dev.missing_opencl() == ["opencl-headers", "ocl-icd-opencl-dev", "pocl-opencl-icd"]
+    (tmp_path / "some.icd").write_text("libsome.so")
+    monkeypatch.setattr(dev, "answer", lambda *_: "")
+    assert dev.missing_opencl() == []
 
 
 def test_the_suites_that_are_chosen_are_those_of_meson():

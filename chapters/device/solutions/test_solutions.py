@@ -9,6 +9,7 @@ from aside import aside
 from counted_event import CountedEvent
 
 
+@pytest.mark.simulator  # its work takes long enough to be seen
 def test_a_counted_event_counts_what_has_happened(work):
     event = CountedEvent()
     assert event.happened() == 0

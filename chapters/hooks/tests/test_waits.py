@@ -80,6 +80,7 @@ def scene():
     torch.openreg.empty_cache()
 
 
+@pytest.mark.simulator  # one of the rows receives a storage of another process
 @pytest.mark.parametrize("line", WAITS)
 def test_a_thread_that_waits_lets_others_run(scene, line):
     times = 5000 if line in ("event.record(stream)", "event.wait(stream)") else 1

@@ -70,24 +70,6 @@ Argument::Argument(const c10::IValue& value) {
   }
 }
 
-// [operators.argument.value] On the device, the views become tensors again while the kernel runs.
-c10::IValue Argument::value() const {
-  if (auto* view = std::get_if<View>(&captured_)) return view->tensor();
-  if (auto* plain = std::get_if<c10::IValue>(&captured_)) return *plain;
-  const auto& views = std::get<std::vector<View>>(captured_);
-  if (list_ == List::tensors) {
-    c10::List<at::Tensor> tensors;
-    for (const View& view : views) tensors.push_back(view.tensor());
-    return tensors;
-  }
-  c10::List<std::optional<at::Tensor>> tensors;
-  for (const View& view : views) {
-    at::Tensor tensor = view.tensor();
-    tensors.push_back(tensor.defined() ? std::optional(tensor) : std::nullopt);
-  }
-  return tensors;
-}
-
 // [operators.argument.promotion] In the common case the default dtype is that of the launch, and nothing is converted.
 void promoteAsLaunched(torch::jit::Stack& arguments, size_t inputs,
                        at::ScalarType result, at::ScalarType default_dtype) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/operators/launch/view.h"
+#include "torch_openreg/chapters/operators/launch/argument.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
 #include <ATen/EmptyTensor.h>
@@ -45,6 +45,24 @@ void writeBack(const at::Tensor& output, const at::Tensor& result) {
     return;
   }
   output.copy_(same_bytes ? result.clone() : result);
+}
+
+// [operators.argument.value] On the device, the views become tensors again while the kernel runs.
+c10::IValue Argument::value() const {
+  if (auto* view = std::get_if<View>(&captured_)) return view->tensor();
+  if (auto* plain = std::get_if<c10::IValue>(&captured_)) return *plain;
+  const auto& views = std::get<std::vector<View>>(captured_);
+  if (list_ == List::tensors) {
+    c10::List<at::Tensor> tensors;
+    for (const View& view : views) tensors.push_back(view.tensor());
+    return tensors;
+  }
+  c10::List<std::optional<at::Tensor>> tensors;
+  for (const View& view : views) {
+    at::Tensor tensor = view.tensor();
+    tensors.push_back(tensor.defined() ? std::optional(tensor) : std::nullopt);
+  }
+  return tensors;
 }
 
 // [-]

@@ -109,6 +109,7 @@ def test_a_stream_made_with_the_driver_is_used_by_its_handle():
         torch.openreg.get_stream_from_external(77)
 
 
+@pytest.mark.simulator  # it has priorities
 def test_priorities_reach_the_driver_and_wrong_ones_are_moved_into_the_range():
     priority = ctypes.c_int()
     for asked, given in ((0, 0), (-1, -1), (-2, -2), (-7, -2), (3, 0)):
@@ -170,6 +171,7 @@ print("ended")
 """
 
 
+@pytest.mark.simulator  # faults can be injected
 def test_events_of_a_lost_device_refuse_and_are_given_back_in_silence():
     code = (
         "import ctypes, pathlib, torch_openreg\n"

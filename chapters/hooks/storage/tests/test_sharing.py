@@ -15,6 +15,8 @@ import pytest
 import torch
 import torch_openreg
 
+pytestmark = pytest.mark.simulator  # another driver may not share memory between processes
+
 
 def received(storage):
     return ForkingPickler.loads(ForkingPickler.dumps(storage))

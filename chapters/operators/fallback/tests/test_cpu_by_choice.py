@@ -60,6 +60,7 @@ def test_what_the_kernel_refuses_is_said_at_once_and_the_device_goes_on():
     assert (torch.ones(2, device="openreg") + 1).tolist() == [2.0, 2.0]
 
 
+@pytest.mark.simulator  # its library has kernels for the rest
 def test_the_gradient_is_computed_on_the_device(matrix):
     here = matrix.to("openreg").requires_grad_()
     torch.linalg.eigvals(here).abs().sum().backward()

@@ -137,6 +137,7 @@ def test_a_complex_number_loses_its_imaginary_part_with_a_warning():
         torch.set_warn_always(False)
 
 
+@pytest.mark.simulator  # it observes commands
 def test_within_a_device_no_copy_leaves_the_device():
     x = torch.ones(4, 4, device="openreg")
     y = torch.zeros(4, 4, device="openreg")
@@ -149,6 +150,7 @@ def test_within_a_device_no_copy_leaves_the_device():
     assert commands(lambda: x.t().contiguous()) == ["copy_"]
 
 
+@pytest.mark.simulator  # it observes commands
 def test_across_the_border_the_device_converts_and_bytes_go_over_once():
     host = torch.ones(4, 4)
     x = torch.ones(4, 4, device="openreg")
@@ -162,6 +164,7 @@ def test_across_the_border_the_device_converts_and_bytes_go_over_once():
     assert commands(lambda: host[:, ::2].to("openreg")) == ["memcpy"]
 
 
+@pytest.mark.simulator  # it observes commands
 def test_between_devices_one_copy_stands_between_two_events():
     x = torch.ones(4, 4, device="openreg:0")
     y = torch.ones(4, 4, device="openreg:1")
@@ -193,6 +196,7 @@ for round in range(40):
 """
 
 
+@pytest.mark.simulator  # it chooses the schedule
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_copy_between_devices_waits_for_both_in_any_schedule(seed):
     subprocess.run(

@@ -292,6 +292,7 @@ def test_these_are_all_views_that_are_registered():
     assert registered == set(VIEWS)
 
 
+@pytest.mark.simulator  # it observes commands
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_view_never_looks_at_data(name):
     dtype, shape, arguments = VIEWS[name]

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/examples/opencl/driver/core/config.h"
+#include "torch_openreg/examples/opencl/driver/core/machine.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace openreg::hardware;
+
+// [opencl.api-device.count] A machine without devices has zero of them, which is no error.
+orError_t orGetDeviceCount(int* count) noexcept try {
+  if (!count) {
+    return fail(orErrorInvalidValue,
+                "orGetDeviceCount needs a place for the count, not null.");
+  }
+  if (!config().problem.empty()) {
+    return setLastError(orErrorInvalidConfiguration, config().problem);
+  }
+  *count = survey().count;
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orGetDevice(int* device) noexcept try {
+  if (!device) {
+    return fail(orErrorInvalidValue,
+                "orGetDevice needs a place for the number, not null.");
+  }
+  *device = currentIndex();
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orSetDevice(int device) noexcept try {
+  if (orError_t error = checkDevice(device)) return error;
+  currentIndex() = device;
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+// [opencl.api-device.properties] Names and sizes come from the survey, so asking for them starts nothing.
+orError_t orGetDeviceProperties(orDeviceProp* properties, int device) noexcept
+    try {
+  if (!properties) {
+    return fail(orErrorInvalidValue,
+                "orGetDeviceProperties needs a place for them, not null.");
+  }
+  if (orError_t error = checkDevice(device)) return error;
+  const DeviceInfo& info = survey().devices[device];
+  std::memcpy(properties->name, info.name, sizeof(info.name));
+  properties->totalGlobalMem = info.memory;
+  properties->multiProcessorCount = info.units;
+  properties->textureAlignment = Region::kAlignment;
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+// OpenCL 1.2 has no priorities, so there is one.
+orError_t orDeviceGetStreamPriorityRange(int* least, int* greatest) noexcept
+    try {
+  if (!least || !greatest) {
+    return fail(orErrorInvalidValue,
+                "orDeviceGetStreamPriorityRange needs two places, not null.");
+  }
+  *least = *greatest = 0;
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+// [opencl.api-device.synchronize] Synchronising reports why the device stopped, and a reset lets it go on.
+orError_t orDeviceSynchronize() noexcept try {
+  if (orError_t error = enter()) return error;
+  if (orError_t error = checkMayWait()) return error;
+  current().synchronize();
+  return current().report();
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orDeviceReset() noexcept try {
+  if (orError_t error = enter()) return error;
+  if (orError_t error = checkMayWait()) return error;
+  current().synchronize();
+  return current().reset();
+} catch (...) {
+  return failWithException();
+}
+
+// [opencl.api-device.tools] The optional parts are refused, each in its own words.
+orError_t orInject(const char* order) noexcept try {
+  if (!order || !*order) return orSuccess;
+  return fail(orErrorNotSupported,
+              "An OpenCL device cannot be made to fail, so this driver has no "
+              "fault injection.");
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orSetCommandObserver(orCommandObserver call, void*) noexcept try {
+  if (!call) return orSuccess;
+  return fail(orErrorNotSupported,
+              "This driver does not report its commands to an observer; use a "
+              "profiler of the OpenCL runtime.");
+} catch (...) {
+  return failWithException();
+}
+
+// [opencl.api-device.sharing] A storage that is sent to another process arrives at these, and its sender learns why not.
+static orError_t refuseSharing() {
+  return fail(orErrorNotSupported,
+              "OpenCL 1.2 cannot share device memory between processes; send "
+              "a copy on the CPU.");
+}
+
+orError_t orIpcGetMemHandle(orIpcMemHandle_t*, void*) noexcept try {
+  return refuseSharing();
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orIpcOpenMemHandle(void**, orIpcMemHandle_t) noexcept try {
+  return refuseSharing();
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orIpcCloseMemHandle(void*) noexcept try {
+  return refuseSharing();
+} catch (...) {
+  return failWithException();
+}
+
+// [-]

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/device/runtime.h"
+#include "torch_openreg/chapters/operators/fallback/fallback.h"
+#include "torch_openreg/chapters/operators/minimal/copy_kernel.h"
+#include "torch_openreg/chapters/operators/minimal/layouts.h"
+#include "torch_openreg/examples/opencl/kernels/elementwise.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/native/CPUFallback.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/fill.h>
+#include <ATen/ops/tril_indices.h>
+#include <ATen/ops/triu_indices.h>
+#include <ATen/ops/view_as_real.h>
+#include <ATen/ops/zero.h>
+#include <torch/library.h>
+
+namespace openreg {
+
+namespace {
+
+// [opencl.copies.raw] Numbers that the kernels cannot compute with can still be copied, as other numbers of their size.
+bool haveSameBits(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.is_conj() == b.is_conj() &&
+         a.is_neg() == b.is_neg();
+}
+
+/// `tensor` with a dtype that kernels know, over the same bytes.
+at::Tensor asKnown(at::Tensor tensor) {
+  if (tensor.is_neg()) tensor = tensor._neg_view();
+  if (tensor.is_conj()) tensor = tensor.conj();
+  if (tensor.is_complex()) return at::view_as_real(tensor);
+  constexpr at::ScalarType kBySize[] = {at::kByte, at::kShort, at::kInt,
+                                        at::kLong};
+  return dtypeOf(tensor.scalar_type())
+             ? tensor
+             : tensor.view(kBySize[c10::llvm::Log2_64(tensor.element_size())]);
+}
+
+/// A tensor like `model` without gaps on `device`, with its bits.
+at::Tensor emptyAs(const at::Tensor& model, c10::Device device) {
+  at::Tensor made = at::empty(model.sizes(), model.options().device(device));
+  made._set_conj(model.is_conj());
+  made._set_neg(model.is_neg());
+  return made;
+}
+
+// [opencl.copies.host] Other conversions, from and to complex numbers and dtypes of eight bits, are the host's.
+void convertOnHost(const at::Tensor& to, const at::Tensor& from) {
+  at::Tensor dense = emptyAs(from, from.device());
+  launchConversion(dense, from);
+  at::Tensor source = emptyAs(from, at::kCPU), result = emptyAs(to, at::kCPU);
+  source.copy_(dense);
+  // The CPU converts first and negates then, and not every dtype has a
+  // negative.
+  result.copy_(from.scalar_type() == to.scalar_type() ? source
+                                                      : source.resolve_neg());
+  to.copy_(result);
+}
+
+}  // namespace
+
+// [opencl.copies] This function is the one that `copy.cpp` calls, which is otherwise unchanged.
+void launchConversion(const at::Tensor& to, const at::Tensor& from) {
+  const bool raw = haveSameBits(to, from);
+  if (!raw && !(knowsAll({to, from}) && !to.is_conj())) {
+    return convertOnHost(to, from);
+  }
+  const at::Tensor target = raw ? asKnown(to) : to;
+  const at::Tensor source = raw ? asKnown(from) : from;
+  const at::TensorIterator iterator = at::TensorIteratorConfig()
+                                          .check_all_same_dtype(false)
+                                          .resize_outputs(false)
+                                          .set_check_mem_overlap(false)
+                                          .add_output(target)
+                                          .add_const_input(source)
+                                          .build();
+  launchFormula(iterator, source.scalar_type(), "a");
+}
+
+namespace {
+
+// [opencl.copies.fill] A fill is a formula without operands, and the host refuses a value that the dtype cannot hold.
+at::Tensor& fillScalar(at::Tensor& self, const at::Scalar& value) {
+  at::empty({2}, self.options().device(at::kCPU)).fill_(value);
+  const at::TensorIterator iterator = at::TensorIteratorConfig()
+                                          .check_all_same_dtype(false)
+                                          .resize_outputs(false)
+                                          .add_output(self)
+                                          .build();
+  if (value.isComplex() || !canLaunch(iterator, self.scalar_type())) {
+    return at::native::call_fallback_fn<&fallback,
+                                        at::_ops::fill__Scalar>::call(self,
+                                                                      value);
+  }
+  launchFormula(iterator, self.scalar_type(), "s", value);
+  return self;
+}
+
+at::Tensor& fillTensor(at::Tensor& self, const at::Tensor& value) {
+  TORCH_CHECK_VALUE(value.dim() == 0,
+                    "fill_ takes a tensor of 0 dimensions, not of ",
+                    value.dim(), ".");
+  return fillScalar(self, value.item());
+}
+
+at::Tensor& zero(at::Tensor& self) { return fillScalar(self, 0); }
+
+// [opencl.copies.zero-tensor] Zeros without memory, which autograd uses for gradients that are zero whatever the input.
+at::Tensor efficientZeroTensor(at::IntArrayRef size,
+                               std::optional<at::ScalarType> dtype,
+                               std::optional<at::Layout>,
+                               std::optional<at::Device> device,
+                               std::optional<bool>) {
+  refuseOtherLayouts();
+  at::native::ZeroTensorAllocator allocator(
+      {kDeviceType, resolveDevice(device ? device->index() : -1)});
+  return at::detail::empty_generic(
+      size, &allocator,
+      c10::DispatchKeySet(
+          {c10::DispatchKey::PrivateUse1, c10::DispatchKey::ZeroTensor}),
+      c10::dtype_or_default(dtype), std::nullopt);
+}
+
+// [opencl.copies.triangles] Indices of triangles are listed on the host, which checks their sizes, and copied.
+at::Tensor trilIndices(int64_t row, int64_t col, int64_t offset,
+                       std::optional<at::ScalarType> dtype,
+                       std::optional<at::Layout> layout,
+                       std::optional<at::Device> device, std::optional<bool>) {
+  return at::tril_indices(row, col, offset, dtype.value_or(at::kLong), layout,
+                          at::kCPU, false)
+      .to(*device);
+}
+
+at::Tensor triuIndices(int64_t row, int64_t col, int64_t offset,
+                       std::optional<at::ScalarType> dtype,
+                       std::optional<at::Layout> layout,
+                       std::optional<at::Device> device, std::optional<bool>) {
+  return at::triu_indices(row, col, offset, dtype.value_or(at::kLong), layout,
+                          at::kCPU, false)
+      .to(*device);
+}
+
+// [opencl.copies.register] `full`, `ones` and `zeros` are composed of the fills.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("tril_indices", &trilIndices);
+  m.impl("triu_indices", &triuIndices);
+  m.impl("fill_.Scalar", &fillScalar);
+  m.impl("fill_.Tensor", &fillTensor);
+  m.impl("zero_", &zero);
+  m.impl("_efficientzerotensor", &efficientZeroTensor);
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg
