@@ -2,6 +2,7 @@
 """The book: pages that include the code, and a reference made from its headers."""
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
 import autocast_rules
+import timeline
 
 project = "torch_openreg"
 author = "the torch_openreg authors"
@@ -92,6 +94,22 @@ class AutocastRules(SphinxDirective):
         return [nodes.table("", title, group)]
 
 
+class TimelineOf(SphinxDirective):
+    """The picture of a step of a profile, drawn from the slices in a file; the text is its caption."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self):
+        _, path = self.env.relfn2path(self.arguments[0])
+        self.env.note_dependency(path)
+        caption = " ".join(self.content)
+        picture = timeline.draw(json.loads(Path(path).read_text("utf-8")), caption)
+        figure = nodes.figure("", nodes.raw("", picture, format="html"))
+        figure += nodes.caption("", caption)
+        return [figure]
+
+
 def run_doxygen(app, config):
     """Reads the headers' contracts into the folder that Breathe looks in."""
     output = Path(app.outdir).parent / "doxygen"
@@ -116,5 +134,6 @@ def end_with_code(app, document):
 def setup(app):
     app.add_directive("torchinclude", TorchInclude)
     app.add_directive("autocastrules", AutocastRules)
+    app.add_directive("timeline", TimelineOf)
     app.connect("config-inited", run_doxygen)
     app.connect("doctree-read", end_with_code)

@@ -69,31 +69,36 @@ def test_a_module_does_what_it_does_on_the_cpu(name):
             compare(here, there, same_numbers=not drawn)
 
 
-@pytest.mark.parametrize("name", COMPARED)
-@pytest.mark.parametrize("format", ["as it is", "channels last"])
+# PyTorch's Meta kernel of the fused cell fails if there is no bias.
+FAILS = pytest.mark.xfail(raises=AttributeError, strict=True)
+FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+def channels_last(x):
+    known = isinstance(x, torch.Tensor) and x.dim() in FORMATS
+    return x.contiguous(memory_format=FORMATS[x.dim()]) if known else x
+
+
+@pytest.mark.parametrize(
+    "name,change",
+    [
+        *(pytest.param(n, lambda x: x, marks=FAILS if n == "nn.LSTM" else ()) for n in COMPARED),
+        *((name, channels_last) for name in COMPARED if "Conv" in name or "Norm" in name),
+    ],
+)
 @pytest.mark.filterwarnings("ignore")
-def test_a_module_returns_what_faketensor_announces(name, format):
+def test_a_module_returns_what_faketensor_announces(name, change):
     info = COMPARED[name]
-    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
-
-    def reordered(x):
-        last = format != "as it is" and isinstance(x, torch.Tensor) and x.dim() in formats
-        return x.contiguous(memory_format=formats[x.dim()]) if last else x
-
     for training in (True, False):
-        samples = info.module_inputs_func(
+        sample = info.module_inputs_func(
             info, device="cpu", dtype=torch.float32, requires_grad=False, training=training
+        )[0]
+        given, made = sample.forward_input, sample.constructor_input
+        if given is None:
+            continue
+        given.args = mapped(change, given.args)
+        module = info.module_cls(*made.args, **made.kwargs).train(training)
+        differ = differences(
+            lambda place, m=module, g=given: run(m, g, place, grad=True), "openreg"
         )
-        for sample in samples[:1]:
-            given = sample.forward_input
-            if given is None or (
-                format != "as it is" and "Conv" not in name and "Norm" not in name
-            ):
-                continue
-            given.args = mapped(reordered, given.args)
-            made = sample.constructor_input
-            module = info.module_cls(*made.args, **made.kwargs).train(training)
-            differ = differences(
-                lambda place, m=module, g=given: run(m, g, place, grad=True), "openreg"
-            )
-            assert differ == {}
+        assert differ == {}

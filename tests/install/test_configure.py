@@ -60,5 +60,5 @@ def test_an_unknown_chapter_is_refused_with_the_five_there_are(tmp_path):
         text=True,
     )
     assert result.returncode != 0
-    for word in ("nowhere", "device", "hooks", "autoload", "operators", "amp"):
+    for word in ("nowhere", "device", "hooks", "autoload", "operators", "amp", "profiler"):
         assert word in result.stdout + result.stderr

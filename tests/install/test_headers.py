@@ -8,6 +8,7 @@ import subprocess
 import sysconfig
 
 import pytest
+import torch
 import torch_openreg
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -18,7 +19,13 @@ HEADERS = sorted(
     if "tests" not in file.parts
 )
 COMPILER = shlex.split(os.environ.get("CXX", "c++"))
-FLAGS = [*torch_openreg.get_compile_flags(), f"-I{sysconfig.get_path('include')}", "-Werror"]
+KINETO = pathlib.Path(torch.__file__).parent / "include/kineto"
+FLAGS = [
+    *torch_openreg.get_compile_flags(),
+    f"-isystem{KINETO}",
+    f"-I{sysconfig.get_path('include')}",
+    "-Werror",
+]
 
 
 @pytest.mark.parametrize("header", HEADERS)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/memory/allocator.h"
 #include "torch_openreg/chapters/device/memory/cache.h"
+#include "torch_openreg/chapters/device/memory/memory_events.h"
 #include "torch_openreg/chapters/device/memory/poison.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"
@@ -62,6 +63,8 @@ class Allocator final : public c10::DeviceAllocator {
       block = cacheOf(index).allocate(bytes, currentStream(index));
     } catch (const c10::OutOfMemoryError&) {
       tellProfiler(nullptr, static_cast<int64_t>(bytes), device);
+      tellOfMemory({MemoryEvent::Action::OOM, index, nullptr, bytes,
+                    currentStream(index).id()});
       throw;
     }
     tellProfiler(block->data, static_cast<int64_t>(block->size), device);

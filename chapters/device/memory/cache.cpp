@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/memory/cache.h"
+#include "torch_openreg/chapters/device/memory/memory_events.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"
 
@@ -53,6 +54,8 @@ Block* Cache::allocate(size_t bytes, c10::Stream stream) {
   increase(stats_.requested_bytes, block, bytes);
   increase(stats_.active, block, 1);
   increase(stats_.active_bytes, block, block->size);
+  lock.unlock();
+  tellOfMemory(MemoryEvent::Action::ALLOC, block, bytes);
   return block;
 }
 
@@ -79,6 +82,7 @@ void Cache::split(Block* block, size_t size) {
 
 // [device.cache.keep] A freed block is merged with its free neighbours.
 void Cache::freeBlock(Block* block) {
+  tellOfMemory(MemoryEvent::Action::FREE_COMPLETED, block, block->requested);
   decrease(stats_.active, block, 1);
   decrease(stats_.active_bytes, block, block->size);
   if (block->after && block->after->free) {
@@ -143,6 +147,10 @@ Block* Cache::fromDevice(size_t bytes, size_t size, c10::Stream stream) {
     wanted = multipleOf512(bytes);
     error = orMalloc(&data, wanted);
   }
+  if (data) {
+    tellOfMemory({MemoryEvent::Action::SEGMENT_ALLOC, stream.device_index(),
+                  data, wanted, stream.id()});
+  }
   Lock lock(mutex_);
   if (error == orErrorMemoryAllocation) {
     ++stats_.num_ooms;
@@ -176,7 +184,11 @@ void Cache::empty() {
     }
   }
   for (Block* block : unused) {
+    tellOfMemory(MemoryEvent::Action::SEGMENT_FREE, block, block->size);
     const orError_t error = orFree(block->data);
+    if (error) {
+      tellOfMemory(MemoryEvent::Action::SEGMENT_ALLOC, block, block->size);
+    }
     Lock lock(mutex_);
     if (error != orSuccess) {
       // It is still the driver's and so ours; the others are freed first.

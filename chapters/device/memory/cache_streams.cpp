@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/memory/cache.h"
+#include "torch_openreg/chapters/device/memory/memory_events.h"
 #include "torch_openreg/chapters/device/memory/poison.h"
 #include "torch_openreg/common/waiting.h"
 
@@ -41,6 +42,7 @@ static std::vector<StreamAndEvent> markStreams(const Block* block) {
 
 // [device.cache.free] A block returns to the cache at once, or when the other streams are done with it.
 void Cache::free(Block* block) {
+  tellOfMemory(MemoryEvent::Action::FREE_REQUESTED, block, block->requested);
   // Outside our lock, because recording waits for the device if a queue is
   // full.
   const std::vector<StreamAndEvent> marks = markStreams(block);

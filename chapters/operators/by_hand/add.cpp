@@ -10,13 +10,15 @@
 #include <ATen/ops/add_meta.h>
 #include <torch/library.h>
 
+#include <cmath>
+
 namespace openreg {
 namespace {
 
 using Add = Structured<at::meta::structured_add_Tensor>;
 
-// [operators.add.loop] The device computes out[i] = a[i] + b[i].
-/// If `b` is null, adds `number` to each element.
+// [operators.add.loop] The device computes out[i] = a[i] + alpha * b[i].
+/// If `b` is null, `number` takes its place.
 template <class T>
 void addLoop(T* out, const T* a, const T* b, int64_t count,
              at::opmath_type<T> number) {
@@ -29,30 +31,49 @@ void addLoop(T* out, const T* a, const T* b, int64_t count,
   }
 }
 
+/// With alpha, PyTorch's kernel multiplies and adds in one instruction, which
+/// rounds once.
+template <class T>
+[[gnu::target("fma")]] void addScaledLoop(T* out, const T* a, const T* b,
+                                          int64_t count,
+                                          at::opmath_type<T> alpha,
+                                          at::opmath_type<T> number) {
+  using Number = at::opmath_type<T>;
+  for (int64_t i = 0; i < count; ++i) {
+    const Number y = b ? static_cast<Number>(b[i]) : number;
+    out[i] = static_cast<T>(std::fma(alpha, y, static_cast<Number>(a[i])));
+  }
+}
+
 // [operators.add.launch] The launch captures only addresses and numbers.
 template <class T>
-void launchLoop(const at::TensorIteratorBase& iterator, double number) {
+void launchLoop(const at::TensorIteratorBase& iterator, const at::Scalar& alpha,
+                double number) {
   const bool two = iterator.ninputs() == 2;
   check(launch(nativeStream(currentStream(iterator.device(0).index())), "add",
                [out = static_cast<T*>(iterator.data_ptr(0)),
                 a = static_cast<const T*>(iterator.data_ptr(1)),
                 b = two ? static_cast<const T*>(iterator.data_ptr(2)) : nullptr,
                 count = iterator.numel(),
+                // Converted to T itself, as on the CPU: a half cannot hold 1e9.
+                alpha = static_cast<at::opmath_type<T>>(alpha.to<T>()),
                 number = static_cast<at::opmath_type<T>>(number)] {
-                 addLoop(onDevice(out), onDevice(const_cast<T*>(a)),
-                         onDevice(const_cast<T*>(b)), count, number);
+                 T* to = onDevice(out);
+                 const T *x = onDevice(const_cast<T*>(a)),
+                         *y = onDevice(const_cast<T*>(b));
+                 alpha == 1 ? addLoop(to, x, y, count, number)
+                            : addScaledLoop(to, x, y, count, alpha, number);
                }));
 }
 
 // [operators.add.fast] The loop takes small contiguous tensors of one dtype; PyTorch's own kernel runs large ones in parallel.
-/// PyTorch's kernel multiplies by alpha and adds in one instruction, which
-/// rounds once. Our loop would round twice, so it leaves alpha to that kernel.
 constexpr int64_t kMaxFastElements = 1 << 15;
 
 bool addFastPath(Add& add, const at::Scalar& alpha) {
   double number = 0;
   const at::ScalarType dtype = add.dtype(0);
-  if (add.numel() > kMaxFastElements || !alpha.equal(1) ||
+  static const bool can_fuse = __builtin_cpu_supports("fma");
+  if (add.numel() > kMaxFastElements || !(alpha.equal(1) || can_fuse) ||
       !at::isFloatingType(dtype) || at::isFloat8Type(dtype)) {
     return false;
   }
@@ -67,8 +88,9 @@ bool addFastPath(Add& add, const at::Scalar& alpha) {
     }
   }
   if (!add.is_contiguous()) return false;
-  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, dtype, "add",
-                                  [&] { launchLoop<scalar_t>(add, number); });
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, dtype, "add", [&] {
+    launchLoop<scalar_t>(add, alpha, number);
+  });
   return true;
 }
 

@@ -40,8 +40,8 @@ class Structured final : public Meta {
                               at::TensorOptions options) override {
     if (!output_.defined()) {
       make(sizes, strides, options);
-    } else if (may_resize_) {
-      at::native::resize_output(output_, sizes);
+    } else if (may_resize_ && at::native::resize_output(output_, sizes)) {
+      restride(sizes, strides, options);
     }
     TORCH_CHECK(output_.sizes() == sizes, "An output of ", output_.sizes(),
                 " cannot hold a result of ", sizes, " in place.");
@@ -51,8 +51,18 @@ class Structured final : public Meta {
     }
   }
 
-  // [operators.structured.make] The output is allocated on the device of the inputs.
+  // [operators.structured.make] The output is allocated on the device of the inputs; one of another size gets the strides that a new one would have.
  private:
+  void restride(at::IntArrayRef sizes, at::IntArrayRef strides,
+                const at::TensorOptions& options) {
+    auto* tensor = output_.unsafeGetTensorImpl();
+    if (!strides.empty()) {
+      tensor->set_sizes_and_strides(sizes, strides);
+    } else if (const auto format = options.memory_format_opt()) {
+      tensor->empty_tensor_restride(*format);
+    }
+  }
+
   void make(at::IntArrayRef sizes, at::IntArrayRef strides,
             const at::TensorOptions& options) {
     constexpr c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);

@@ -63,25 +63,34 @@ void returnOutputs(Stack* stack, size_t arguments, const Stack& outputs) {
 // [operators.library.out] The user's output gets the size that PyTorch's functional form would have allocated for it.
 /// PyTorch's Meta kernel for an `.out` form is written in Python. The
 /// functional form is derived in C++ and calls the `.out` form, which then
-/// launches nothing.
+/// launches nothing. If the output has another dtype, the Meta kernel may
+/// refuse it.
 Stack announce(const c10::OperatorHandle& op,
-               c10::ArrayRef<c10::IValue> arguments, size_t outputs) {
+               c10::ArrayRef<c10::IValue> arguments, const Stack& outputs) {
   const auto& functional = library().with_out.at(op);
   const bool indexed =
       std::any_of(arguments.begin(), arguments.end(), [](const auto& argument) {
         return argument.isOptionalTensorList();  // A mask has to be counted.
       });
   if (!functional || indexed) return predict(op, arguments.vec());
-  Stack stack(arguments.begin(), arguments.end() - outputs);
-  const WithoutMemory scope;
-  functional->redispatchBoxed(
-      c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), &stack);
-  return stack;
+  Stack stack(arguments.begin(), arguments.end() - outputs.size());
+  {
+    const WithoutMemory scope;
+    functional->redispatchBoxed(
+        c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), &stack);
+  }
+  const bool same_dtypes = std::equal(
+      stack.begin(), stack.end(), outputs.begin(),
+      [](const c10::IValue& announced, const c10::IValue& output) {
+        return announced.toTensor().dtype() == output.toTensor().dtype();
+      });
+  return same_dtypes ? stack : predict(op, arguments.vec());
 }
 
 void resizeOutputs(const c10::OperatorHandle& op,
                    c10::ArrayRef<c10::IValue> arguments, const Stack& outputs) {
-  const Stack announced = announce(op, arguments, outputs.size());
+  const Stack announced = predict(
+      op, arguments.vec(), [&] { return announce(op, arguments, outputs); });
   for (size_t i = 0; i < outputs.size(); ++i)
     resizeLike(outputs[i].toTensor(), announced[i].toTensor());
 }

@@ -147,23 +147,29 @@ static std::optional<Stack> predictFunctional(const c10::OperatorHandle& op,
   return results;
 }
 
-// [operators.prediction.cache] Predictions are cached, because a Meta kernel in Python takes as long as a hundred launches.
-Stack predict(const c10::OperatorHandle& op, const Stack& arguments) {
-  static std::mutex mutex;
-  static auto& predictions = *new Recent<std::string, Stack>();
+// [operators.prediction.ask] The functional form and our own announcements come before the operator's Meta kernel.
+static Stack askPyTorch(const c10::OperatorHandle& op, const Stack& arguments) {
   if (auto results = predictFunctional(op, arguments)) return *results;
   Stack announced = announceInCpp(op, arguments);
-  if (!announced.empty()) return announced;
+  return announced.empty() ? runMetaKernel(op, arguments) : announced;
+}
+
+// [operators.prediction.cache] Predictions are cached, because a Meta kernel in Python takes as long as a hundred launches.
+Stack predict(const c10::OperatorHandle& op, const Stack& arguments,
+              const std::function<Stack()>& ask) {
+  static std::mutex mutex;
+  static auto& predictions = *new Recent<std::string, Stack>();
+  const auto answer = [&] { return ask ? ask() : askPyTorch(op, arguments); };
   Key key(op);
   for (const c10::IValue& argument : arguments) {
-    if (!key.add(argument)) return runMetaKernel(op, arguments);
+    if (!key.add(argument)) return answer();
   }
   {
     std::lock_guard lock(mutex);
     if (const Stack* found = predictions.find(key.bytes())) return *found;
   }
   // Without the lock: a Meta kernel in Python waits for the GIL.
-  Stack prediction = runMetaKernel(op, arguments);
+  Stack prediction = answer();
   std::lock_guard lock(mutex);
   return predictions.insert(key.bytes(), std::move(prediction));
 }

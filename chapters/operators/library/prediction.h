@@ -3,14 +3,18 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <functional>
+
 namespace openreg {
 
 // [operators.prediction] PyTorch's Meta kernel predicts what an operator will return.
 /// The results of `op` as meta tensors: sizes, strides and dtypes without data.
 /// They are cached by everything that the Meta kernel can see of the arguments.
+/// `ask`, if it is given, takes the place of the Meta kernel.
 /// @throws what PyTorch throws for arguments that do not fit each other.
 torch::jit::Stack predict(const c10::OperatorHandle& op,
-                          const torch::jit::Stack& arguments);
+                          const torch::jit::Stack& arguments,
+                          const std::function<torch::jit::Stack()>& ask = {});
 
 // [-]
 }  // namespace openreg

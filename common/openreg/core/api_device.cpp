@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/tools/observer.h"
 
 using namespace openreg::hardware;
 
@@ -66,6 +67,7 @@ orError_t orDeviceGetStreamPriorityRange(int* least, int* greatest) noexcept
 
 // [common.api-device.synchronize] Synchronising reports the sticky error, and a reset clears it.
 orError_t orDeviceSynchronize() noexcept try {
+  ObservedCall call("orDeviceSynchronize", orOperationSynchronize);
   if (orError_t error = enter()) return error;
   if (orError_t error = checkMayWait()) return error;
   current().synchronize();

@@ -2,6 +2,7 @@
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/lookup.h"
 #include "torch_openreg/common/openreg/execution/enqueue.h"
+#include "torch_openreg/common/openreg/tools/observer.h"
 #include "torch_openreg/common/openreg/tools/seeded_scheduler.h"
 
 using namespace openreg::hardware;
@@ -73,6 +74,7 @@ orError_t orEventDestroy(orEvent_t handle) noexcept try {
 // [common.api-event.record] Recording again creates a new recording, and leaves the old one to those who wait for it.
 orError_t orEventRecord(orEvent_t event_handle,
                         orStream_t stream_handle) noexcept try {
+  ObservedCall call("orEventRecord", orOperationRecord);
   if (orError_t error = enter()) return error;
   auto recording = std::make_shared<Recording>();
   LockedEvent event = findEvent(event_handle);
@@ -104,6 +106,7 @@ orError_t orEventRecord(orEvent_t event_handle,
 // [common.api-event.wait] A stream does not wait for a recording that is complete.
 orError_t orStreamWaitEvent(orStream_t stream_handle, orEvent_t event_handle,
                             unsigned int flags) noexcept try {
+  ObservedCall call("orStreamWaitEvent", orOperationWait);
   if (orError_t error = enter()) return error;
   if (flags)
     return fail(orErrorInvalidValue, "Waiting for an event has no flags; ",
@@ -142,6 +145,7 @@ orError_t orEventQuery(orEvent_t handle) noexcept try {
 }
 
 orError_t orEventSynchronize(orEvent_t handle) noexcept try {
+  ObservedCall call("orEventSynchronize", orOperationSynchronize);
   if (orError_t error = enter()) return error;
   if (orError_t error = checkMayWait()) return error;
   const auto [found, timed, recording] = snapshot(handle);

@@ -4,12 +4,14 @@
 #include "torch_openreg/common/openreg/execution/enqueue.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/tools/injection.h"
+#include "torch_openreg/common/openreg/tools/observer.h"
 
 using namespace openreg::hardware;
 
 // [common.api-kernels.launch] Every kernel enters its queue through one function.
 orError_t orLaunchCommand(const orKernel* kernel, const char* name,
                           void* arguments, orStream_t handle) noexcept try {
+  ObservedCall call("orLaunchCommand", orOperationLaunch);
   if (orError_t error = enter()) return error;
   if (!kernel || kernel->bytes > orMaxArgumentBytes) {
     return fail(orErrorInvalidValue, "A launch needs a kernel with at most ",

@@ -2,6 +2,7 @@
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/lookup.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/tools/observer.h"
 #include "torch_openreg/common/openreg/tools/seeded_scheduler.h"
 
 #include <algorithm>
@@ -87,6 +88,7 @@ orError_t orDeviceGetDefaultStream(orStream_t* handle, int device) noexcept
 
 // [common.api-stream.wait] Synchronising a stream reports the sticky error of its device.
 orError_t orStreamSynchronize(orStream_t handle) noexcept try {
+  ObservedCall call("orStreamSynchronize", orOperationSynchronize);
   if (orError_t error = enter()) return error;
   if (orError_t error = checkMayWait()) return error;
   CommandQueue* queue = nullptr;
@@ -119,6 +121,7 @@ orError_t orStreamDestroy(orStream_t handle) noexcept try {
 // [common.api-stream.host] A host function is a kernel that calls it.
 orError_t orLaunchHostFunc(orStream_t handle, void (*function)(void*),
                            void* data) noexcept try {
+  ObservedCall call("orLaunchHostFunc", orOperationHostFunction);
   if (!function) {
     return fail(orErrorInvalidValue,
                 "orLaunchHostFunc needs a function, not null.");

@@ -3,7 +3,6 @@
 
 #include "torch_openreg/common/openreg/execution/device.h"
 #include "torch_openreg/common/openreg/execution/spin.h"
-#include "torch_openreg/common/openreg/tools/observer.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -46,8 +45,11 @@ Command* CommandQueue::allocate() {
 // [common.queue.append] The first command of an idle stream schedules the stream.
 uint64_t CommandQueue::append(Command* command) {
   command->next.store(nullptr, std::memory_order_relaxed);
-  command->correlation = observer().nextCorrelation();
-  report(orCommandEnqueued, *command);
+  command->traced.correlation = 0;
+  if (isObserved()) {
+    command->traced =
+        observers().enqueue(command->name, device_->index, handle_);
+  }
   const uint64_t number = submitted_.load(std::memory_order_relaxed) + 1;
   submitted_.store(number, std::memory_order_relaxed);
   newest_->next = command;
@@ -108,6 +110,7 @@ void CommandQueue::run(int turn) {
       device_->workers.makeReady(this);
       return;
     }
+    reportBegin(*command);
     if (command->kind == Command::Kind::wait && park(*command)) return;
     current_ = command;
     execute(*command);
@@ -131,14 +134,15 @@ void CommandQueue::wakeHostAt(uint64_t number) {
 
 // [common.queue.execute] Events complete on a failed device too, or their waiters would never wake.
 void CommandQueue::execute(Command& command) {
-  report(orCommandBegins, command);
   if (command.kind == Command::Kind::record) {
     command.recording->complete();
   } else if (command.kind == Command::Kind::kernel) {
     if (!device_->sticky_error.isSet()) runKernel(command);
     command.kernel->destroy(command.arguments);
   }
-  report(orCommandEnds, command);
+  if (command.traced.correlation) {
+    observers().end(command.traced, command.name, device_->index, handle_);
+  }
 }
 
 // [common.queue.kernel] A kernel that throws fails the device, not the process.
@@ -154,9 +158,10 @@ void CommandQueue::runKernel(Command& command) {
   }
 }
 
-void CommandQueue::report(orCommandPhase phase, const Command& command) {
-  observer().report(phase, command.correlation, command.name, device_->index,
-                    handle_);
+void CommandQueue::reportBegin(Command& command) {
+  if (command.traced.correlation) {
+    observers().begin(command.traced, command.name, device_->index, handle_);
+  }
 }
 
 // [common.queue.close] Pending commands run before the slot of the stream is reused.

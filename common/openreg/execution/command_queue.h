@@ -4,7 +4,7 @@
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/execution/event.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
-#include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/common/openreg/tools/observer.h"
 
 #include <atomic>
 #include <cstddef>
@@ -28,8 +28,8 @@ struct alignas(kCacheLine) Command {
   const char* name = nullptr;
   /// Null, or the reason for which the command must fail.
   const char* fault = nullptr;
-  uint64_t correlation = 0;
   std::shared_ptr<Recording> recording;
+  Traced traced;
   alignas(std::max_align_t) std::byte arguments[orMaxArgumentBytes];
 };
 
@@ -116,7 +116,7 @@ class CommandQueue {
   bool park(Command& command);
   void execute(Command& command);
   void runKernel(Command& command);
-  void report(orCommandPhase phase, const Command& command);
+  void reportBegin(Command& command);
 
   Device* device_ = nullptr;
   orStream_t handle_ = nullptr;

@@ -33,34 +33,81 @@ extern "C" {
 /// @returns orErrorInvalidConfiguration for anything else, and changes nothing.
 OPENREG_EXPORT orError_t orInject(const char* order) OPENREG_NOEXCEPT;
 
-// [common.tools.observe] An observer is called when a command is enqueued, begins and ends.
-typedef enum orCommandPhase {
+// [common.tools.record] A record says what the host asked for or what the device did, and when.
+typedef enum orRecordPhase {
+  /// On the host's thread, before the device can begin the command.
   orCommandEnqueued = 0,
+  /// On the device's thread. A stream that waits for an event begins the wait
+  /// when all earlier commands of the stream have run.
   orCommandBegins = 1,
   orCommandEnds = 2,
-} orCommandPhase;
+  /// On the host's thread, when a function of the driver returns.
+  orCallReturns = 3,
+  /// On the host's thread, when a range that a program marked ends.
+  orRangeEnds = 4,
+} orRecordPhase;
 
-typedef struct orCommandRecord {
-  orCommandPhase phase;
-  /// The same in all phases of one command, and of no other.
+typedef enum orOperation {
+  orOperationLaunch = 0,
+  orOperationHostFunction = 1,
+  orOperationCopy = 2,
+  orOperationSet = 3,
+  orOperationRecord = 4,
+  orOperationWait = 5,
+  orOperationSynchronize = 6,
+  orOperationAllocate = 7,
+  orOperationFree = 8,
+  orOperationRange = 9,
+} orOperation;
+
+// [common.tools.record.fields] A record of an end has the beginning in it, so nothing has to be remembered.
+typedef struct orRecord {
+  orRecordPhase phase;
+  orOperation operation;
+  /// The number of a command, the same in all of its phases and in the call
+  /// that enqueued it, and of no other command. 0 if a call enqueued none.
   uint64_t correlation;
-  /// The kernel's name, "memcpy", "memset", "record" or "wait".
+  /// Of a command: the kernel's name, "memcpy", "memset", "record" or "wait".
+  /// Of a call: the function, such as "orMemcpyAsync". Valid until the observer
+  /// returns.
   const char* name;
+  /// Of a call that enqueued no command: the current device, and null.
   int device;
   orStream_t stream;
-  /// Nanoseconds of the steady clock.
-  int64_t time;
-} orCommandRecord;
+  /// Of a copy, a memset, an allocation or a free; otherwise 0.
+  size_t bytes;
+  /// Of a copy; otherwise -1.
+  int direction;
+  /// Of an allocation or a free; null if an allocation failed.
+  const void* pointer;
+  /// Nanoseconds of the steady clock. They differ in the phases `Ends` and
+  /// `Returns`.
+  int64_t begin, end;
+} orRecord;
 
-/// Called on the host's thread when a command is enqueued, and on the device's
-/// when it begins and ends. Must not call the driver and must not throw.
-typedef void (*orCommandObserver)(const orCommandRecord* record, void* data);
+// [common.tools.observe] An observer sees whole commands, calls and ranges, or nothing of them.
+/// Called on the thread that the phase names. Must not call the driver, must
+/// not throw, and must not wait for a thread that adds or removes an observer.
+typedef void (*orObserve)(const orRecord* record, void* data);
+typedef struct orObserver* orObserver_t;
 
-/// Observes all commands that are enqueued from now on; null removes the
-/// observer. There is one at a time. After its removal `data` must stay valid
-/// until all devices are synchronised, because commands may still be in flight.
-OPENREG_EXPORT orError_t orSetCommandObserver(orCommandObserver observer,
-                                              void* data) OPENREG_NOEXCEPT;
+/// Observes everything that begins from now on: what began before is not
+/// reported when it ends. Any number of observers sees the same records.
+OPENREG_EXPORT orError_t orAddObserver(orObserver_t* observer,
+                                       orObserve observe,
+                                       void* data) OPENREG_NOEXCEPT;
+/// Returns after the last call of the observer, so `data` may then go away.
+/// Commands that are in flight are not reported any more.
+/// @returns orErrorInvalidResourceHandle if there is no such observer.
+OPENREG_EXPORT orError_t orRemoveObserver(orObserver_t observer)
+    OPENREG_NOEXCEPT;
+
+// [common.tools.range] A program can mark ranges of its own, which the observers see.
+/// Begins a range on the calling thread. The name is copied; null is "".
+OPENREG_EXPORT orError_t orRangePush(const char* name) OPENREG_NOEXCEPT;
+/// Ends the range that the thread began last.
+/// @returns orErrorInvalidValue if it has begun none.
+OPENREG_EXPORT orError_t orRangePop(void) OPENREG_NOEXCEPT;
 
 // [common.tools.ipc] Another process can open a block of device memory.
 typedef struct orIpcMemHandle_t {

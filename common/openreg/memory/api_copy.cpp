@@ -5,6 +5,7 @@
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/memory/copy_engines.h"
 #include "torch_openreg/common/openreg/tools/injection.h"
+#include "torch_openreg/common/openreg/tools/observer.h"
 
 #include <cstring>
 #include <memory>
@@ -81,6 +82,7 @@ constexpr size_t kStagedBytes = 64 << 10;
 // [common.api-copy.copy] A copy of pageable memory is staged or waited for, every other copy is asynchronous.
 orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
                         orMemcpyKind kind, orStream_t handle) noexcept try {
+  ObservedCall call("orMemcpyAsync", orOperationCopy, count, kind);
   if (orError_t error = enter()) return error;
   const StreamRef stream = findStream(handle);
   if (!stream || !stream.position().device) return orErrorInvalidResourceHandle;
@@ -116,6 +118,7 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
 // [common.api-copy.copy-wait] The synchronous copy is an asynchronous one and a wait.
 orError_t orMemcpy(void* dst, const void* src, size_t count,
                    orMemcpyKind kind) noexcept try {
+  ObservedCall call("orMemcpy", orOperationCopy, count, kind);
   if (orError_t error = checkMayWait()) return error;
   if (orError_t error = orMemcpyAsync(dst, src, count, kind, nullptr))
     return error;
@@ -138,6 +141,8 @@ static orError_t checkPeers(const void* dst, int dst_device, const void* src,
 orError_t orMemcpyPeerAsync(void* dst, int dst_device, const void* src,
                             int src_device, size_t count,
                             orStream_t stream) noexcept try {
+  ObservedCall call("orMemcpyPeerAsync", orOperationCopy, count,
+                    orMemcpyDeviceToDevice);
   if (orError_t error = enter()) return error;
   for (int device : {dst_device, src_device}) {
     if (orError_t error = checkDevice(device)) return error;
@@ -152,8 +157,11 @@ orError_t orMemcpyPeerAsync(void* dst, int dst_device, const void* src,
   return failWithException();
 }
 
+// [common.api-copy.peer-wait] Between devices too, the synchronous copy is an asynchronous one and a wait.
 orError_t orMemcpyPeer(void* dst, int dst_device, const void* src,
                        int src_device, size_t count) noexcept try {
+  ObservedCall call("orMemcpyPeer", orOperationCopy, count,
+                    orMemcpyDeviceToDevice);
   if (orError_t error = checkMayWait()) return error;
   if (orError_t error =
           orMemcpyPeerAsync(dst, dst_device, src, src_device, count, nullptr)) {
@@ -167,6 +175,7 @@ orError_t orMemcpyPeer(void* dst, int dst_device, const void* src,
 // [common.api-copy.set] Setting bytes is a kernel like any other.
 orError_t orMemsetAsync(void* pointer, int value, size_t count,
                         orStream_t handle) noexcept try {
+  ObservedCall call("orMemsetAsync", orOperationSet, count);
   if (orError_t error = enter()) return error;
   const StreamRef stream = findStream(handle);
   if (!stream || !stream.position().device) return orErrorInvalidResourceHandle;
@@ -183,6 +192,7 @@ orError_t orMemsetAsync(void* pointer, int value, size_t count,
 }
 
 orError_t orMemset(void* pointer, int value, size_t count) noexcept try {
+  ObservedCall call("orMemset", orOperationSet, count);
   if (orError_t error = checkMayWait()) return error;
   if (orError_t error = orMemsetAsync(pointer, value, count, nullptr)) {
     return error;

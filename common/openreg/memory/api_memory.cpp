@@ -3,11 +3,13 @@
 #include "torch_openreg/common/openreg/core/lookup.h"
 #include "torch_openreg/common/openreg/memory/claim.h"
 #include "torch_openreg/common/openreg/tools/injection.h"
+#include "torch_openreg/common/openreg/tools/observer.h"
 
 using namespace openreg::hardware;
 
 // [common.api-memory.allocate] The error of a full device tells no room from fragmentation.
 orError_t orMalloc(void** pointer, size_t size) noexcept try {
+  ObservedCall call("orMalloc", orOperationAllocate, size);
   if (orError_t error = enter()) return error;
   if (!pointer)
     return fail(orErrorInvalidValue,
@@ -28,6 +30,7 @@ orError_t orMalloc(void** pointer, size_t size) noexcept try {
   }
   machine().memory.unpoison(address, size);
   *pointer = reinterpret_cast<void*>(address);
+  call.setBlock(*pointer, size, currentIndex());
   return orSuccess;
 } catch (...) {
   return failWithException();
@@ -36,6 +39,7 @@ orError_t orMalloc(void** pointer, size_t size) noexcept try {
 // [common.api-memory.free] orFree waits for all work, because a pending write would bring the freed pages back.
 orError_t orFree(void* pointer) noexcept try {
   if (!pointer) return orSuccess;
+  ObservedCall call("orFree", orOperationFree);
   if (orError_t error = enter()) return error;
   orPointerAttributes attributes;
   if (orError_t error = checkBlock(pointer, &attributes)) return error;
@@ -56,6 +60,7 @@ orError_t orFree(void* pointer) noexcept try {
   }
   memory.poison(address, attributes.size);
   region.free(address);
+  call.setBlock(pointer, attributes.size, attributes.device);
   return orSuccess;
 } catch (...) {
   return failWithException();
@@ -63,6 +68,7 @@ orError_t orFree(void* pointer) noexcept try {
 
 // [common.api-memory.pinned] Pinned memory is a range that the driver recognises.
 orError_t orMallocHost(void** pointer, size_t size) noexcept try {
+  ObservedCall call("orMallocHost", orOperationAllocate, size);
   if (orError_t error = enter()) return error;
   if (!pointer)
     return fail(orErrorInvalidValue,
@@ -74,6 +80,7 @@ orError_t orMallocHost(void** pointer, size_t size) noexcept try {
     return fail(orErrorMemoryAllocation, "There is no room for ", size,
                 " bytes of pinned host memory.");
   *pointer = reinterpret_cast<void*>(address);
+  call.setBlock(*pointer, size, -1);
   return orSuccess;
 } catch (...) {
   return failWithException();
@@ -81,6 +88,7 @@ orError_t orMallocHost(void** pointer, size_t size) noexcept try {
 
 orError_t orFreeHost(void* pointer) noexcept try {
   if (!pointer) return orSuccess;
+  ObservedCall call("orFreeHost", orOperationFree);
   if (orError_t error = enter()) return error;
   const orPointerAttributes attributes = machine().memory.attributes(pointer);
   if (attributes.type != orMemoryTypeHost || attributes.pointer != pointer) {
@@ -92,6 +100,7 @@ orError_t orFreeHost(void* pointer) noexcept try {
     return error;
   }
   region.free(reinterpret_cast<uintptr_t>(pointer));
+  call.setBlock(pointer, attributes.size, -1);
   return orSuccess;
 } catch (...) {
   return failWithException();

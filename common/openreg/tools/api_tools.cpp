@@ -28,11 +28,41 @@ orError_t orInject(const char* order) noexcept try {
   return failWithException();
 }
 
-// [common.api-tools.observe] Setting an observer does not start the devices.
-orError_t orSetCommandObserver(orCommandObserver call, void* data) noexcept
-    try {
-  observer().set(call, data);
+// [common.api-tools.observe] Adding an observer does not start the devices.
+orError_t orAddObserver(orObserver_t* observer, orObserve observe,
+                        void* data) noexcept try {
+  if (!observer || !observe) {
+    return fail(orErrorInvalidValue,
+                "orAddObserver needs a place for the observer and a function, "
+                "not null.");
+  }
+  *observer = observers().add(observe, data);
   return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orRemoveObserver(orObserver_t observer) noexcept try {
+  if (observers().remove(observer)) return orSuccess;
+  return fail(orErrorInvalidResourceHandle,
+              "There is no such observer; it was removed, or never added.");
+} catch (...) {
+  return failWithException();
+}
+
+// [common.api-tools.range] Each thread has its own ranges.
+orError_t orRangePush(const char* name) noexcept try {
+  pushRange(name);
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orRangePop() noexcept try {
+  if (popRange()) return orSuccess;
+  return fail(orErrorInvalidValue,
+              "orRangePop has no range to end; this thread has begun none, or "
+              "has ended all of them.");
 } catch (...) {
   return failWithException();
 }

@@ -4,35 +4,100 @@
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 
 #include <atomic>
+#include <list>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+// [common.observer.added] An observer has the number of what began last before it.
+struct orObserver {
+  orObserve observe;
+  void* data;
+  /// What began up to this number began before the observer was added.
+  uint64_t last_before;
+};
 
 namespace openreg::hardware {
 
-// [common.observer] Without an observer a command costs one load more.
-class Observer {
- public:
-  void set(orCommandObserver observer, void* data);
+// [common.observer.traced] A command keeps what its later records repeat.
+struct Traced {
+  /// 0 if nobody observes the command.
+  uint64_t correlation = 0;
+  orOperation operation = orOperationLaunch;
+  int direction = -1;
+  size_t bytes = 0;
+  /// When the device began it; 0 before.
+  int64_t begin = 0;
+};
 
-  /// The number of a command that is enqueued now; 0 if there is no observer.
-  uint64_t nextCorrelation() {
-    return callback_.load(std::memory_order_relaxed) ? ++last_ : 0;
-  }
-  /// Reports a phase of a command that has a number.
-  void report(orCommandPhase phase, uint64_t correlation, const char* name,
-              int device, orStream_t stream);
+int64_t steadyNanoseconds();
+
+// [common.observer] Without an observer, a command or a call costs a load and a branch.
+inline constinit std::atomic<bool> is_observed{false};
+
+inline bool isObserved() { return is_observed.load(std::memory_order_relaxed); }
+
+class Observers {
+ public:
+  orObserver_t add(orObserve observe, void* data);
+  bool remove(orObserver_t observer);
+
+  /// The number of what begins now.
+  uint64_t nextNumber() { return ++last_; }
+  /// Passes on the record of what began with `number`.
+  void report(uint64_t number, const orRecord& record);
+
+  // [common.observer.command] The queue reports the three phases of a command.
+  /// Reports a command that the calling thread is about to enqueue.
+  Traced enqueue(const char* name, int device, orStream_t stream);
+  void begin(Traced& traced, const char* name, int device, orStream_t stream);
+  void end(const Traced& traced, const char* name, int device,
+           orStream_t stream);
 
  private:
-  struct Callback {
-    orCommandObserver function;
-    void* data;
-    /// Commands up to this number were enqueued before the callback was set.
-    std::atomic<uint64_t> last_before{~uint64_t{0}};
-  };
-
-  std::atomic<Callback*> callback_{nullptr};
+  std::shared_mutex mutex_;
+  std::list<orObserver> observers_;
   std::atomic<uint64_t> last_{0};
 };
 
-Observer& observer();
+Observers& observers();
+
+// [common.observer.call] A function of the driver reports itself when it returns, and the outermost one counts.
+class ObservedCall {
+ public:
+  ObservedCall(const char* function, orOperation operation, size_t bytes = 0,
+               int direction = -1) {
+    if (isObserved()) {
+      open(function, operation, bytes, direction);
+    }
+  }
+  ~ObservedCall() {
+    if (number_) close();
+  }
+  ObservedCall(const ObservedCall&) = delete;
+  ObservedCall& operator=(const ObservedCall&) = delete;
+
+  /// What an allocation returned, or what is freed; device -1 is the host.
+  void setBlock(const void* pointer, size_t bytes, int device) {
+    record_.pointer = pointer;
+    record_.bytes = bytes;
+    record_.device = device;
+  }
+
+ private:
+  friend class Observers;
+  void open(const char* function, orOperation operation, size_t bytes,
+            int direction);
+  void close();
+
+  /// 0 if the call is not reported.
+  uint64_t number_ = 0;
+  orRecord record_;
+};
+
+// [common.observer.ranges] Ranges are remembered while nobody observes, so that pushes and pops always match.
+bool popRange();
+void pushRange(const char* name);
 
 // [-]
 }  // namespace openreg::hardware

@@ -116,62 +116,6 @@ TEST(Inject, a_lost_device_stays_lost_and_the_other_goes_on) {
             0);
 }
 
-TEST(Observe,
-     an_observer_never_sees_the_end_of_a_command_that_began_before_it) {
-  std::atomic<bool> begun{false}, released{false};
-  std::atomic<int> phases{0};
-  const auto ignore = [](const orCommandRecord*, void*) {};
-  const auto count = [](const orCommandRecord*, void* data) {
-    ++*static_cast<std::atomic<int>*>(data);
-  };
-  orSetCommandObserver(ignore, nullptr);
-  openreg::launch(nullptr, "long", [&] {
-    begun = true;
-    while (!released) usleep(100);
-  });
-  while (!begun) usleep(100);
-  orSetCommandObserver(count, &phases);
-  released = true;
-  orStreamSynchronize(nullptr);
-  EXPECT_EQ(phases, 0);
-  openreg::launch(nullptr, "next", [] {});
-  orDeviceSynchronize();
-  orSetCommandObserver(nullptr, nullptr);
-  usleep(1000);
-  EXPECT_GE(phases, 2);
-}
-
-TEST(Observe, every_command_is_seen_in_three_phases_with_one_number) {
-  struct Seen {
-    std::mutex mutex;
-    std::map<uint64_t, std::vector<orCommandRecord>> records;
-  } seen;
-  const auto watch = [](const orCommandRecord* record, void* data) {
-    auto* seen = static_cast<Seen*>(data);
-    std::lock_guard lock(seen->mutex);
-    seen->records[record->correlation].push_back(*record);
-  };
-  orStream_t stream;
-  orStreamCreate(&stream);
-  ASSERT_EQ(orSetCommandObserver(watch, &seen), orSuccess);
-  openreg::launch(stream, "add", [] {});
-  openreg::launch(stream, "mul", [] {});
-  orStreamSynchronize(stream);
-  orSetCommandObserver(nullptr, nullptr);
-  usleep(1000);
-  orStreamDestroy(stream);
-  std::lock_guard lock(seen.mutex);
-  ASSERT_EQ(seen.records.size(), 2u);
-  for (auto& [number, records] : seen.records) {
-    ASSERT_GE(records.size(), 2u);
-    EXPECT_EQ(records[0].phase, orCommandEnqueued);
-    EXPECT_EQ(records[1].phase, orCommandBegins);
-    EXPECT_LE(records[0].time, records[1].time);
-    EXPECT_EQ(records[1].stream, stream);
-  }
-  EXPECT_STREQ(seen.records.begin()->second[0].name, "add");
-}
-
 TEST(Ipc, DISABLED_other_process) {
   orIpcMemHandle_t handle;
   const char* text = std::getenv("OPENREG_TEST_HANDLE");

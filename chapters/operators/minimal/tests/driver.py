@@ -10,6 +10,7 @@ import torch_openreg
 class Record(ctypes.Structure):
     _fields_ = [
         ("phase", ctypes.c_int),
+        ("operation", ctypes.c_int),
         ("correlation", ctypes.c_uint64),
         ("name", ctypes.c_char_p),
         ("device", ctypes.c_int),
@@ -32,11 +33,12 @@ def commands(action):
 
     torch.openreg.synchronize(0)
     torch.openreg.synchronize(1)
-    assert driver.orSetCommandObserver(note, None) == 0
+    observer = ctypes.c_void_p()
+    assert driver.orAddObserver(ctypes.byref(observer), note, None) == 0
     try:
         action()
     finally:
-        driver.orSetCommandObserver(OBSERVER(), None)
+        driver.orRemoveObserver(observer)
         torch.openreg.synchronize(0)
         torch.openreg.synchronize(1)
     return names

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "torch_openreg/chapters/device/memory/bins.h"
+
+#include <c10/core/CachingDeviceAllocator.h>
+
+#include <cstddef>
+
+namespace openreg {
+
+// [device.memory-events] A program that looks for lost memory needs to know of each change, when it happens.
+struct MemoryEvent {
+  using Action = c10::CachingDeviceAllocator::TraceEntry::Action;
+
+  Action action;
+  c10::DeviceIndex device;
+  /// The address of the block or the segment; null if memory ran out.
+  const void* data;
+  /// As it was requested; of a segment, its whole size.
+  size_t size;
+  c10::StreamId stream;
+};
+
+/// Calls `listen` at each change from now on; null ends that. Of one block, the
+/// changes come in their order: an allocation is told after it, a request to
+/// free before it. `listen` must not allocate on a device or throw, and must
+/// not take Python's lock at `FREE_COMPLETED`, which is told under a lock.
+void onMemoryEvent(void (*listen)(const MemoryEvent& event));
+
+/// Tells the listener, if there is one.
+void tellOfMemory(const MemoryEvent& event);
+void tellOfMemory(MemoryEvent::Action action, const Block* block, size_t size);
+
+// [-]
+}  // namespace openreg

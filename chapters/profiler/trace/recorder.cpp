@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/profiler/trace/recorder.h"
+#include "torch_openreg/chapters/device/runtime.h"
+#include "torch_openreg/common/check.h"
+#include "torch_openreg/common/waiting.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <new>
+#include <utility>
+
+namespace openreg {
+namespace {
+
+// [profiler.origin.stacks] A profile that ends inside an operator leaves its number behind, so each profile starts anew.
+std::atomic<uint64_t> current_profile{0};
+
+struct ThreadNumbers {
+  uint64_t of_profile = 0;
+  int32_t thread = static_cast<int32_t>(syscall(SYS_gettid));
+  std::vector<uint64_t> ops, annotations;
+};
+
+ThreadNumbers& threadNumbers() {
+  thread_local ThreadNumbers mine;
+  const uint64_t current = current_profile.load(std::memory_order_relaxed);
+  if (mine.of_profile != current) {
+    mine.of_profile = current;
+    mine.ops.clear();
+    mine.annotations.clear();
+  }
+  return mine;
+}
+
+void popNumber(std::vector<uint64_t>& numbers) {
+  if (!numbers.empty()) numbers.pop_back();
+}
+
+Origin originOfCaller() {
+  const ThreadNumbers& mine = threadNumbers();
+  return {mine.thread, mine.ops.empty() ? 0 : mine.ops.back(),
+          mine.annotations};
+}
+
+// [-]
+}  // namespace
+
+// [profiler.origin.push] Only the thread itself changes its numbers, so there is no lock.
+void pushOperator(uint64_t number) { threadNumbers().ops.push_back(number); }
+void popOperator() { popNumber(threadNumbers().ops); }
+void pushAnnotation(uint64_t number) {
+  threadNumbers().annotations.push_back(number);
+}
+void popAnnotation() { popNumber(threadNumbers().annotations); }
+
+// [profiler.recorder.observe] An end repeats its beginning, so beginnings are not recorded.
+void Recorder::observe(const orRecord* record, void* data) try {
+  if (record->phase == orCommandBegins) return;
+  auto* recorder = static_cast<Recorder*>(data);
+  const bool on_host = record->phase != orCommandEnds;
+  if (on_host && record->begin > recorder->end_) return;
+  Entry entry{*record, record->name, on_host ? originOfCaller() : Origin{}};
+  std::lock_guard lock(recorder->mutex_);
+  recorder->entries_.push_back(std::move(entry));
+} catch (const std::bad_alloc&) {
+  // The driver must not be left in the middle of a launch. The slice is
+  // missing.
+}
+
+Recorder::Recorder() {
+  ++current_profile;
+  // An observer written in Python may be waiting for Python's lock right now.
+  WithoutGil others_run;
+  check(orAddObserver(&observer_, &observe, this));
+}
+
+// [profiler.recorder.stop] PyTorch waits for the current device only, so we wait for the others.
+void Recorder::stop() {
+  if (!observer_) return;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  end_ = std::chrono::nanoseconds(now).count();
+  WithoutGil others_run;
+  for (c10::DeviceIndex index = 0; index < deviceCount(); ++index) {
+    int started = 0;
+    if (orDeviceIsStarted(index, &started) || !started) continue;
+    DeviceScope scope(index);
+    // The error of a failed device is the program's; its next call reports it.
+    orDeviceSynchronize();
+  }
+  check(orRemoveObserver(std::exchange(observer_, nullptr)));
+}
+
+Recorder::~Recorder() {
+  WithoutGil others_run;
+  if (observer_) orRemoveObserver(observer_);
+}
+
+// [-]
+}  // namespace openreg
