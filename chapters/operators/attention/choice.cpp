@@ -2,6 +2,7 @@
 #include <ATen/Context.h>
 #include <ATen/native/transformers/attention.h>
 #include <ATen/native/transformers/sdp_utils_cpp.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
 #include <array>
@@ -27,6 +28,19 @@ bool fitsKernel(const sdp::sdp_params& call) {
          sdp::check_tensor_dtype(call, kTypes, kQuiet);
 }
 
+// [operators.attention.choice.rules] For vmap, forward mode and second derivatives, PyTorch has rules for the parts and not for the whole.
+/// Whether the call is inside a transform of `torch.func`, or has a dual number
+/// among its arguments.
+bool needsRules(const sdp::sdp_params& call) {
+  const auto isDual = [](const at::Tensor& tensor) {
+    return tensor._fw_grad(/*level=*/0).defined();
+  };
+  return c10::impl::tls_is_dispatch_key_included(
+             c10::DispatchKey::FuncTorchDynamicLayerFrontMode) ||
+         isDual(call.query) || isDual(call.key) || isDual(call.value) ||
+         (call.attn_mask && isDual(*call.attn_mask));
+}
+
 // [operators.attention.choice] PyTorch asks for one of six implementations; the user can turn off any of them.
 int64_t fusedSdpChoice(const at::Tensor& query, const at::Tensor& key,
                        const at::Tensor& value,
@@ -34,8 +48,9 @@ int64_t fusedSdpChoice(const at::Tensor& query, const at::Tensor& key,
                        bool causal, std::optional<double>, bool grouped) {
   const at::Context& context = at::globalContext();
   at::SDPBackend choice = at::SDPBackend::error;
-  if (context.userEnabledOverrideableSDP() &&
-      fitsKernel({query, key, value, mask, dropout, causal, grouped})) {
+  const sdp::sdp_params call{query, key, value, mask, dropout, causal, grouped};
+  if (context.userEnabledOverrideableSDP() && !needsRules(call) &&
+      fitsKernel(call)) {
     choice = at::SDPBackend::overrideable;
   } else if (context.userEnabledMathSDP()) {
     choice = at::SDPBackend::math;

@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd import forward_ad
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
@@ -239,6 +240,45 @@ def test_other_shapes_are_composed_or_empty_as_on_the_cpu(sizes):
     there = [x.to("openreg") for x in tensors]
     found, wanted = (F.scaled_dot_product_attention(*each) for each in (there, tensors))
     torch.testing.assert_close(found.cpu(), wanted)
+
+
+def weighted(x):
+    return F.scaled_dot_product_attention(x, x, x, is_causal=True).square().sum()
+
+
+def dual(x):
+    with forward_ad.dual_level():
+        return forward_ad.unpack_dual(weighted(forward_ad.make_dual(x, x))).tangent
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        lambda x: torch.vmap(weighted)(x),
+        lambda x: torch.vmap(torch.func.grad(weighted))(x),
+        lambda x: torch.func.grad(weighted)(x[0]),
+        lambda x: torch.func.jvp(weighted, (x[0],), (x[1],))[1],
+        lambda x: torch.func.grad(lambda y: torch.func.grad(weighted)(y).square().sum())(x[0]),
+        lambda x: dual(x[0]),
+    ],
+)
+def test_transforms_for_which_the_kernel_has_no_rule_are_composed(transformed):
+    x = torch.randn(3, 2, 2, 5, 4, dtype=torch.float64)
+    with sdpa_kernel(SDPBackend.MATH):
+        expected = transformed(x)
+    torch.testing.assert_close(transformed(x.to("openreg")).cpu(), expected)
+
+
+def test_a_second_derivative_needs_the_composed_attention():
+    x = torch.randn(2, 2, 3, 4).to("openreg").double().requires_grad_()
+    (gradient,) = torch.autograd.grad(weighted(x), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="derivative for aten::_scaled.* is not implemented"):
+        gradient.sum().backward()
+    with sdpa_kernel(SDPBackend.MATH):
+        (gradient,) = torch.autograd.grad(weighted(x), x, create_graph=True)
+    gradient.sum().backward()
+    assert x.grad.any()
 
 
 def test_modules_reach_the_kernel():
