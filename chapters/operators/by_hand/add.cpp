@@ -31,8 +31,8 @@ void addLoop(T* out, const T* a, const T* b, int64_t count,
   }
 }
 
-/// With alpha, PyTorch's kernel multiplies and adds in one instruction, which
-/// rounds once.
+/// With alpha, PyTorch's kernel of 32 and 64 bits multiplies and adds in one
+/// instruction, which rounds once.
 template <class T>
 [[gnu::target("fma")]] void addScaledLoop(T* out, const T* a, const T* b,
                                           int64_t count,
@@ -73,7 +73,9 @@ bool addFastPath(Add& add, const at::Scalar& alpha) {
   double number = 0;
   const at::ScalarType dtype = add.dtype(0);
   static const bool can_fuse = __builtin_cpu_supports("fma");
-  if (add.numel() > kMaxFastElements || !(alpha.equal(1) || can_fuse) ||
+  const bool is_wide = dtype == at::kFloat || dtype == at::kDouble;
+  if (add.numel() > kMaxFastElements ||
+      !(alpha.equal(1) || (can_fuse && is_wide)) ||
       !at::isFloatingType(dtype) || at::isFloat8Type(dtype)) {
     return false;
   }
