@@ -45,7 +45,7 @@ def tensors_in(value):
     return found
 
 
-# [operators.conformance.copy] Each run gets a copy of the sample, on the device and in the form that a question wants.
+# [operators.conformance.copy] Each run gets its own copy of the sample.
 def on(device, sample, view=lambda x: x):
     """A copy of the sample on a device: some operators write into their inputs.
 
