@@ -16,6 +16,7 @@ import os
 import select
 import signal
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -118,7 +119,7 @@ def sweep(ops, questions, device, workers):
                 waiting.append(running.pop(pipe)[1])
 
 
-# [operators.conformance.keep] Results are written after every operator, so that nothing is lost and a second run goes on.
+# [operators.conformance.keep] Results are written every two seconds, so that a run that is stopped loses little and a second one goes on.
 def read(file):
     return json.loads(file.read_text())["results"] if file and file.exists() else []
 
@@ -184,12 +185,14 @@ def main():
     results = read(options.json)
     finished = {result["operator"] for result in results}
     ops = [op for op in chosen(database(), options.only) if op.full_name not in finished]
+    due = 0
     for number, found in enumerate(sweep(ops, questions, device, options.workers), 1):
         results += found
         if sys.stderr.isatty():
             print(f"\r{number} of {len(ops)} operators\033[K", end="", file=sys.stderr)
-        if options.json:
+        if options.json and (time.monotonic() > due or number == len(ops)):
             keep(options.json, device, results)
+            due = time.monotonic() + 2
     unexpected, passing = surprises(results, expectations(options.expected))
     print_table(results, unexpected, passing)
     if options.html:
