@@ -176,12 +176,16 @@ TEST(Tools, what_this_driver_lacks_is_refused_each_in_its_words) {
             "An OpenCL device cannot be made to fail, so this driver has no "
             "fault injection.");
   EXPECT_EQ(orInject(nullptr), orSuccess);
-  const auto observe = [](const orCommandRecord*, void*) {};
-  EXPECT_EQ(orSetCommandObserver(observe, nullptr), orErrorNotSupported);
-  EXPECT_EQ(detail(),
-            "This driver does not report its commands to an observer; use a "
-            "profiler of the OpenCL runtime.");
-  EXPECT_EQ(orSetCommandObserver(nullptr, nullptr), orSuccess);
+  const auto observe = [](const orRecord*, void*) {};
+  orObserver_t observer = nullptr;
+  for (orError_t error :
+       {orAddObserver(&observer, observe, nullptr), orRemoveObserver(observer),
+        orRangePush("range"), orRangePop()}) {
+    EXPECT_EQ(error, orErrorNotSupported);
+    EXPECT_EQ(detail(),
+              "This driver does not report its commands to an observer; use a "
+              "profiler of the OpenCL runtime.");
+  }
   orIpcMemHandle_t handle;
   void* block = nullptr;
   for (orError_t error :

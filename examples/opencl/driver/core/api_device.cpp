@@ -102,12 +102,31 @@ orError_t orInject(const char* order) noexcept try {
   return failWithException();
 }
 
-orError_t orSetCommandObserver(orCommandObserver call, void*) noexcept try {
-  if (!call) return orSuccess;
+static orError_t refuseObserving() {
   return fail(orErrorNotSupported,
               "This driver does not report its commands to an observer; use a "
               "profiler of the OpenCL runtime.");
+}
+
+orError_t orAddObserver(orObserver_t*, orObserve, void*) noexcept try {
+  return refuseObserving();
 } catch (...) {
+  return failWithException();
+}
+
+orError_t orRemoveObserver(orObserver_t) noexcept try {
+  return refuseObserving();
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orRangePush(const char*) noexcept try {
+  return refuseObserving();
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orRangePop() noexcept try { return refuseObserving(); } catch (...) {
   return failWithException();
 }
 
