@@ -186,7 +186,7 @@ def test_a_warning_names_each_operator_once():
         warnings.simplefilter("always")
         for _ in range(3):
             fall_back(x)
-        torch.linalg.eig(torch.eye(2, device="openreg"))
+        torch.linalg.eig(torch.eye(2).to("openreg"))
     said = [str(warning.message).split()[0] for warning in caught]
     assert said.count("aten::fake_quantize_per_tensor_affine_cachemask") == 1
     assert len(said) == len(set(said)) == 2
