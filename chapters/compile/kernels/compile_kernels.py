@@ -160,18 +160,24 @@ def kernel(types, source):
     )
 
 
-# [compile.kernels.version] Inductor's cache knows the text of a kernel and not that of our headers, so the text names them.
+# [compile.kernels.version] Inductor's cache knows the text of a kernel and not that of our headers, so the text names their version.
 @functools.cache
 def version():
     """Changes whenever a file of the package does that a compiled program depends on."""
     digest = hashlib.sha256(torch.__version__.encode())
-    headers = ("chapters/compile/kernels/compiled.h", "common/waiting.h")
-    interface = (f"common/openreg/interface/openreg{part}.h" for part in ("", "_kernels"))
-    for header in (*headers, *interface):
-        digest.update(Path(get_include(), "torch_openreg", header).read_bytes())
-    for module in sorted(Path(__file__).parent.glob("compile_*.py")):
-        digest.update(module.read_bytes())
+    for file in (*headers(), *modules()):
+        digest.update(file.read_bytes())
     return f"torch_openreg {digest.hexdigest()[:16]}"
+
+
+def headers():
+    folder = Path(get_include(), "torch_openreg")
+    driver = sorted(folder.glob("common/openreg/interface/openreg*.h"))
+    return [folder / "chapters/compile/kernels/compiled.h", folder / "common/waiting.h", *driver]
+
+
+def modules():
+    return sorted(Path(__file__).parent.glob("compile_*.py"))
 
 
 # [-]
