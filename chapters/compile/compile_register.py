@@ -15,7 +15,7 @@ from torch._inductor.custom_graph_pass import CustomGraphModulePass
 from ._device import device_count
 from .compile_interface import Interface, Overrides
 from .compile_kernels import Scheduling, version
-from .compile_program import Program
+from .compile_program import CppProgram, Program
 
 
 # [compile.register.pass] The pass says which operators Inductor must not turn into loops, and makes the caches depend on our files.
@@ -41,7 +41,9 @@ def register():
     for index in ("", *(f":{index}" for index in range(device_count()))):
         register_interface_for_device(f"openreg{index}", Interface)
     register_device_op_overrides("openreg", Overrides())
-    register_backend_for_device("openreg", Scheduling, Program, device_custom_pass=Preparation())
+    register_backend_for_device(
+        "openreg", Scheduling, Program, CppProgram, device_custom_pass=Preparation()
+    )
     for setting in NOT_FOR_LOOPS_OF_CPP:
         setattr(config, setting, False)
 

@@ -61,4 +61,17 @@ class Subprogram(Launching, SubgraphPythonWrapperCodegen):
     pass
 
 
+# [compile.program.refusal] Programs in C++ would need a function of C for each operator that is not compiled.
+class CppProgram:
+    """What Inductor asks for with `cpp_wrapper`, and for AOTInductor."""
+
+    @staticmethod
+    def create(*arguments):
+        raise NotImplementedError(
+            "Programs for openreg are in Python: set torch._inductor.config.cpp_wrapper to False. "
+            "AOTInductor writes them in C++, so it cannot compile for openreg; export the program "
+            "with torch.export, and compile it with torch.compile after loading."
+        )
+
+
 # [-]

@@ -18,7 +18,9 @@ import torch
 from torch_openreg.conformance_samples import INITIALISED, database, on
 
 EXPECTED = Path(__file__).with_name("sweep_expected.txt")
-TOGETHER = 8  # Operators that are compiled as one program, because each takes the compiler seconds.
+TOGETHER = (
+    32  # Operators that are compiled as one program, because each takes the compiler seconds.
+)
 
 
 def names():
@@ -29,43 +31,44 @@ def sample_of(op):
     return on("openreg", next(iter(op.sample_inputs("cpu", torch.float32))))
 
 
-def called(ops, samples):
-    """What the operators return, each with the same random numbers."""
-    found = []
-    for op, sample in zip(ops, samples):
-        found.append(op(sample.input, *sample.args, **sample.kwargs))
-    return found
+def called(count):
+    """A function that calls operators one after another, without a loop, in which Dynamo gives up."""
+    calls = (
+        f"ops[{i}](samples[{i}][0], *samples[{i}][1], **samples[{i}][2])" for i in range(count)
+    )
+    names = {}
+    exec(f"def call(ops, samples):\n    return [{', '.join(calls)}]", names)
+    return names["call"]
 
 
 def why_not(ops):
     """Why the compiled operators differ from those of eager mode, or nothing."""
     torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
     results = []
     try:
-        for function in (called, torch.compile(called)):
+        call = called(len(ops))
+        for function in (call, torch.compile(call)):
+            samples = [sample_of(op) for op in ops]
             torch.manual_seed(0)
-            results.append(function(ops, [sample_of(op) for op in ops]))
+            results.append(function(ops, [(s.input, s.args, s.kwargs) for s in samples]))
             torch.openreg.synchronize()
         torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4, equal_nan=True)
     except Exception as error:
         return f"{type(error).__name__}: {error}".strip().splitlines()[0][:160]
-    return ""
+    graphs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    return "" if graphs else "Dynamo finds nothing to compile"
 
 
-def compare(wanted):
+def compare(known, some):
     """Prints the operators that differ, and says on stderr which ones are next."""
-    torch._inductor.config.fallback_random = True
-    torch._dynamo.config.fail_on_recompile_limit_hit = True
-    known = database()
-    for start in range(0, len(wanted), TOGETHER):
-        some = wanted[start : start + TOGETHER]
-        print(*some, file=sys.stderr, flush=True)
-        if len(some) > 1 and not why_not([known[name] for name in some]):
-            continue
-        for name in some:
-            print(name, file=sys.stderr, flush=True)
-            if why := why_not([known[name]]):
-                print(f"{name}: {why}", flush=True)
+    print(*some, file=sys.stderr, flush=True)
+    why = why_not([known[name] for name in some])
+    if why and len(some) == 1:
+        print(f"{some[0]}: {why}", flush=True)
+    elif why:
+        compare(known, some[: len(some) // 2])
+        compare(known, some[len(some) // 2 :])
 
 
 def sweep(wanted):
@@ -96,7 +99,10 @@ def main():
     options = parser.parse_args()
     wanted = options.operators or [name for name in names() if name not in INITIALISED]
     if options.here:
-        compare(wanted)
+        torch._inductor.config.fallback_random = True
+        torch._dynamo.config.fail_on_recompile_limit_hit = True
+        for start in range(0, len(wanted), TOGETHER):
+            compare(database(), wanted[start : start + TOGETHER])
         os._exit(0)  # A device that an operator has stopped would say so once more.
     for line in sweep(wanted):
         print(line)

@@ -195,3 +195,21 @@ def test_backward_is_compiled_as_a_whole():
 def test_every_mode_works(mode):
     x = torch.ones(8, 8, device="openreg")
     assert (torch.compile(lambda x: x @ x + 1, mode=mode)(x) == 9).all()
+
+
+def test_programs_in_cpp_are_refused():
+    x = torch.ones(8, device="openreg")
+    with torch._inductor.config.patch(cpp_wrapper=True):
+        with pytest.raises(Exception, match="Programs for openreg are in Python"):
+            torch.compile(lambda x: x + 7)(x)
+    exported = torch.export.export(nn.ReLU(), (x,))
+    with pytest.raises(Exception, match="AOTInductor writes them in C.., so it cannot compile"):
+        torch._inductor.aoti_compile_and_package(exported)
+
+
+def test_an_exported_program_is_loaded_and_compiled(tmp_path):
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU()).to("openreg")
+    x = torch.randn(2, 8, device="openreg")
+    torch.export.save(torch.export.export(model, (x,)), tmp_path / "model.pt2")
+    loaded = torch.export.load(tmp_path / "model.pt2").module()
+    torch.testing.assert_close(torch.compile(loaded)(x), model(x))
