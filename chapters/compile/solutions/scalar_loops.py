@@ -32,5 +32,9 @@ def scalar_loops():
         yield
     finally:
         register_backend_for_device(
-            "openreg", before.scheduling, Program, device_custom_pass=Preparation()
+            "openreg",
+            before.scheduling,
+            before.wrapper_codegen,
+            before.cpp_wrapper_codegen,
+            device_custom_pass=Preparation(),
         )
