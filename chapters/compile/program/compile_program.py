@@ -62,7 +62,7 @@ class Subprogram(Launching, SubgraphPythonWrapperCodegen):
 
 
 # [compile.program.refusal] Programs in C++ would need a function of C for each operator that is not compiled.
-class CppProgram:
+class CppProgram(PythonWrapperCodegen):
     """What Inductor asks for with `cpp_wrapper`, and for AOTInductor."""
 
     @staticmethod

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Generated programs name their device and their streams, and change neither for the caller."""
 
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -213,3 +216,40 @@ def test_an_exported_program_is_loaded_and_compiled(tmp_path):
     torch.export.save(torch.export.export(model, (x,)), tmp_path / "model.pt2")
     loaded = torch.export.load(tmp_path / "model.pt2").module()
     torch.testing.assert_close(torch.compile(loaded)(x), model(x))
+
+
+def test_seeding_inside_a_compiled_function_breaks_the_graph_and_works():
+    @torch.compile
+    def seeded(x):
+        torch.openreg.manual_seed(3)
+        return x + torch.rand_like(x)
+
+    x = torch.zeros(8, device="openreg")
+    assert torch.equal(seeded(x), seeded(x))
+
+
+STREAMS = """
+import torch
+
+def work(x, side):
+    side.wait_stream(torch.accelerator.current_stream())
+    with side:
+        y = (x * 2).sum(0)
+    torch.accelerator.current_stream().wait_stream(side)
+    return torch.cat([x + i for i in range(3)]).sum(0) - y
+
+side, compiled = torch.Stream("openreg"), torch.compile(work)
+for i in range(8):
+    x = torch.full((16, 8), float(i), device="openreg")
+    assert compiled(x, side).tolist() == [16.0 * i + 48] * 8
+print("right")
+"""
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_streams_are_respected_in_any_schedule(seed):
+    environment = dict(os.environ, OPENREG_SCHEDULE=f"seed:{seed}")
+    done = subprocess.run(
+        [sys.executable, "-c", STREAMS], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout == "right\n", done.stderr
