@@ -40,8 +40,6 @@ ABOUT_THE_REFERENCE = {
 # What tests this program is full of names that it could give.
 OURS = "tests/new/"
 CODE = (".h", ".cpp", ".c", ".cl", ".py")
-# What stands before or after the name without a break, and is no part of another word.
-GLUED = re.compile(rf"[-(]?(\\n|V|l|lib|Autocast)?({OLD}|{OLD.upper()})(InitModule)?")
 
 
 class Refused(Exception):
@@ -104,15 +102,22 @@ def check_name(name: str, tree: dict[str, str]) -> None:
             raise Refused(f"{name} means something else in {path}:{line}; choose another name.")
 
 
+def part_of_words(name: str, tree: dict[str, str]) -> tuple[str, str] | None:
+    """A word of which the name is only a part, and its file, if there is one."""
+    either = f"(?:{name}|{name.upper()})"
+    word = re.compile(rf"[-\\(]?[A-Za-z]*{either}[A-Za-z]*")
+    whole = re.compile(rf"[-(]?(\\n|V|l|lib|Autocast)?{either}(InitModule)?")
+    found = ((w, path) for path, text in tree.items() for w in word.findall(text))
+    return next((one for one in found if not whole.fullmatch(one[0])), None)
+
+
 def check_old_name(tree: dict[str, str]) -> None:
     """@throws Refused if the name of this tree is also a part of other words."""
-    for path, text in tree.items():
-        for word in re.findall(rf"[-\\(]?[A-Za-z]*(?:{OLD}|{OLD.upper()})[A-Za-z]*", text):
-            if not GLUED.fullmatch(word):
-                raise Refused(
-                    f"{OLD} cannot be told from a part of {word} in {path}; start from the tree "
-                    "that this one was made from."
-                )
+    if found := part_of_words(OLD, tree):
+        raise Refused(
+            f"{OLD} cannot be told from a part of {found[0]} in {found[1]}; start from the tree "
+            "that this one was made from."
+        )
 
 
 def c_functions(tree: dict[str, str]) -> set[str]:
@@ -261,6 +266,9 @@ def make(
         new_bookmark.stop_at(tree, chapter)
     if bare:
         new_driver.leave_out_the_device(tree)
+    if part_of_words(name, tree):
+        # The new tree cannot be renamed in its turn, so it does not test that.
+        new_bookmark.leave_out(tree, {path for path in tree if path.startswith(OURS)})
     new = renamed(tree, names)
     name_the_origin(new, name, tree)
     for path, text in new.items():

@@ -33,7 +33,8 @@ FIRST_CHAPTER = {
     "tests/ladder/ladder.py": "",
     "tests/ladder/test_bookmark.py": "",
     "tests/meson.build": "",
-    "tests/new": "",
+    "tests/new/test_new.py": "",
+    "tests/new/test_proven.py": "operators",
     "tests/openreg": "",
 }
 # What the pages and `dev` say of a file in words that do not name it.

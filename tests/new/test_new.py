@@ -17,7 +17,7 @@ from new_backend import OLD, OLD_CAMEL, OLD_PREFIX, Names, Refused, c_functions,
 
 CHAPTERS = order_of_chapters(ROOT)
 # A name of the same width, a shorter, and a longer one of two words that comes first in the alphabet.
-NAMES = ("accinte", "npu", "aa_quantum")
+NAMES = [name for name in ("accinte", "npu", "aa_quantum", "mynpu") if name != OLD]
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +30,7 @@ def made(tmp_path_factory):
     """The folder of a new tree, made once for each kind."""
     folders = {}
 
-    def folder_of(name="accinte", chapter=None, bare=False):
+    def folder_of(name=NAMES[0], chapter=None, bare=False):
         kind = (name, chapter, bare)
         if kind not in folders:
             folders[kind] = tmp_path_factory.mktemp("new") / name
@@ -126,9 +126,9 @@ def test_every_function_with_the_prefix_is_in_a_header_of_an_interface(tree):
 
 
 def kinds():
-    yield from ((name, None, False) for name in NAMES)
-    yield from (("accinte", chapter, False) for chapter in CHAPTERS[:-1])
-    yield from (("npu", chapter, True) for chapter in (CHAPTERS[0], None))
+    yield from ((name, None, False) for name in NAMES[:3])
+    yield from ((NAMES[0], chapter, False) for chapter in CHAPTERS[:-1])
+    yield from ((NAMES[1], chapter, True) for chapter in (CHAPTERS[0], None))
 
 
 def named(kind):
@@ -136,6 +136,10 @@ def named(kind):
 
 
 ALL = pytest.mark.parametrize("kind", list(kinds()), ids=named)
+SOME = pytest.mark.parametrize(
+    "kind", [(NAMES[1], None, False), (NAMES[0], CHAPTERS[0], False), (NAMES[1], None, True)],
+    ids=named,
+)  # fmt: skip
 
 
 @ALL
@@ -169,23 +173,23 @@ def test_no_page_names_a_file_that_was_left_out(made, kind):
             assert {name for name in named if not (folder / name).exists()} == set(), path
 
 
-@ALL
+@SOME
 def test_the_formatters_find_nothing_to_do(made, kind):
     folder = made(*kind)
     run(folder, sys.executable, "-m", "ruff", "check", "-q", ".")
     run(folder, sys.executable, "-m", "ruff", "format", "-q", "--check", ".")
 
 
-@ALL
+@SOME
 def test_it_can_be_configured(made, kind, tmp_path):
     folder = made(*kind)
     said = run(folder, sys.executable, "-m", "mesonbuild.mesonmain", "setup", str(tmp_path))
-    built = re.search(r"Chapters built +: (.*(?:\n {6,}\S+)*)", said)[1]
+    built = re.search(r"Chapters built\s*:\s*(.*?)\s*Chapters ahead", said, re.DOTALL)[1]
     assert built.split()[-1] == (kind[1] or CHAPTERS[-1])
 
 
 def test_what_it_is_made_from_is_made_from_it(made, tmp_path):
-    folder = made("accinte")
+    folder = made(NAMES[0])
     run(folder, sys.executable, "dev", "new", OLD, str(tmp_path / "back"))
     for path in ("python/torch_{}/__init__.py", "tests/meson.build", "docs/index.md"):
         back = tmp_path / "back" / path.format(OLD)
