@@ -21,9 +21,11 @@ FIRST_CHAPTER = {
     "examples/digits.py": "amp",
     "examples/extension": "operators",
     "examples/opencl": "amp",
+    "examples/pytest": "operators",
     "examples/usage.py": "operators",
     "tests/book": "",
     "tests/dev": "",
+    "tests/doctor": "autoload",
     "tests/end_to_end/test_digits.py": "amp",
     "tests/end_to_end/test_extension.py": "operators",
     "tests/end_to_end/test_usage.py": "operators",
@@ -36,6 +38,7 @@ FIRST_CHAPTER = {
     "tests/new/test_new.py": "",
     "tests/new/test_proven.py": "operators",
     "tests/openreg": "",
+    "tests/pytest": "operators",
 }
 # What the pages and `dev` say of a file in words that do not name it.
 ABOUT = [
