@@ -18,14 +18,13 @@ FIRST_CHAPTER = {
     "benchmarks/import_cost.py": "",
     "benchmarks/memory.cpp": "",
     "benchmarks/meson.build": "",
+    "examples/device_agnostic": "operators",
     "examples/digits.py": "amp",
     "examples/extension": "operators",
     "examples/opencl": "amp",
-    "examples/pytest": "operators",
     "examples/usage.py": "operators",
     "tests/book": "",
     "tests/dev": "",
-    "tests/doctor": "autoload",
     "tests/end_to_end/test_digits.py": "amp",
     "tests/end_to_end/test_extension.py": "operators",
     "tests/end_to_end/test_usage.py": "operators",
@@ -38,7 +37,12 @@ FIRST_CHAPTER = {
     "tests/new/test_new.py": "",
     "tests/new/test_proven.py": "operators",
     "tests/openreg": "",
-    "tests/pytest": "operators",
+    "tests/plugin": "operators",
+    "tests/pytorch": "operators",
+}
+PAGES_OF = {
+    "examples/opencl/meson.build": "opencl",
+    "tests/pytorch/test_databases.py": "yours/pytorch",
 }
 # What the pages and `dev` say of a file in words that do not name it.
 ABOUT = [
@@ -95,9 +99,8 @@ def later_files(tree: dict[str, str], order: list[str], chapter: str) -> set[str
     later = order[order.index(chapter) + 1 :]
     owned = re.compile(rf"chapters/({'|'.join(later)})/|docs/({'|'.join(later)})(/|\.md$)")
     gone = {path for path in tree if owned.match(path) or first_chapter(path, order[-1]) in later}
-    if "examples/opencl/meson.build" in gone:
-        gone |= {path for path in tree if re.match(r"docs/opencl(/|\.md$)", path)}
-    return gone
+    pages = "|".join(page for file, page in PAGES_OF.items() if file in gone)
+    return gone | {path for path in tree if pages and re.match(f"docs/({pages})(/|\\.md$)", path)}
 
 
 def first_chapter(path: str, last: str) -> str:
@@ -175,7 +178,8 @@ def build_without(text: str, folder: str, missing: set[str]) -> str:
     for statement in statements(text):
         names = re.findall(r"'([^'\n]+)'", statement)
         loop = bool(re.search(r"^foreach ", statement, re.MULTILINE))
-        lost = [n for n in names if joined(folder, n + ".py" * loop) in missing]
+        paths = names if loop or "subdir(" in statement else [n for n in names if "." in n]
+        lost = [n for n in paths if joined(folder, n + ".py" * loop) in missing]
         left = [n for n in names if n not in lost and re.fullmatch(FILE, n)]
         if lost and not left and not loop and "= {" not in statement:
             continue
@@ -257,7 +261,8 @@ def row_without(row: str, is_missing, missing: set[str]) -> str:
     ends = [link[2] for cell in (cells[0], cells[-1]) if (link := re.match(" *" + LINK, cell))]
     named = re.findall(rf"`({FILE}|[\w/]+/[\w/]+)`", cells[0])
     lost = {name for name in named if name in missing or f"*{name}" in missing}
-    if any(map(is_missing, ends)) or (lost and lost == set(named)):
+    elsewhere = re.findall(PATH, " | ".join(cells[1:]))
+    if any(map(is_missing, ends)) or (lost and lost == set(named)) or missing & set(elsewhere):
         return ""
     for name in lost:
         row = row.replace(f", `{name}`", "").replace(f"`{name}`, ", "")

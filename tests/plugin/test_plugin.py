@@ -106,7 +106,7 @@ def test_seed(openreg_seed, openreg_device):
 
 def test_the_example_passes(tmp_path):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    example = ROOT / "examples/pytest/test_einops.py"
+    example = ROOT / "examples/device_agnostic/test_einops.py"
     done = subprocess.run([*command, example], cwd=tmp_path, capture_output=True, text=True)
     assert "12 passed" in done.stdout, done.stdout
 
