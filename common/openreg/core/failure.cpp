@@ -13,7 +13,7 @@ thread_local orError_t last_error = orSuccess;
 thread_local std::string last_detail;
 thread_local const char* last_sentence = "";
 
-// [common.failure.texts] One table holds the name and the sentence of every code.
+// [common.failure.text] The name of a code is written once.
 struct Text {
   orError_t error;
   const char* name;
@@ -21,6 +21,8 @@ struct Text {
 };
 #define OPENREG_TEXT(error, sentence) \
   { error, #error, sentence }
+
+// [common.failure.texts] One table holds the name and the sentence of every code.
 constexpr Text kTexts[] = {
     OPENREG_TEXT(orSuccess, "The call succeeded."),
     OPENREG_TEXT(orErrorUnknown, "The error code is not one of openreg's."),
@@ -49,6 +51,15 @@ constexpr Text kTexts[] = {
                  "This driver does not have the function that was called."),
     OPENREG_TEXT(orErrorNotPermitted,
                  "Code that runs on the device cannot wait for the device."),
+    OPENREG_TEXT(
+        orErrorStreamCaptureUnsupported,
+        "A stream is being captured, and the call cannot be recorded."),
+    OPENREG_TEXT(orErrorStreamCaptureInvalidated,
+                 "An earlier call has invalidated the capture of the stream."),
+    OPENREG_TEXT(orErrorStreamCaptureUnjoined,
+                 "A stream of the capture was not joined."),
+    OPENREG_TEXT(orErrorStreamCaptureIsolation,
+                 "A stream that is captured cannot wait for one that is not."),
 };
 #undef OPENREG_TEXT
 
