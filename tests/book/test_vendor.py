@@ -69,7 +69,9 @@ def test_the_first_chapters_need_only_what_every_driver_has(chapter):
 
 
 def test_the_list_of_files_that_use_kernels_is_exact():
-    code = [path for chapter in ("operators", "amp", "profiler") for path in code_of(chapter)]
+    code = [
+        path for chapter in ("operators", "amp", "profiler", "graphs") for path in code_of(chapter)
+    ]
     assert {path for path in code if KERNELS in reached(ROOT, path)} == uses_kernels()
 
 

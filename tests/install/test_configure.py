@@ -60,5 +60,14 @@ def test_an_unknown_chapter_is_refused_with_the_five_there_are(tmp_path):
         text=True,
     )
     assert result.returncode != 0
-    for word in ("nowhere", "device", "hooks", "autoload", "operators", "amp", "profiler"):
+    for word in (
+        "nowhere",
+        "device",
+        "hooks",
+        "autoload",
+        "operators",
+        "amp",
+        "profiler",
+        "graphs",
+    ):
         assert word in result.stdout + result.stderr
