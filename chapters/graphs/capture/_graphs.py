@@ -42,7 +42,7 @@ class graph:
         if self.capture_stream is None:
             device = _C.current_device()
             if device not in _streams:
-                _streams[device] = Stream(device=device)
+                _streams[device] = Stream(device=f"openreg:{device}")
             self.capture_stream = _streams[device]
         self.openreg_graph.graph_pool = self.pool
         self.openreg_graph.capture_error_mode = self.capture_error_mode

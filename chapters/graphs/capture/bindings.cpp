@@ -4,8 +4,6 @@
 #include "torch_openreg/common/bindings.h"
 #include "torch_openreg/common/check.h"
 
-#include <pybind11/stl.h>
-
 namespace openreg {
 
 // [graphs.bindings] PyTorch binds the graph itself; two questions are left.

@@ -64,6 +64,7 @@ void CapturedGraph::capture_begin(c10::MempoolId_t pool,
                                            : pool);
   } catch (...) {
     orStreamEndCapture(nativeStream(stream), &graph_);
+    orGraphDestroy(std::exchange(graph_, nullptr));
     stream_.reset();
     capture_ = 0;
     throw;
@@ -77,7 +78,15 @@ void CapturedGraph::usePool(c10::MempoolId_t pool) {
     return captureOf(stream) == id;
   };
   beginPool(stream_->device_index(), pool, is_ours);
-  hostAllocator().begin_allocate_to_pool(pool, is_ours);
+  try {
+    hostAllocator().begin_allocate_to_pool(pool, is_ours);
+  } catch (...) {
+    // Another device captures into this pool.
+    hostAllocator().release_pool(pool);
+    endPool(stream_->device_index(), pool);
+    releasePool(stream_->device_index(), pool, {});
+    throw;
+  }
   pool_ = pool;
 }
 
@@ -146,11 +155,15 @@ void CapturedGraph::release() noexcept {
   WithoutGil others_run;
   if (executable_) orGraphExecDestroy(std::exchange(executable_, nullptr));
   if (graph_) orGraphDestroy(std::exchange(graph_, nullptr));
-  offsets_.clear(replayed_on_);
-  releasePool(stream_->device_index(), pool_, replayed_on_);
-  hostAllocator().release_pool(pool_);
+  const c10::DeviceIndex device = stream_->device_index();
   stream_.reset();
-  replayed_on_.clear();
+  try {
+    offsets_.clear(replayed_on_);
+    hostAllocator().release_pool(pool_);
+    releasePool(device, pool_, std::exchange(replayed_on_, {}));
+  } catch (const std::exception&) {
+    // A stream of somebody else's was destroyed; the memory stays in the pool.
+  }
 }
 
 CapturedGraph::~CapturedGraph() {

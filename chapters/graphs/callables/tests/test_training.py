@@ -139,14 +139,6 @@ def test_autocast_and_the_scaling_of_gradients_are_captured(name):
     compare(eager, replayed, eager.whole, replay, data)
 
 
-def test_a_scaler_with_a_fused_optimizer_is_captured_whole():
-    net = nn.Linear(8, 8).to(DEVICE)
-    try:
-        torch.optim.SGD(net.parameters(), lr=0.1, fused=True)
-    except (RuntimeError, NotImplementedError) as error:
-        assert "fused" in str(error)
-
-
 def test_pytorch_does_not_check_our_optimizers_so_capturable_must_be_said():
     # Without it, Adam's count of steps is a number of the host that each replay finds as it was.
     net = nn.Linear(4, 4).to(DEVICE)
