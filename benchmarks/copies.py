@@ -6,6 +6,7 @@ the median of the ratios within each round, which a busy machine disturbs less.
 """
 
 import ctypes
+import random
 import statistics
 import sys
 import time
@@ -44,9 +45,10 @@ for mebibytes in (2, 16, 64, 256):
         to, origin = ends[kind]
         calls[name] = partial(driver.orMemcpy, to, origin, ctypes.c_size_t(size), kind)
     rounds = {name: [] for name in calls}
-    for _ in range(60):
-        for name, call in calls.items():
-            rounds[name].append(milliseconds(call, count))
+    names = list(calls)
+    for turn in range(60):  # a copy leaves its lines in the caches of the next one
+        for name in random.Random(turn).sample(names, len(names)):
+            rounds[name].append(milliseconds(calls[name], count))
     host = rounds["Tensor.copy_ on the host"]
     for name, times in rounds.items():
         ms = statistics.median(times)

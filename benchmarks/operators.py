@@ -39,6 +39,7 @@ def compare(name, make, count, clock, rounds):
             times[index].append(cost(call, count, clock))
     cpu, device = map(statistics.median, times)
     print(f"{name:<28} CPU {cpu:>10.2f} us   openreg {device:>10.2f} us   {device / cpu:>5.2f}")
+    return device / cpu
 
 
 def with_tensors(operation, *sizes):

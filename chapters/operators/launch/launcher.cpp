@@ -6,6 +6,7 @@
 #include <c10/core/InferenceMode.h>
 #include <omp.h>
 
+#include <cmath>
 #include <memory>
 #include <stdexcept>
 
@@ -43,6 +44,11 @@ c10::DeviceIndex commonDevice(const char* name,
 
 // [operators.launcher.convert] Filling a CPU tensor on the host checks the value and throws the CPU's own error.
 void checkConvertible(const at::Scalar& value, at::ScalarType dtype) {
+  const bool is_usual = dtype == at::kFloat || dtype == at::kDouble ||
+                        dtype == at::kHalf || dtype == at::kBFloat16;
+  // The largest half.
+  if (is_usual && !value.isComplex() && std::abs(value.toDouble()) <= 65504)
+    return;
   // Two elements: PyTorch fills a single one without this check.
   at::empty({2}, at::TensorOptions(dtype)).fill_(value);
 }

@@ -2,14 +2,25 @@
 #include "torch_openreg/chapters/operators/launch/argument.h"
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 #include "torch_openreg/chapters/operators/minimal/without_memory.h"
+#include "torch_openreg/chapters/operators/library/derived.h"
 #include "torch_openreg/chapters/operators/library/library_table.h"
 #include "torch_openreg/chapters/operators/checks/outputs.h"
 #include "torch_openreg/chapters/operators/library/prediction.h"
+#include "torch_openreg/chapters/operators/library/unboxed.h"
 #include "torch_openreg/chapters/operators/checks/check_types.h"
 
 #include <algorithm>
 
 namespace openreg {
+
+// [operators.derived.take] An announcement holds for one call, because the kernel may call others.
+static thread_local bool derived_call = false;
+
+DerivedCall::DerivedCall() : before_(std::exchange(derived_call, true)) {}
+DerivedCall::~DerivedCall() { derived_call = before_; }
+bool DerivedCall::take() { return std::exchange(derived_call, false); }
+
+// [-]
 namespace {
 
 using Stack = torch::jit::Stack;
@@ -28,20 +39,12 @@ c10::DeviceIndex deviceOf(const c10::OperatorHandle& op,
   return device.index();
 }
 
-// [operators.library.sizes] A thread-local flag tells PyTorch's calls of an `.out` kernel from the user's.
-/// Before PyTorch's functional and in-place forms call the `.out` form, they
-/// allocate or check the outputs. A user who passes `out=` did neither.
-thread_local bool sizes_are_checked = false;
-
+// [operators.library.sizes] PyTorch's derived kernel runs, because we register none for this key.
 void launchDerived(const c10::OperatorHandle& op, Stack* stack) {
   const size_t count = op.schema().arguments().size();
   moveIndices(*stack, count);
   deviceOf(op, torch::jit::last(*stack, count));
-  struct Restore {
-    bool before = std::exchange(sizes_are_checked, true);
-    ~Restore() { sizes_are_checked = before; }
-  } restore;
-  // No kernel is registered for this key, so PyTorch's derived kernel runs.
+  const DerivedCall call;
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), stack);
 }
 
@@ -124,7 +127,7 @@ bool wantsError(const c10::OperatorHandle& op,
 // [operators.library.launch] The host half checks, captures and enqueues, for every operator of the library.
 template <bool may_refuse>
 void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
-  const bool called_by_user = !std::exchange(sizes_are_checked, false);
+  const bool called_by_user = !DerivedCall::take();
   const size_t count = op.schema().arguments().size();
   const char* name = op.schema().name().c_str();
   moveIndices(*stack, count);
@@ -155,7 +158,7 @@ void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
   returnOutputs(stack, count, outputs);
 }
 
-// [operators.library.register] Three boxed kernels serve hundreds of operators.
+// [operators.library.register] Three boxed kernels serve hundreds of operators, except those that are called most.
 [[maybe_unused]] const bool library_registered = [] {
   using c10::KernelFunction;
   for (const auto& [op, functional] : library().with_out) {
@@ -166,7 +169,10 @@ void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
             : KernelFunction::makeFromBoxedFunction<&launchLibrary<false>>());
   }
   for (const c10::OperatorHandle& op : library().derived) {
-    implement(op, KernelFunction::makeFromBoxedFunction<&launchDerived>());
+    const KernelFunction* unboxed = unboxedKernel(op);
+    implement(
+        op, unboxed ? *unboxed
+                    : KernelFunction::makeFromBoxedFunction<&launchDerived>());
   }
   return true;
 }();

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators that take the boxed path once and a short one from then on."""
+
+from functools import partial
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+aten = torch.ops.aten
+SQUARE = [(4, 4)] * 3
+FUNCTIONAL = {
+    "mul.Tensor": (torch.mul, 2),
+    "div.Tensor": (torch.div, 2),
+    "sub.Tensor": (partial(torch.sub, alpha=3), 2),
+    "addcdiv": (partial(torch.addcdiv, value=0.5), 3),
+    "addcmul": (partial(torch.addcmul, value=0.5), 3),
+    "lerp.Scalar": (lambda x, y: torch.lerp(x, y, 0.25), 2),
+    "pow.Tensor_Scalar": (lambda x: x**2.5, 1),
+    "sqrt": (torch.sqrt, 1),
+    "rsqrt": (torch.rsqrt, 1),
+    "neg": (torch.neg, 1),
+    "exp": (torch.exp, 1),
+    "cos": (torch.cos, 1),
+    "sin": (torch.sin, 1),
+    "tanh": (torch.tanh, 1),
+    "sigmoid": (torch.sigmoid, 1),
+    "silu": (F.silu, 1),
+    "gelu": (partial(F.gelu, approximate="tanh"), 1),
+    "gelu_backward": (partial(aten.gelu_backward, approximate="none"), 2),
+    "threshold_backward": (lambda x, y: aten.threshold_backward(x, y, 0.8), 2),
+    "mm": (torch.mm, 2),
+    "bmm": (lambda x, y: torch.bmm(x[None], y[None]), 2),
+    "addmm": (partial(torch.addmm, beta=2, alpha=3), 3),
+    "sum.dim_IntList": (lambda x: x.sum([0, 1], dtype=torch.float64), 1),
+    "mean.dim": (lambda x: x.mean(1, keepdim=True), 1),
+    "_softmax": (lambda x: torch.softmax(x, 1), 1),
+    "_log_softmax": (lambda x: torch.log_softmax(x, 0), 1),
+    "_log_softmax_backward_data": (
+        lambda x, y: aten._log_softmax_backward_data(x, y, 1, torch.float32),
+        2,
+    ),
+}
+IN_PLACE = ["mul_.Tensor", "div_.Tensor", "sub_.Tensor", "addcdiv_", "addcmul_", "lerp_.Scalar"]
+IN_PLACE += ["pow_.Scalar", "sqrt_", "rsqrt_", "neg_", "exp_", "cos_", "sin_", "tanh_", "sigmoid_"]
+IN_PLACE += ["silu_", "gelu_"]
+
+
+def tensors(count, layout):
+    torch.manual_seed(count)
+    made = [torch.rand(4, 4) + 0.5 for _ in range(count)]
+    return [layout(x) for x in made]
+
+
+def is_unboxed(name):
+    """Whether our kernel for the operator has a C++ signature."""
+    [line] = [
+        line
+        for line in torch._C._dispatch_dump(f"aten::{name}").splitlines()
+        if line.startswith("PrivateUse1:")
+    ]
+    return "unboxed" in line
+
+
+def test_the_operators_have_unboxed_kernels():
+    assert [
+        name for name in [*FUNCTIONAL, *IN_PLACE[:6], *IN_PLACE[7:]] if not is_unboxed(name)
+    ] == []
+
+
+def test_other_operators_are_boxed():
+    assert not is_unboxed("atan") and not is_unboxed("mul.out")
+
+
+@pytest.mark.parametrize(
+    "layout", [lambda x: x, lambda x: x.t(), lambda x: x.expand(4, 4, 4)[1], lambda x: x[::2, ::2]]
+)
+@pytest.mark.parametrize("name", FUNCTIONAL)
+def test_both_paths_give_the_results_and_strides_of_the_cpu(name, layout):
+    function, count = FUNCTIONAL[name]
+    inputs = tensors(count, layout)
+    expected = function(*inputs)
+    for _ in range(3):
+        found = function(*(x.to("openreg") for x in inputs))
+        assert found.stride() == expected.stride() and found.dtype == expected.dtype
+        torch.testing.assert_close(found.cpu(), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_each_dtype_has_a_first_call(dtype):
+    x = torch.rand(3, 5, dtype=dtype)
+    for _ in range(3):
+        torch.testing.assert_close((x.to("openreg") * 3).cpu(), x * 3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x, y: x.mul_(y),
+        lambda x, y: x.addcdiv_(y, y, value=-0.5),
+        lambda x, y: x.addcmul_(x, y, value=2),
+        lambda x, y: x.lerp_(y, 0.1),
+        lambda x, y: x.t().div_(y[0]),
+        lambda x, y: x.mul_(3).sub_(1.5),
+        lambda x, y: x.sqrt_(),
+    ],
+)
+def test_in_place_forms_change_their_tensor(change):
+    x, y = tensors(2, lambda x: x)
+    there = [x.to("openreg"), y.to("openreg")]
+    for _ in range(3):
+        assert change(*there).data_ptr() == there[0].data_ptr()
+        change(x, y)
+        torch.testing.assert_close(there[0].cpu(), x)
+
+
+def known(size=4):
+    """A tensor for which the short path of `mul` and `mul_` is open."""
+    x = torch.ones(size, device="openreg")
+    for _ in range(2):
+        x * x
+        x.mul_(x)
+    return x
+
+
+def test_overlap_is_refused_on_the_short_path():
+    x = known(5)
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        x[1:].mul_(x[:-1])
+    with pytest.raises(RuntimeError, match="refers to a single memory location"):
+        x[:1].expand(4).mul_(known())
+
+
+def test_shapes_are_refused_on_the_short_path():
+    x = known()
+    with pytest.raises(RuntimeError, match=r"must match the size of tensor b"):
+        x * torch.ones(3, device="openreg")
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        torch.ones(1, device="openreg").mul_(x)
+
+
+def test_other_devices_are_refused_on_the_short_path():
+    x = known()
+    with pytest.raises(RuntimeError, match="aten::mul needs all tensors on one openreg device"):
+        x * torch.ones(4)
+    with pytest.raises(RuntimeError, match="needs all tensors on one openreg device"):
+        x * torch.ones(4, device="openreg:1")
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        torch.tensor(1.0).mul_(torch.tensor(2.0, device="openreg"))
+
+
+def test_a_tensor_without_memory_is_refused_on_the_short_path():
+    x = known()
+    x.untyped_storage().resize_(0)
+    with pytest.raises(RuntimeError, match="has no memory"):
+        x * 2
+
+
+def test_a_number_of_python_has_the_default_dtype_of_the_call():
+    x = torch.ones(4, device="openreg", dtype=torch.float16)
+    for _ in range(2):
+        x * 1.5
+    y = x * 0.1
+    torch.set_default_dtype(torch.float64)
+    try:
+        torch.testing.assert_close(y.cpu(), x.cpu() * 0.1)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_whole_numbers_take_the_boxed_path():
+    x = torch.arange(1, 5)
+    for _ in range(3):
+        torch.testing.assert_close(torch.sqrt(x.to("openreg")).cpu(), torch.sqrt(x))
+        torch.testing.assert_close((x.to("openreg") / 2).cpu(), x / 2)
+
+
+def test_empty_tensors_have_a_kind_of_their_own():
+    for size in (0, 4, 0, 4):
+        x = torch.ones(size, 4)
+        torch.testing.assert_close(x.to("openreg").sum(0).cpu(), x.sum(0))
+        torch.testing.assert_close((x.to("openreg") * x.to("openreg")).cpu(), x * x)
+
+
+def test_sizes_may_change_between_calls():
+    for size in (2, 7, 3, 1000, 1):
+        x, y = torch.rand(size, 6), torch.rand(6, size)
+        torch.testing.assert_close((x.to("openreg") @ y.to("openreg")).cpu(), x @ y)
+
+
+def test_many_dimensions():
+    x = torch.rand(2, 1, 3, 1, 2, 1, 2)
+    for _ in range(2):
+        torch.testing.assert_close((x.to("openreg") * x.to("openreg")).cpu(), x * x)
+        torch.testing.assert_close(x.to("openreg").sum([0, 2, 4, 6]).cpu(), x.sum([0, 2, 4, 6]))
+
+
+def test_an_error_of_the_first_call_is_one_of_every_call():
+    x = torch.ones(2, 2, dtype=torch.float8_e5m2).to("openreg")
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="not implemented for 'Float8_e5m2'"):
+            torch.sqrt(x)

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/operators/library/unboxed.h"
+
+#include <ATen/ops/_log_softmax_backward_data_cpu_dispatch.h>
+#include <ATen/ops/_log_softmax_backward_data_meta.h>
+#include <ATen/ops/_log_softmax_cpu_dispatch.h>
+#include <ATen/ops/_log_softmax_meta.h>
+#include <ATen/ops/_softmax_cpu_dispatch.h>
+#include <ATen/ops/_softmax_meta.h>
+#include <ATen/ops/addcdiv_cpu_dispatch.h>
+#include <ATen/ops/addcdiv_meta.h>
+#include <ATen/ops/addcmul_cpu_dispatch.h>
+#include <ATen/ops/addcmul_meta.h>
+#include <ATen/ops/addmm_cpu_dispatch.h>
+#include <ATen/ops/addmm_meta.h>
+#include <ATen/ops/bmm_cpu_dispatch.h>
+#include <ATen/ops/bmm_meta.h>
+#include <ATen/ops/cos_cpu_dispatch.h>
+#include <ATen/ops/cos_meta.h>
+#include <ATen/ops/div_cpu_dispatch.h>
+#include <ATen/ops/div_meta.h>
+#include <ATen/ops/exp_cpu_dispatch.h>
+#include <ATen/ops/exp_meta.h>
+#include <ATen/ops/gelu_backward_cpu_dispatch.h>
+#include <ATen/ops/gelu_backward_meta.h>
+#include <ATen/ops/gelu_cpu_dispatch.h>
+#include <ATen/ops/gelu_meta.h>
+#include <ATen/ops/lerp_cpu_dispatch.h>
+#include <ATen/ops/lerp_meta.h>
+#include <ATen/ops/mean_cpu_dispatch.h>
+#include <ATen/ops/mean_meta.h>
+#include <ATen/ops/mm_cpu_dispatch.h>
+#include <ATen/ops/mm_meta.h>
+#include <ATen/ops/mul_cpu_dispatch.h>
+#include <ATen/ops/mul_meta.h>
+#include <ATen/ops/neg_cpu_dispatch.h>
+#include <ATen/ops/neg_meta.h>
+#include <ATen/ops/pow_cpu_dispatch.h>
+#include <ATen/ops/pow_meta.h>
+#include <ATen/ops/rsqrt_cpu_dispatch.h>
+#include <ATen/ops/rsqrt_meta.h>
+#include <ATen/ops/sigmoid_cpu_dispatch.h>
+#include <ATen/ops/sigmoid_meta.h>
+#include <ATen/ops/silu_cpu_dispatch.h>
+#include <ATen/ops/silu_meta.h>
+#include <ATen/ops/sin_cpu_dispatch.h>
+#include <ATen/ops/sin_meta.h>
+#include <ATen/ops/sqrt_cpu_dispatch.h>
+#include <ATen/ops/sqrt_meta.h>
+#include <ATen/ops/sub_cpu_dispatch.h>
+#include <ATen/ops/sub_meta.h>
+#include <ATen/ops/sum_cpu_dispatch.h>
+#include <ATen/ops/sum_meta.h>
+#include <ATen/ops/tanh_cpu_dispatch.h>
+#include <ATen/ops/tanh_meta.h>
+#include <ATen/ops/threshold_backward_cpu_dispatch.h>
+#include <ATen/ops/threshold_backward_meta.h>
+
+#include <unordered_map>
+
+namespace openreg {
+
+// [operators.unboxed.names] In a full name, the underscore stands before the overload's.
+std::string inPlaceName(std::string name) {
+  return name.insert(std::min(name.find('.'), name.size()), 1, '_');
+}
+
+std::optional<c10::OperatorHandle> findOperator(const std::string& name) {
+  const size_t dot = std::min(name.find('.'), name.size());
+  return c10::Dispatcher::singleton().findSchema(
+      {"aten::" + name.substr(0, dot),
+       dot < name.size() ? name.substr(dot + 1) : ""});
+}
+
+// [operators.unboxed.table] Elementwise operators check overlap in their meta function, so their in-place forms can be here too.
+namespace {
+
+using Kernels = std::unordered_map<c10::OperatorHandle, c10::KernelFunction>;
+
+template <auto function>
+c10::KernelFunction kernelFrom() {
+  using Type = std::remove_pointer_t<decltype(function)>;
+  return c10::KernelFunction::makeFromUnboxedFunction(
+      c10::CompileTimeFunctionPointer<Type, function>());
+}
+
+template <Name name, auto meta, typename MetaOf<meta>::Out out_form>
+void addForms(Kernels& kernels) {
+  using Both = Unboxed<name, meta, out_form>;
+  kernels.emplace(findOperator(name.text).value(),
+                  kernelFrom<&Both::functional>());
+  if constexpr (MetaOf<meta>::is_elementwise) {
+    if (const auto in_place = findOperator(inPlaceName(name.text)))
+      kernels.emplace(*in_place, kernelFrom<&Both::inPlace>());
+  }
+}
+
+// [operators.unboxed.list] These are the structured operators among those that the models of our tests call most.
+void addElementwise(Kernels& all) {
+  using namespace at::meta;
+  namespace cpu = at::cpu;
+  addForms<"mul.Tensor", &structured_mul_Tensor::meta, &cpu::mul_outf>(all);
+  addForms<"div.Tensor", &structured_div_Tensor::meta, &cpu::div_outf>(all);
+  addForms<"sub.Tensor", &structured_sub_Tensor::meta, &cpu::sub_outf>(all);
+  addForms<"addcdiv", &structured_addcdiv::meta, &cpu::addcdiv_outf>(all);
+  addForms<"addcmul", &structured_addcmul::meta, &cpu::addcmul_outf>(all);
+  addForms<"lerp.Scalar", &structured_lerp_Scalar::meta, &cpu::lerp_outf>(all);
+  addForms<"pow.Tensor_Scalar", &structured_pow_Tensor_Scalar::meta,
+           &cpu::pow_outf>(all);
+  addForms<"sqrt", &structured_sqrt::meta, &cpu::sqrt_outf>(all);
+  addForms<"rsqrt", &structured_rsqrt::meta, &cpu::rsqrt_outf>(all);
+  addForms<"neg", &structured_neg::meta, &cpu::neg_outf>(all);
+  addForms<"exp", &structured_exp::meta, &cpu::exp_outf>(all);
+  addForms<"cos", &structured_cos::meta, &cpu::cos_outf>(all);
+  addForms<"sin", &structured_sin::meta, &cpu::sin_outf>(all);
+  addForms<"tanh", &structured_tanh::meta, &cpu::tanh_outf>(all);
+  addForms<"sigmoid", &structured_sigmoid::meta, &cpu::sigmoid_outf>(all);
+  addForms<"silu", &structured_silu::meta, &cpu::silu_outf>(all);
+  addForms<"gelu", &structured_gelu::meta, &cpu::gelu_outf>(all);
+  addForms<"gelu_backward", &structured_gelu_backward::meta,
+           &cpu::gelu_backward_outf>(all);
+  addForms<"threshold_backward", &structured_threshold_backward::meta,
+           &cpu::threshold_backward_outf>(all);
+}
+
+// [operators.unboxed.list-others] The others are products, reductions and softmax.
+void addOthers(Kernels& all) {
+  using namespace at::meta;
+  namespace cpu = at::cpu;
+  addForms<"mm", &structured_mm::meta, &cpu::mm_outf>(all);
+  addForms<"bmm", &structured_bmm::meta, &cpu::bmm_outf>(all);
+  addForms<"addmm", &structured_addmm::meta, &cpu::addmm_outf>(all);
+  addForms<"sum.dim_IntList", &structured_sum_dim_IntList::meta,
+           &cpu::sum_outf>(all);
+  addForms<"mean.dim", &structured_mean_dim::meta, &cpu::mean_outf>(all);
+  addForms<"_softmax", &structured__softmax::meta, &cpu::_softmax_outf>(all);
+  addForms<"_log_softmax", &structured__log_softmax::meta,
+           &cpu::_log_softmax_outf>(all);
+  addForms<"_log_softmax_backward_data",
+           &structured__log_softmax_backward_data::meta,
+           &cpu::_log_softmax_backward_data_outf>(all);
+}
+
+// [operators.unboxed.find] The handles are found once, while the library registers its operators.
+}  // namespace
+
+const c10::KernelFunction* unboxedKernel(const c10::OperatorHandle& op) {
+  static const Kernels& kernels = *[] {
+    auto* all = new Kernels;
+    addElementwise(*all);
+    addOthers(*all);
+    return all;
+  }();
+  const auto found = kernels.find(op);
+  return found == kernels.end() ? nullptr : &found->second;
+}
+
+// [-]
+}  // namespace openreg
