@@ -26,7 +26,8 @@ extern "C" {
 ///
 /// N is 1 or more, and D is the number of a device. Parts add up: after
 /// `alloc:1,alloc:3` the first and the third allocation fail. Setting memory
-/// counts as a copy. Calls of all threads are counted together.
+/// counts as a copy. Calls of all threads are counted together. A launch that
+/// is captured counts then, and fails each time its graph runs.
 ///
 /// The environment variable OPENREG_INJECT has the same form and is read once.
 /// An empty order, or null, cancels all faults.

@@ -194,6 +194,23 @@ TEST(Graph, a_kernel_that_throws_stops_the_graph) {
   orGraphExecDestroy(exec);
 }
 
+TEST(Graph, a_fault_that_was_captured_is_in_every_launch) {
+  Stream stream;
+  orGraphExec_t exec = executable(captured(stream, [&] {
+    orInject("launch:1");
+    EXPECT_EQ(launch(stream.handle, "add", [] {}), orSuccess);
+  }));
+  orInject(nullptr);
+  for (int i = 0; i < 2; ++i) {
+    orGraphLaunch(exec, stream.handle);
+    EXPECT_EQ(orStreamSynchronize(stream.handle), orErrorLaunchFailure);
+    EXPECT_EQ(detail(),
+              "openreg:0 stopped in add: a launch was made to fail, by order");
+    orDeviceReset();
+  }
+  orGraphExecDestroy(exec);
+}
+
 TEST(Graph, arguments_live_as_long_as_the_graph_and_its_launches) {
   Stream stream;
   auto counted = std::make_shared<int>(0);
@@ -739,8 +756,12 @@ TEST(GraphObserver, nodes_have_the_number_of_their_launch) {
     EXPECT_EQ(record.correlation, number);
     if (record.phase != orCallReturns && record.phase != orCommandEnqueued)
       told += name + (record.phase == orCommandBegins ? "( " : ") ");
-    if (name == "memset") EXPECT_EQ(record.bytes, 64u);
-    if (name == "graph") EXPECT_EQ(record.operation, orOperationGraph);
+    if (name == "memset") {
+      EXPECT_EQ(record.bytes, 64u);
+    }
+    if (name == "graph") {
+      EXPECT_EQ(record.operation, orOperationGraph);
+    }
   }
   EXPECT_EQ(told, "graph( mul( mul) memset( memset) graph) ");
   EXPECT_EQ(seen.all.size(), 8u);
