@@ -84,7 +84,9 @@ void Cache::split(Block* block, size_t size) {
 
 // [device.cache.keep] A freed block is merged with its free neighbours.
 void Cache::freeBlock(Block* block) {
-  tellOfMemory(MemoryEvent::Action::FREE_COMPLETED, block, block->requested);
+  if (block->requested) {
+    tellOfMemory(MemoryEvent::Action::FREE_COMPLETED, block, block->requested);
+  }
   decrease(stats_.active, block, 1);
   decrease(stats_.active_bytes, block, block->size);
   if (block->after && block->after->free) {

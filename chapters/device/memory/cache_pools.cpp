@@ -49,6 +49,7 @@ void Cache::releasePool(PoolId id, const std::vector<c10::Stream>& streams) {
           removeFree(block);
           increase(stats_.active, block, 1);
           increase(stats_.active_bytes, block, block->size);
+          block->requested = 0;  // It was freed before, and told of then.
           unused.push_back(block);
         }
         block->pool = {0, 0};
