@@ -6,6 +6,8 @@
 #include "torch_openreg/common/openreg/interface/openreg_graphs.h"
 #include "torch_openreg/common/waiting.h"
 
+#include <c10/core/StreamGuard.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -14,12 +16,14 @@ namespace openreg {
 
 // [graphs.offsets.reserve] A generator joins a capture when it is first used in it.
 RandomRange CapturedOffsets::reserve(const std::shared_ptr<Counter>& counter,
-                                     uint64_t count) {
+                                     c10::DeviceIndex device, uint64_t count) {
   std::lock_guard lock(mutex_);
   auto base = std::find_if(bases_.begin(), bases_.end(), [&](const Base& each) {
     return each.counter == counter;
   });
   if (base == bases_.end()) {
+    // The pool may give memory here that an earlier node of the graph writes.
+    c10::StreamGuard outside(defaultStream(device));
     bases_.push_back({counter, allocator().allocate(sizeof(RandomState))});
     base = std::prev(bases_.end());
   }
@@ -70,8 +74,7 @@ RandomRange reserveCaptured(const std::shared_ptr<Counter>& counter,
   TORCH_CHECK(offsets, "Capture ", id,
               " was begun with the driver, so PyTorch cannot give random "
               "numbers to its runs; capture with torch.accelerator.Graph.");
-  DeviceScope scope(stream.device_index());
-  return offsets->reserve(counter, count);
+  return offsets->reserve(counter, stream.device_index(), count);
 }
 
 }  // namespace

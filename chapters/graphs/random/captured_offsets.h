@@ -17,7 +17,8 @@ class CapturedOffsets {
  public:
   /// For a launch of the capture: the next `count` offsets after a base that
   /// each run of the graph provides.
-  RandomRange reserve(const std::shared_ptr<Counter>& counter, uint64_t count);
+  RandomRange reserve(const std::shared_ptr<Counter>& counter,
+                      c10::DeviceIndex device, uint64_t count);
   /// Reserves the numbers of one run, and enqueues on `stream` that its kernels
   /// find them.
   void provide(const c10::Stream& stream);

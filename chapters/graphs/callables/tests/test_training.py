@@ -89,7 +89,8 @@ def steps(name, optimizer="sgd", **options):
     torch.manual_seed(1)
     net = make()
     data = [(sample(), torch.randint(0, 10, (8,))) for _ in range(6)]
-    pair = [Step(copy.deepcopy(net), optimizer, sample(), **options) for _ in range(2)]
+    first = sample()
+    pair = [Step(copy.deepcopy(net), optimizer, first, **options) for _ in range(2)]
     for step in pair:
         torch.openreg.manual_seed(5)
         step.warm_up()

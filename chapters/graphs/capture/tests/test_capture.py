@@ -400,6 +400,21 @@ def test_replayed_numbers_are_those_of_eager():
     assert not torch.equal(replayed[0][0], replayed[1][0])
 
 
+def test_numbers_are_not_kept_where_an_earlier_kernel_writes():
+    x = torch.ones(4, device=DEVICE)
+
+    def work():
+        (x * 2).add_(1)  # Freed at once, and so the next memory of the pool.
+        return torch.rand(4, device=DEVICE)
+
+    graph, drawn = captured(work)
+    torch.manual_seed(7)
+    graph.replay()
+    replayed = drawn.cpu()
+    torch.manual_seed(7)
+    assert torch.equal(replayed, torch.rand(4, device=DEVICE).cpu())
+
+
 def test_the_capture_itself_takes_no_numbers():
     torch.manual_seed(7)
     captured(draw)

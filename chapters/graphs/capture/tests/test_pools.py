@@ -133,6 +133,7 @@ assert tuple(segment_of(address)["segment_pool_id"]) == graph.pool()
 graph.replay()
 assert y.eq(2).all()
 graph.reset()
+torch.openreg.synchronize()  # Memory waits for the replay.
 assert tuple(segment_of(address)["segment_pool_id"]) == (0, 0)
 with stream:
     mine = torch.empty(1 << 20, device="openreg")
