@@ -13,18 +13,17 @@ thread_local orError_t last_error = orSuccess;
 thread_local std::string last_detail;
 thread_local const char* last_sentence = "";
 
-// [common.failure.text] The name of a code is written once.
+// [common.failure.texts] One table holds the name and the sentence of every code.
 struct Text {
   orError_t error;
   const char* name;
   const char* sentence;
 };
 
-// [common.failure.texts.table] The sentence is true of every failure with that code.
 #define OPENREG_TEXT(error, sentence) \
   { error, #error, sentence }
 
-// [common.failure.texts] One table holds the name and the sentence of every code.
+// [common.failure.texts.table] The sentence is true of every failure with that code.
 constexpr Text kTexts[] = {
     OPENREG_TEXT(orSuccess, "The call succeeded."),
     OPENREG_TEXT(orErrorUnknown, "The error code is not one of openreg's."),
