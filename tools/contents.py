@@ -19,6 +19,7 @@ NOT_IN_THE_BOOK = {
     "sketches",
     "solutions",
     "sessions",
+    "bookmark",
     "session.py",
     "wall.py",
     "conftest.py",
