@@ -131,8 +131,8 @@ AttentionCall callOf(const at::Tensor& query, double dropout, bool causal,
 }
 
 // [operators.attention] One launch, however long the sequences; the scores never leave the kernel.
-/// Of the nine results, PyTorch leaves those undefined that say where nested
-/// tensors begin, and the weights for debugging.
+/// PyTorch leaves some of the nine results undefined: those that say where
+/// nested tensors begin, and the weights for debugging.
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt,
            c10::SymInt, at::Tensor, at::Tensor, at::Tensor>
 attention(const at::Tensor& query, const at::Tensor& key,
