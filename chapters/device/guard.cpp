@@ -8,7 +8,7 @@
 
 namespace openreg {
 
-// [device.guard.capability] We store, fill and copy every dtype except quantized ones and those smaller than a byte.
+// [device.guard.capability] We store, fill and copy every dtype except those smaller than a byte.
 static c10::DeviceCapability capability() {
   c10::DeviceCapability capability;
   auto& all = capability.capability_data;
@@ -18,6 +18,7 @@ static c10::DeviceCapability capability() {
 #undef SUPPORT
   auto& types = all.supported_scalar_types;
   types.has_UInt16 = types.has_UInt32 = types.has_UInt64 = 1;
+  types.has_QInt8 = types.has_QUInt8 = types.has_QInt32 = 1;
   return capability;
 }
 

@@ -7,10 +7,15 @@ import torch
 TYPES = sorted({t for t in vars(torch).values() if isinstance(t, torch.dtype)}, key=str)
 
 
+def ones(dtype, device):
+    if str(dtype).startswith("torch.q"):  # A quantised tensor is filled with quantised numbers.
+        return torch.quantize_per_tensor(torch.ones(8, device=device), 0.5, 0, dtype)
+    return torch.empty(8, dtype=dtype, device=device).fill_(1)
+
+
 def is_stored_filled_and_copied(dtype):
     try:
-        there = torch.empty(8, dtype=dtype, device="openreg").fill_(1)
-        here = torch.empty(8, dtype=dtype).fill_(1)
+        there, here = ones(dtype, "openreg"), ones(dtype, "cpu")
         again = here.to("openreg").clone()
     except NotImplementedError:
         return False

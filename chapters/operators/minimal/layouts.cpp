@@ -7,7 +7,7 @@
 namespace openreg {
 namespace {
 
-// [operators.layouts] Sparse, quantized and nested tensors have dispatch keys of their own, and there we only refuse.
+// [operators.layouts] Sparse, quantized and nested tensors have dispatch keys of their own, and there we refuse what has no kernel.
 struct RefusedLayout {
   const char* name;
   const char* instead;
@@ -34,11 +34,9 @@ auto refusal() {
 template <const RefusedLayout& layout>
 void refuseFactories(torch::Library& m) {
   for (const char* name :
-       {"_efficientzerotensor", "_empty_affine_quantized",
-        "_empty_per_channel_affine_quantized", "_sparse_coo_tensor_with_dims",
+       {"_efficientzerotensor", "_sparse_coo_tensor_with_dims",
         "_sparse_coo_tensor_with_dims_and_tensors", "empty.memory_format",
-        "empty_quantized", "empty_strided", "from_file", "tril_indices",
-        "triu_indices"}) {
+        "empty_strided", "from_file", "tril_indices", "triu_indices"}) {
     m.impl(name, refusal<layout>());
   }
 }

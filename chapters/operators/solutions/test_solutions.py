@@ -147,3 +147,18 @@ def test_attention_of_any_dimension_is_fused(query, key, mask, options):
         names.append(node.name())
         nodes += [following for following, _ in node.next_functions if following]
     assert "ScaledDotProductFusedAttentionOverrideableBackward0" in names
+
+
+def test_quantized_tensors_are_added_on_the_device():
+    import quantized_add  # noqa: F401
+
+    one, other = torch.randn(3, 4), torch.randn(3, 4)
+    q = torch.quantize_per_tensor(one.to("openreg"), 0.1, 3, torch.qint8)
+    r = torch.quantize_per_tensor(other.to("openreg"), 0.2, -3, torch.qint8)
+    with no_fallback():
+        total = torch.add(q, r, alpha=2)
+    assert (total.q_scale(), total.q_zero_point(), total.dtype) == (0.1, 3, torch.qint8)
+    expected = torch.quantize_per_tensor(
+        q.cpu().dequantize() + 2 * r.cpu().dequantize(), 0.1, 3, torch.qint8
+    )
+    assert torch.equal(total.cpu(), expected)

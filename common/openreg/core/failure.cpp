@@ -19,6 +19,8 @@ struct Text {
   const char* name;
   const char* sentence;
 };
+
+// [common.failure.texts.table] The sentence is true of every failure with that code.
 #define OPENREG_TEXT(error, sentence) \
   { error, #error, sentence }
 constexpr Text kTexts[] = {

@@ -128,6 +128,7 @@ OPENREG_EXPORT orError_t orFreeHost(void* hostPtr) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orMemGetInfo(size_t* free,
                                       size_t* total) OPENREG_NOEXCEPT;
 
+// [common.api.memory.attributes] The driver knows every pointer that it handed out.
 typedef enum orMemoryType {
   orMemoryTypeUnmanaged = 0,
   orMemoryTypeHost = 1,
@@ -212,6 +213,7 @@ OPENREG_EXPORT orError_t orStreamDestroy(orStream_t stream) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orStreamQuery(orStream_t stream) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orStreamSynchronize(orStream_t stream)
     OPENREG_NOEXCEPT;
+// [common.api.stream.order] A stream can wait for an event of another, and run a function of the host.
 /// Commands enqueued on `stream` from now on wait until the latest recording of
 /// `event` completes. They do not wait for an event that was never recorded.
 OPENREG_EXPORT orError_t orStreamWaitEvent(orStream_t stream, orEvent_t event,

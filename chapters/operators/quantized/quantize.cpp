@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/operators/launch/launcher.h"
+#include "torch_openreg/chapters/operators/quantized/quantized.h"
+
+#include <ATen/native/quantized/AffineQuantizer.h>
+#include <ATen/ops/_make_per_channel_quantized_tensor.h>
+#include <ATen/ops/_make_per_tensor_quantized_tensor.h>
+#include <ATen/ops/dequantize.h>
+#include <ATen/ops/int_repr.h>
+#include <ATen/ops/quantize_per_channel.h>
+#include <ATen/ops/quantize_per_tensor.h>
+
+namespace openreg {
+
+// [operators.quantized.stubs] PyTorch checks and allocates; the stubs compute, and the integers are all that they see.
+void quantizePerTensor(const at::Tensor& real, at::Tensor& quantized,
+                       double scale, int64_t zero_point) {
+  launchKernel(
+      "quantize_per_tensor",
+      [scale, zero_point, type = quantized.scalar_type()](
+          at::Tensor integers, const at::Tensor& real) {
+        integers.copy_(at::int_repr(
+            at::quantize_per_tensor(real, scale, zero_point, type)));
+      },
+      integersOf(quantized), real);
+}
+
+void dequantizePerTensor(const at::Tensor& quantized, at::Tensor& real,
+                         double scale, int64_t zero_point) {
+  launchKernel(
+      "dequantize",
+      [scale, zero_point](at::Tensor real, const at::Tensor& integers) {
+        real.copy_(at::dequantize(at::_make_per_tensor_quantized_tensor(
+            integers, scale, zero_point)));
+      },
+      real, integersOf(quantized));
+}
+
+// [operators.quantized.stubs.channel] The scales of the channels are tensors on the device, which the host does not read.
+/// With qint32 and zero points that are not integers, PyTorch's own kernel ends
+/// the process.
+void checkZeroPoints(const at::Tensor& quantized,
+                     const at::Tensor& zero_points) {
+  TORCH_CHECK_NOT_IMPLEMENTED(quantized.scalar_type() != at::kQInt32 ||
+                                  !zero_points.is_floating_point(),
+                              "openreg takes zero points that are not integers "
+                              "for qint8 and quint8 only.");
+}
+
+void quantizePerChannel(const at::Tensor& real, at::Tensor& quantized,
+                        const at::Tensor& scales, const at::Tensor& zero_points,
+                        int64_t axis) {
+  checkZeroPoints(quantized, zero_points);
+  launchKernel(
+      "quantize_per_channel",
+      [axis, type = quantized.scalar_type()](
+          at::Tensor integers, const at::Tensor& real, const at::Tensor& scales,
+          const at::Tensor& zero_points) {
+        integers.copy_(at::int_repr(
+            at::quantize_per_channel(real, scales, zero_points, axis, type)));
+      },
+      integersOf(quantized), real, scales, zero_points);
+}
+
+void dequantizePerChannel(const at::Tensor& quantized, at::Tensor& real,
+                          const at::Tensor& scales,
+                          const at::Tensor& zero_points, int64_t axis) {
+  checkZeroPoints(quantized, zero_points);
+  launchKernel(
+      "dequantize",
+      [axis](at::Tensor real, const at::Tensor& integers,
+             const at::Tensor& scales, const at::Tensor& zero_points) {
+        real.copy_(at::dequantize(at::_make_per_channel_quantized_tensor(
+            integers, scales, zero_points, axis)));
+      },
+      real, integersOf(quantized), scales, zero_points);
+}
+
+// [operators.quantized.stubs.parts] Two numbers in a byte have stubs of their own, which only refuse.
+void refusePartsOfBytes(const at::Tensor&, at::Tensor& quantized, float,
+                        float) {
+  integersOf(quantized);
+}
+
+// [-]
+}  // namespace openreg
+
+namespace at::native {
+
+// [operators.quantized.stubs.register] With zero points that are not integers, the kernels are the same.
+REGISTER_PRIVATEUSE1_DISPATCH(quantize_tensor_per_tensor_affine_stub,
+                              &openreg::quantizePerTensor)
+REGISTER_PRIVATEUSE1_DISPATCH(dequantize_tensor_per_tensor_affine_stub,
+                              &openreg::dequantizePerTensor)
+REGISTER_PRIVATEUSE1_DISPATCH(quantize_tensor_per_channel_affine_stub,
+                              &openreg::quantizePerChannel)
+REGISTER_PRIVATEUSE1_DISPATCH(dequantize_tensor_per_channel_affine_stub,
+                              &openreg::dequantizePerChannel)
+REGISTER_PRIVATEUSE1_DISPATCH(quantize_tensor_per_channel_float_qparams_stub,
+                              &openreg::quantizePerChannel)
+REGISTER_PRIVATEUSE1_DISPATCH(dequantize_tensor_per_channel_float_qparams_stub,
+                              &openreg::dequantizePerChannel)
+REGISTER_PRIVATEUSE1_DISPATCH(quantize_tensor_per_tensor_affine_sub_byte_stub,
+                              &openreg::refusePartsOfBytes)
+
+// [-]
+}  // namespace at::native

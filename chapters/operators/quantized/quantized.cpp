@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/device/runtime.h"
+#include "torch_openreg/chapters/operators/minimal/layouts.h"
+#include "torch_openreg/chapters/operators/quantized/quantized.h"
+
+#include <ATen/NativeFunctions.h>
+#include <ATen/ops/_copy_from.h>
+#include <ATen/ops/_empty_affine_quantized.h>
+#include <ATen/ops/_empty_per_channel_affine_quantized.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/quantized/QTensorImpl.h>
+#include <ATen/quantized/Quantizer.h>
+#include <torch/library.h>
+
+namespace openreg {
+
+// [operators.quantized.alias] The dense tensor has no quantizer and an integral dtype, so every copy and view of ours takes it.
+at::Tensor integersOf(const at::Tensor& quantized) {
+  const at::ScalarType type = quantized.scalar_type();
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      type == at::kQInt8 || type == at::kQUInt8 || type == at::kQInt32,
+      "openreg has no quantized tensors of ", type,
+      "; use qint8, quint8 or qint32.");
+  const auto key = quantized.is_cpu() ? c10::DispatchKey::CPU
+                                      : c10::DispatchKey::PrivateUse1;
+  at::Tensor integers = at::detail::make_tensor<at::TensorImpl>(
+      at::Storage(quantized.storage()), c10::DispatchKeySet(key),
+      c10::scalarTypeToTypeMeta(at::toUnderlying(type)));
+  at::TensorImpl* impl = integers.unsafeGetTensorImpl();
+  impl->set_storage_offset(quantized.storage_offset());
+  impl->set_sizes_and_strides(quantized.sizes(), quantized.strides());
+  return integers;
+}
+
+namespace {
+
+// [operators.quantized.copy] A copy brings the quantizer along, with its scales on the device of the copy.
+at::QuantizerPtr quantizerFor(const at::Tensor& to, const at::Tensor& from) {
+  if (from.qscheme() == at::kPerTensorAffine)
+    return at::make_per_tensor_affine_quantizer(
+        from.q_scale(), from.q_zero_point(), from.scalar_type());
+  return at::make_per_channel_affine_quantizer(
+      from.q_per_channel_scales().to(to.device()),
+      from.q_per_channel_zero_points().to(to.device()),
+      from.q_per_channel_axis(), from.scalar_type());
+}
+
+at::Tensor copyQuantized(const at::Tensor& from, const at::Tensor& to,
+                         bool non_blocking) {
+  TORCH_CHECK(to.is_quantized(),
+              "Copying from quantized Tensor to non-quantized Tensor is not "
+              "allowed, please use dequantize to get a float Tensor from a "
+              "quantized Tensor");
+  if (!from.is_quantized()) {
+    TORCH_CHECK(from.scalar_type() == at::kFloat,
+                "Quantized copy only works with kFloat as source Tensor");
+    const at::Tensor there = from.to(to.device()).expand(to.sizes());
+    const at::Tensor same =
+        at::get_qtensorimpl(to)->quantizer()->quantize(there);
+    return copyQuantized(same, to, non_blocking);
+  }
+  TORCH_CHECK(to.scalar_type() == from.scalar_type(),
+              "Quantized Copy requires matching dtypes between source and "
+              "destination, got ",
+              to.scalar_type(), " and ", from.scalar_type());
+  TORCH_CHECK(to.qscheme() == from.qscheme(),
+              "Quantized Copy only works with same qscheme");
+  at::get_qtensorimpl(to)->set_quantizer_(quantizerFor(to, from));
+  integersOf(to).copy_(integersOf(from), non_blocking);
+  return to;
+}
+
+// [operators.quantized.factories] The first tensor of a program may be a quantized one, made of nothing.
+at::Tensor emptyPerTensor(at::IntArrayRef sizes,
+                          std::optional<at::ScalarType> dtype,
+                          std::optional<at::Layout> layout,
+                          std::optional<at::Device> device,
+                          std::optional<bool> pin_memory, double scale,
+                          int64_t zero_point,
+                          std::optional<at::MemoryFormat> format) {
+  refuseOtherLayouts();
+  return at::native::empty_affine_quantized(
+      sizes, dtype, layout, device, pin_memory, scale, zero_point, format);
+}
+
+at::Tensor emptyPerChannel(at::IntArrayRef sizes, const at::Tensor& scales,
+                           const at::Tensor& zero_points, int64_t axis,
+                           std::optional<at::ScalarType> dtype,
+                           std::optional<at::Layout> layout,
+                           std::optional<at::Device> device,
+                           std::optional<bool> pin_memory,
+                           std::optional<at::MemoryFormat> format) {
+  refuseOtherLayouts();
+  return at::native::empty_per_channel_affine_quantized(
+      sizes, scales, zero_points, axis, dtype, layout, device, pin_memory,
+      format);
+}
+
+// [operators.quantized.integers.operators] Integers become a quantized tensor, and the other way round, by copies of integers.
+at::Tensor intRepr(const at::Tensor& self) {
+  const at::Tensor integers = integersOf(self);
+  return integers.clone(self.suggest_memory_format());
+}
+
+at::Tensor makePerTensor(const at::Tensor& self, double scale,
+                         int64_t zero_point) {
+  at::Tensor made = at::_empty_affine_quantized(
+      self.sizes(), self.options().dtype(at::toQIntType(self.scalar_type())),
+      scale, zero_point);
+  integersOf(made).copy_(self);
+  return made;
+}
+
+at::Tensor makePerChannel(const at::Tensor& self, const at::Tensor& scales,
+                          const at::Tensor& zero_points, int64_t axis) {
+  at::Tensor made = at::_empty_per_channel_affine_quantized(
+      self.sizes(), scales, zero_points, axis,
+      self.options().dtype(at::toQIntType(self.scalar_type())));
+  integersOf(made).copy_(self);
+  return made;
+}
+
+bool equal(const at::Tensor& self, const at::Tensor& other) {
+  return other.is_quantized() && self.sizes() == other.sizes() &&
+         at::get_qtensorimpl(self)->quantizer()->equalTo(
+             at::get_qtensorimpl(other)->quantizer()) &&
+         at::equal(integersOf(self), integersOf(other));
+}
+
+}  // namespace
+
+// [operators.quantized.register] For the rest PyTorch's own functions do: they allocate through the device's allocator, and compute through stubs.
+TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
+  m.impl("_empty_affine_quantized", &emptyPerTensor);
+  m.impl("_empty_per_channel_affine_quantized", &emptyPerChannel);
+  m.impl("empty_quantized", &at::native::empty_quantized);
+  m.impl("empty_like", &at::native::empty_like_quantized);
+  m.impl("clone", &at::native::quantized_clone);
+  m.impl("_copy_from", &copyQuantized);
+  m.impl("dequantize.self", &at::native::dequantize_quantized);
+  m.impl("dequantize.tensors", &at::native::dequantize_tensors_quantized_cpu);
+  m.impl("int_repr", &intRepr);
+  m.impl("qscheme", &at::native::qscheme_quant);
+  m.impl("q_scale", &at::native::q_scale_quant);
+  m.impl("q_zero_point", &at::native::q_zero_point_quant);
+  m.impl("q_per_channel_scales", &at::native::q_per_channel_scales);
+  m.impl("q_per_channel_zero_points", &at::native::q_per_channel_zero_points);
+  m.impl("q_per_channel_axis", &at::native::q_per_channel_axis);
+  m.impl("equal", &equal);
+  m.impl("view", &at::native::view);
+  m.impl("set_.source_Storage_storage_offset",
+         &at::native::set_storage_quantized_);
+  m.impl("as_strided", &at::native::as_strided_qtensorimpl);
+}
+
+// [operators.quantized.register.dense] Some take a dense tensor, and so have the key of dense tensors.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("quantize_per_tensor", &at::native::quantize_per_tensor);
+  m.impl("quantize_per_tensor.tensor_qparams",
+         &at::native::quantize_per_tensor_tensor_qparams);
+  m.impl("quantize_per_tensor.tensors",
+         &at::native::quantize_per_tensor_list_cpu);
+  m.impl("quantize_per_channel", &at::native::quantize_per_channel);
+  m.impl("_make_per_tensor_quantized_tensor", &makePerTensor);
+  m.impl("_make_per_channel_quantized_tensor", &makePerChannel);
+  m.impl("dequantize.self", &at::native::dequantize_cpu_or_cuda);
+}
+
+// [-]
+}  // namespace openreg
