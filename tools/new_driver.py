@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Takes the simulated device out of a tree, and leaves the functions of its driver to be written.
 
-The definitions are made from the three headers of the interface. Each fails with its own name, on
+The definitions are made from the headers of the interface. Each fails with its own name, on
 the way on which every error of the driver becomes an exception of PyTorch.
 """
 

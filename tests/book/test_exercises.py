@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 CHAPTERS = Path(__file__).parents[2] / "chapters"
-STARTS = sorted(CHAPTERS.glob("*/exercises/*.py"))
+STARTS = sorted(CHAPTERS.glob("**/exercises/*.py"))
 
 
 def functions(file):

@@ -11,7 +11,7 @@ namespace openreg {
 namespace {
 
 // [operators.attention.choice.fits] PyTorch's own checks decide which calls the fused kernel takes.
-/// The kernel takes what the CPU's flash attention takes, and besides: dropout,
+/// The kernel supports what the CPU's flash attention does, and also dropout,
 /// values of another width, any strides, and masks that need a gradient.
 bool fitsKernel(const sdp::sdp_params& call) {
   constexpr bool kQuiet = false;

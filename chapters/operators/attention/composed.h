@@ -11,7 +11,7 @@ struct AttentionCall {
   bool causal;
   double scale;
 
-  /// Whether the CPU's flash attention can do it.
+  /// Whether the CPU's flash attention supports the call.
   bool isFlash(const at::Tensor& query, const at::Tensor& value) const {
     return dropout == 0 && query.size(-1) == value.size(-1) &&
            query.numel() > 0;
