@@ -20,6 +20,7 @@ NOT_IN_THE_BOOK = {
     "exercises",
     "solutions",
     "sessions",
+    "bookmark",
     "session.py",
     "wall.py",
     "conftest.py",

@@ -2,7 +2,8 @@
 """Replays what the pages show: the sessions up to a chapter, and the wall it ends at.
 
 `session.py` must print what `session.txt` says, in a chapter and in its sections, and so must the
-programs and shell commands in `sessions/` that have such a text; `wall.py` must end in the error that `wall.txt` says, and so must
+programs and shell commands in `sessions/` that have such a text, and those in the `bookmark/` of
+the chapter that the build stops at; `wall.py` must end in the error that `wall.txt` says, and so must
 the sketches of the next chapter, which are wrong without it. All texts are compared as doctest
 compares: `...` stands for anything, white space is equal.
 """
@@ -29,7 +30,7 @@ LIKE_DOCTEST = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.DONT_AC
 
 
 def in_sessions(program: Path) -> bool:
-    return program.parent.name == "sessions"
+    return program.parent.name in ("sessions", "bookmark")
 
 
 def run(program: Path, environment: dict[str, str]) -> tuple[int | None, str, str]:
@@ -107,9 +108,12 @@ def sessions_of(folder: Path, required: bool) -> list[Path]:
     """Its session, and what else has a text of what it prints."""
     session = folder / "session.py"
     own = [session] if required or session.with_suffix(".txt").is_file() else []
-    texts = sorted((folder / "sessions").glob("*.txt"))
-    shells = [text.with_suffix(".sh") for text in texts]
-    return own + [shell if shell.is_file() else shell.with_suffix(".py") for shell in shells]
+    return own + programs_in(folder / "sessions")
+
+
+def programs_in(folder: Path) -> list[Path]:
+    shells = [text.with_suffix(".sh") for text in sorted(folder.glob("*.txt"))]
+    return [shell if shell.is_file() else shell.with_suffix(".py") for shell in shells]
 
 
 def programs_up_to(chapter: str, order: list[str], root: Path) -> list[Path]:
@@ -137,7 +141,8 @@ def programs_up_to(chapter: str, order: list[str], root: Path) -> list[Path]:
         for part in parts(name)
         for sketch in sorted((part / "sketches").glob("*.py"))
     ]
-    return sessions + ([] if open_end else [wall]) + sketches
+    here = programs_in(root / "chapters" / chapter / "bookmark")
+    return sessions + here + ([] if open_end else [wall]) + sketches
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -78,7 +78,9 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     WithoutGil others_run;
     check(orStreamSynchronize(nativeStream(stream)));
   }
-  bool isStreamCapturing(const c10::Stream&) const override { return false; }
+  bool isStreamCapturing(const c10::Stream& stream) const override {
+    return isCaptured(stream);
+  }
   void recordDataPtrOnStream(const c10::DataPtr& data,
                              const c10::Stream& stream) const override {
     allocator().recordStream(data, stream);

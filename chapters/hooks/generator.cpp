@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/hooks/generator.h"
+#include "torch_openreg/chapters/device/streams/stream.h"
 
 #include <ATen/EmptyTensor.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -109,6 +111,27 @@ void Generator::graphsafe_set_state(
 std::shared_ptr<Counter> Generator::counter() const {
   std::lock_guard lock(counter_mutex_);
   return counter_;
+}
+
+// [hooks.generator.reserve] A recorded kernel that kept its offset would draw the same numbers at every run.
+static RandomRange refuseCaptured(const std::shared_ptr<Counter>&,
+                                  const c10::Stream& stream, uint64_t) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false, "Random numbers cannot be drawn on stream ", stream.id(), " of ",
+      stream.device(), " while it is captured; every run would draw ",
+      "the same ones.");
+}
+
+static constinit std::atomic<CapturedReserve> captured_reserve{&refuseCaptured};
+
+void onCapturedReserve(CapturedReserve reserve) {
+  captured_reserve = reserve ? reserve : &refuseCaptured;
+}
+
+RandomRange Generator::reserve(uint64_t count) {
+  const c10::Stream stream = currentStream(device().index());
+  if (!isCaptured(stream)) return {counter()->take(count)};
+  return captured_reserve.load()(counter(), stream, count);
 }
 
 // [hooks.generator.default] Each device has one default generator, created on first use.

@@ -4,6 +4,7 @@
 #include "torch_openreg/chapters/device/runtime.h"
 
 #include <ATen/core/Generator.h>
+#include <c10/core/Stream.h>
 
 #include <memory>
 #include <mutex>
@@ -20,6 +21,16 @@ struct RandomState {
   uint64_t offset;
 };
 
+// [hooks.generator.range] What a launch captures may be numbers, or the place where its kernel finds them.
+/// The random state of a launch: `state`, if `base` is null. Otherwise `base`
+/// is in device memory, the kernel reads it when it runs, and adds the offset
+/// of `state` to the one that it finds there.
+struct RandomRange {
+  RandomState state;
+  const RandomState* base = nullptr;
+};
+
+// [hooks.generator.sequence] A seed and an offset are all that there is to a sequence.
 /// A seed, and the first offset that is still unused. Thread-safe.
 class Counter {
  public:
@@ -42,8 +53,9 @@ class Generator final : public c10::GeneratorImpl {
   explicit Generator(c10::DeviceIndex index, std::shared_ptr<Counter> counter =
                                                  std::make_shared<Counter>());
 
-  /// Reserves `count` offsets; no other caller gets them. Thread-safe.
-  RandomState reserve(uint64_t count) { return counter()->take(count); }
+  /// Reserves `count` offsets; no other caller gets them. Thread-safe. On a
+  /// stream that is captured, `onCapturedReserve` decides.
+  RandomRange reserve(uint64_t count);
 
   void set_current_seed(uint64_t seed) override;
   uint64_t current_seed() const override;
@@ -65,6 +77,17 @@ class Generator final : public c10::GeneratorImpl {
   std::shared_ptr<Counter> counter_;
 };
 
+// [hooks.generator.captured] A launch that is recorded runs later, and perhaps often; each run needs numbers of its own.
+/// Reserves `count` offsets of `counter` for a kernel on `stream`, which is
+/// captured.
+using CapturedReserve = RandomRange (*)(const std::shared_ptr<Counter>& counter,
+                                        const c10::Stream& stream,
+                                        uint64_t count);
+/// Sets the function that does so. Until then, and after null, a generator
+/// refuses with a sentence.
+void onCapturedReserve(CapturedReserve reserve);
+
+// [hooks.generator.of-device] Each device has a generator.
 /// The generator that a device uses when none is given. Does not start the
 /// device.
 const at::Generator& defaultGenerator(c10::DeviceIndex index);

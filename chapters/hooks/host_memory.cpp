@@ -44,7 +44,9 @@ class PinnedMemory
   }
   bool query_event(orEvent_t& event) override { return isReached(event); }
   c10::Stream get_current_stream() const override { return currentStream(-1); }
-  bool stream_is_capturing(c10::Stream) const override { return false; }
+  bool stream_is_capturing(c10::Stream stream) const override {
+    return isCaptured(stream);
+  }
 };
 
 // [hooks.pinned.allocator] PyTorch's allocator interface, around the cache.

@@ -28,7 +28,7 @@ def _register():
     call it, through the entry point, before this file has run to its end.
     """
     global _registered
-    if _registered:
+    if _registered or _is_guest():
         return
     # Perhaps still at the end of its own import, but complete.
     pytorch = sys.modules["torch"]
@@ -43,6 +43,16 @@ def _register():
         pytorch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
         pytorch._register_device_module(NAME, sys.modules[__name__])
     _registered = True
+
+
+# [python.guest] A tool of ours that is asked about another backend must leave the place to it.
+def _is_guest():
+    """Whether this process is `python -m torch_openreg.doctor --device other`, or alike."""
+    words = " ".join(sys.orig_argv).replace("=", " ").split()
+    ours = any(word.startswith(f"{__name__}.") for word in words)
+    if not ours or "--device" not in words[:-1]:
+        return False
+    return words[words.index("--device") + 1].partition(":")[0] != NAME
 
 
 # [python.chapters] One module per chapter, whose public names become ours.

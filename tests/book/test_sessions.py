@@ -225,6 +225,18 @@ def test_a_wall_without_a_traceback_is_compared_by_all_it_complained(book):
     assert book.wall(program, "It is full.\n") == ["2 passed, 0 failed"]
 
 
+# Bookmarks.
+
+
+def test_what_is_in_bookmark_is_replayed_only_where_the_build_stops(book):
+    book.write("chapters/device/bookmark/doctor.sh", "python -c 'print(1)'\n")
+    book.write("chapters/device/bookmark/doctor.txt", "2\n")
+    assert book.replay("hooks") == ["3 passed, 0 failed"]
+    said = book.replay("device")
+    assert said[0] == "chapters/device/bookmark/doctor.sh does not print what doctor.txt says:"
+    assert said[-1] == "2 passed, 1 failed"
+
+
 # Updating.
 
 

@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from contents import NOT_IN_THE_BOOK
+from contents import NOT_IN_THE_BOOK, order_of_chapters
 
 ROOT = Path(__file__).parents[2]
+CHAPTERS = order_of_chapters(ROOT)
 INTERFACE = "common/openreg/interface/"
 DRIVER, KERNELS, TOOLS = (
     f"{INTERFACE}{name}.h" for name in ("openreg", "openreg_kernels", "openreg_tools")
@@ -60,7 +61,7 @@ def test_an_include_is_followed_through_other_headers(tmp_path):
     assert found == {"chapters/hooks/launch.h", KERNELS, DRIVER}
 
 
-@pytest.mark.parametrize("chapter", ["device", "hooks", "autoload"])
+@pytest.mark.parametrize("chapter", CHAPTERS[:3])
 def test_the_first_chapters_need_only_what_every_driver_has(chapter):
     for path in code_of(chapter):
         found = {header for header in reached(ROOT, path) if header.startswith("common/openreg/")}
@@ -69,7 +70,7 @@ def test_the_first_chapters_need_only_what_every_driver_has(chapter):
 
 
 def test_the_list_of_files_that_use_kernels_is_exact():
-    code = [path for chapter in ("operators", "amp", "profiler") for path in code_of(chapter)]
+    code = [path for chapter in CHAPTERS[3:] for path in code_of(chapter)]
     assert {path for path in code if KERNELS in reached(ROOT, path)} == uses_kernels()
 
 
@@ -100,7 +101,7 @@ def named_in(cell):
 @pytest.mark.parametrize("page", ["docs/introduction.md", "README.md"])
 def test_the_table_of_what_a_vendor_does_agrees_with_the_list(page):
     rows = table_of(page)
-    assert {row[1] for row in rows} == {"unchanged", "adapts", "replaces"}
+    assert {row[1] for row in rows} >= {"unchanged", "replaces"}
     names = {answer: set() for answer in ("unchanged", "adapts", "replaces")}
     for part, answer, _ in rows:
         names[answer] |= named_in(part)

@@ -186,6 +186,7 @@ def bookmarks(dev, testlog, monkeypatch, tmp_path):
     cannot be built; returns its exit status and the selections that Meson was given."""
     monkeypatch.setattr(dev, "CHAPTERS", ("device", "hooks", "amp"))
     monkeypatch.setattr(dev, "BUILD", tmp_path)
+    monkeypatch.setattr(dev, "HAS_OPENCL", True)
     monkeypatch.setattr(dev, "set_up", lambda with_tests: None)
     monkeypatch.setattr(dev, "folder_of", lambda bookmark: tmp_path)
     (tmp_path / "meson-logs").mkdir()
@@ -329,11 +330,11 @@ def test_an_unknown_chapter_is_refused_with_the_names_of_all(dev, capsys, comman
     assert sentence in capsys.readouterr().out
 
 
-def test_help_names_the_commands_and_the_variable():
+def test_help_names_the_commands_and_the_variable(dev):
     command = [sys.executable, str(ROOT / "dev"), "--help"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0
-    for name in ("demo", "test", "book", "conformance", "build", "OPENREG_TORCH_INDEX"):
+    for name in (*(action.__name__ for action in dev.COMMANDS), "OPENREG_TORCH_INDEX"):
         assert name in done.stdout
 
 

@@ -9,6 +9,8 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+from contents import order_of_chapters  # noqa: E402
 
 
 def find_torch(*flags, path=None):
@@ -52,7 +54,7 @@ def test_any_2_13_is_taken_and_never_imported(tmp_path, version):
     ]
 
 
-def test_an_unknown_chapter_is_refused_with_the_five_there_are(tmp_path):
+def test_an_unknown_chapter_is_refused_with_those_there_are(tmp_path):
     result = subprocess.run(
         [sys.executable, "-m", "mesonbuild.mesonmain", "setup", tmp_path, "-Dchapter=nowhere"],
         cwd=ROOT,
@@ -60,5 +62,5 @@ def test_an_unknown_chapter_is_refused_with_the_five_there_are(tmp_path):
         text=True,
     )
     assert result.returncode != 0
-    for word in ("nowhere", "device", "hooks", "autoload", "operators", "amp", "profiler"):
+    for word in ("nowhere", *order_of_chapters(ROOT)):
         assert word in result.stdout + result.stderr

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 
@@ -188,6 +189,17 @@ def test_python_files_without_libraries_say_what_to_do(unpacked, tmp_path):
     )
     sentence = f"torch_openreg's libraries are not in {tmp_path / 'torch_openreg'}; build them with"
     assert sentence in result.stderr
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="Meson archives what git has")
+def test_a_source_distribution_has_every_file_of_the_repository(tmp_path):
+    program = f"import mesonpy; print(mesonpy.build_sdist({str(tmp_path)!r}))"
+    off = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    name = run(sys.executable, "-c", program, cwd=ROOT, env=off).split()[-1]
+    with tarfile.open(tmp_path / name) as archive:
+        packed = {member.name.partition("/")[2] for member in archive if member.isfile()}
+    tracked = run("git", "ls-tree", "-r", "--name-only", "HEAD", cwd=ROOT).splitlines()
+    assert packed == {*tracked, "PKG-INFO"}
 
 
 @pytest.fixture(scope="module")

@@ -129,6 +129,21 @@ c10::DeviceAllocator& allocator() {
 
 REGISTER_ALLOCATOR(kDeviceType, &allocator());
 
+// [device.allocator.pools] Each device has its own share of a pool.
+void beginPool(c10::DeviceIndex index, c10::MempoolId_t id,
+               std::function<bool(c10::Stream)> claims) {
+  cacheOf(index).beginPool(id, std::move(claims));
+}
+
+void endPool(c10::DeviceIndex index, c10::MempoolId_t id) {
+  cacheOf(index).endPool(id);
+}
+
+void releasePool(c10::DeviceIndex index, c10::MempoolId_t id,
+                 const std::vector<c10::Stream>& streams) {
+  cacheOf(index).releasePool(id, streams);
+}
+
 // [device.allocator.snapshot] The segments of all devices in one list.
 std::vector<c10::CachingDeviceAllocator::SegmentInfo> memorySnapshot() {
   std::vector<c10::CachingDeviceAllocator::SegmentInfo> all;

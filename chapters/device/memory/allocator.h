@@ -3,6 +3,7 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include <functional>
 #include <vector>
 
 namespace openreg {
@@ -10,6 +11,15 @@ namespace openreg {
 // [device.allocator] The allocator of our devices, for the rest of the backend.
 /// Never destroyed: tensors may be freed until the very end of the process.
 c10::DeviceAllocator& allocator();
+
+/// Serves the requests on streams of device `index` that `claims` accepts from
+/// pool `id`, until `endPool`; see `Cache::beginPool`. Each use is released
+/// once, and names the streams on which the memory was used.
+void beginPool(c10::DeviceIndex index, c10::MempoolId_t id,
+               std::function<bool(c10::Stream)> claims);
+void endPool(c10::DeviceIndex index, c10::MempoolId_t id);
+void releasePool(c10::DeviceIndex index, c10::MempoolId_t id,
+                 const std::vector<c10::Stream>& streams);
 
 /// Every segment of every device, and the blocks in it.
 std::vector<c10::CachingDeviceAllocator::SegmentInfo> memorySnapshot();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/Stream.h>
 
 #include <array>
@@ -15,10 +16,12 @@ struct Block {
   std::byte* data;
   size_t size;
   c10::Stream stream;
-  /// Whether it belongs to the pool for small requests.
+  /// Whether its segment is for small requests.
   bool small;
   /// The bins of its stream and pool, which hold it while it is free.
   Bins* bins;
+  /// The pool that its segment is set aside for; {0, 0} if it is for everybody.
+  c10::MempoolId_t pool{0, 0};
 
   size_t requested = 0;
   bool free = false;

@@ -41,10 +41,11 @@ Block* Cache::allocate(size_t bytes, c10::Stream stream) {
     collect();
     lock.lock();
   }
-  Block* block = reuse(size, stream);
+  const PoolId pool = poolFor(stream);
+  Block* block = reuse(size, stream, pool);
   if (!block) {
     lock.unlock();
-    block = fromDevice(bytes, size, stream);
+    block = fromDevice(bytes, size, stream, pool);
     lock.lock();
   }
   split(block, size);
@@ -59,10 +60,11 @@ Block* Cache::allocate(size_t bytes, c10::Stream stream) {
   return block;
 }
 
-// [device.cache.reuse] A request takes only free blocks of its own stream and pool.
-Block* Cache::reuse(size_t size, c10::Stream stream) {
-  auto bins = bins_.find({stream.id(), isSmall(size)});
-  if (bins == bins_.end()) return nullptr;
+// [device.cache.reuse] A request takes only free blocks of its own stream, size and pool.
+Block* Cache::reuse(size_t size, c10::Stream stream, PoolId pool) {
+  auto& all = pools_[pool].bins;
+  auto bins = all.find({stream.id(), isSmall(size)});
+  if (bins == all.end()) return nullptr;
   Block* block = bins->second.find(size);
   if (block) removeFree(block);
   return block;
@@ -72,7 +74,7 @@ Block* Cache::reuse(size_t size, c10::Stream stream) {
 void Cache::split(Block* block, size_t size) {
   if (block->size < size + leastRest(block)) return;
   auto* rest = new Block{block->data + size, block->size - size, block->stream,
-                         block->small, block->bins};
+                         block->small,       block->bins,        block->pool};
   rest->before = block;
   rest->after = std::exchange(block->after, rest);
   if (rest->after) rest->after->before = rest;
@@ -82,7 +84,9 @@ void Cache::split(Block* block, size_t size) {
 
 // [device.cache.keep] A freed block is merged with its free neighbours.
 void Cache::freeBlock(Block* block) {
-  tellOfMemory(MemoryEvent::Action::FREE_COMPLETED, block, block->requested);
+  if (block->requested) {
+    tellOfMemory(MemoryEvent::Action::FREE_COMPLETED, block, block->requested);
+  }
   decrease(stats_.active, block, 1);
   decrease(stats_.active_bytes, block, block->size);
   if (block->after && block->after->free) {
@@ -129,19 +133,20 @@ static constinit std::atomic<void (*)()> freeMemoryCallback = +[] {};
 void onFullDevice(void (*give_back)()) { freeMemoryCallback = give_back; }
 
 // [device.cache.from-device] A full device is emptied of what nobody uses, and asked for the request alone.
-Block* Cache::fromDevice(size_t bytes, size_t size, c10::Stream stream) {
+Block* Cache::fromDevice(size_t bytes, size_t size, c10::Stream stream,
+                         PoolId pool) {
   WithoutGil others_run;
   size_t wanted = segmentSize(size);
   void* data = nullptr;
   orError_t error = orMalloc(&data, wanted);
-  const bool retry = error == orErrorMemoryAllocation;
+  const bool retry = error == orErrorMemoryAllocation && !isCaptured(stream);
   if (retry) {
     freeMemoryCallback.load()();
     waitForMarks();
     Lock lock(mutex_);
     ++stats_.num_alloc_retries;
     ++stats_.num_sync_all_streams;
-    if (Block* block = reuse(size, stream)) return block;
+    if (Block* block = reuse(size, stream, pool)) return block;
     lock.unlock();
     empty();
     wanted = multipleOf512(bytes);
@@ -157,9 +162,18 @@ Block* Cache::fromDevice(size_t bytes, size_t size, c10::Stream stream) {
     TORCH_CHECK_WITH(OutOfMemoryError, false, outOfMemory(bytes));
   }
   check(error);
-  const bool small = isSmall(size);
-  auto* block = new Block{static_cast<std::byte*>(data), wanted, stream, small,
-                          &bins_[{stream.id(), small}]};
+  return addSegment(data, wanted, isSmall(size), stream, pool);
+}
+
+// [device.cache.add-segment] A new segment is one block, in use.
+Block* Cache::addSegment(void* data, size_t wanted, bool small,
+                         c10::Stream stream, PoolId pool) {
+  auto* block = new Block{static_cast<std::byte*>(data),
+                          wanted,
+                          stream,
+                          small,
+                          &pools_[pool].bins[{stream.id(), small}],
+                          pool};
   segments_.emplace(data, block);
   ++stats_.num_device_alloc;
   increase(stats_.segment, block, 1);
@@ -175,7 +189,7 @@ void Cache::empty() {
   collect();
   {
     Lock lock(mutex_);
-    for (auto& [key, bins] : bins_) {
+    for (auto& [key, bins] : pools_[{0, 0}].bins) {
       for (Block* block : bins.whole()) {
         removeFree(block);
         segments_.erase(block->data);

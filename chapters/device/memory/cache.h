@@ -7,6 +7,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -38,6 +39,19 @@ class Cache {
   /// does.
   Block* find(const void* data);
 
+  // [device.cache.pools] A pool is memory that is set aside: its user gets nothing else, and nobody else gets it.
+  using PoolId = c10::MempoolId_t;
+  /// Serves requests on the streams that `claims` accepts from pool `id`, until
+  /// `endPool`. A pool comes into being with its first use. `claims` must not
+  /// allocate. @throws c10::ValueError if requests go to the pool already.
+  void beginPool(PoolId id, std::function<bool(c10::Stream)> claims);
+  /// Ends that. The pool keeps its memory.
+  void endPool(PoolId id);
+  /// Ends one use of the pool; each `beginPool` is one. After the last, its
+  /// memory is for everybody, as soon as `streams` have completed the work that
+  /// is enqueued now.
+  void releasePool(PoolId id, const std::vector<c10::Stream>& streams);
+
   // [device.cache.ask] What the cache reports about itself.
   Stats stats();
   void resetPeakStats();
@@ -45,7 +59,7 @@ class Cache {
   /// Every segment, and the blocks in it.
   std::vector<Segment> snapshot();
 
-  // [device.cache.state] Free blocks, blocks that wait for other streams, and the statistics.
+  // [device.cache.state] Pools hold free blocks; marks are what freed blocks wait for.
  private:
   /// A point in a stream that a freed block waits for.
   struct Mark {
@@ -54,9 +68,19 @@ class Cache {
   };
   using Lock = std::unique_lock<std::mutex>;
 
-  Block* reuse(size_t size, c10::Stream stream);
-  Block* fromDevice(size_t bytes, size_t size, c10::Stream stream);
+  /// Free blocks, by stream and by size: true is for small requests.
+  struct Pool {
+    std::map<std::pair<c10::StreamId, bool>, Bins> bins;
+    int uses = 0;
+  };
+
+  PoolId poolFor(c10::Stream stream);
+  Block* reuse(size_t size, c10::Stream stream, PoolId pool);
+  Block* fromDevice(size_t bytes, size_t size, c10::Stream stream, PoolId pool);
+  Block* addSegment(void* data, size_t wanted, bool small, c10::Stream stream,
+                    PoolId pool);
   void split(Block* block, size_t size);
+  void retire(Block* block);
   void freeBlock(Block* block);
   void absorbNext(Block* block);
   void addFree(Block* block);
@@ -65,11 +89,16 @@ class Cache {
   void waitForMarks();
   std::string outOfMemory(size_t wanted) const;
 
+  // [device.cache.members] One lock guards the free blocks, the blocks that wait, and the statistics.
   std::mutex mutex_;
   /// Held while marks are queried; taken before `mutex_`.
   std::mutex collecting_;
-  /// Free blocks, by stream and by pool: true is the one for small requests.
-  std::map<std::pair<c10::StreamId, bool>, Bins> bins_;
+  /// The pool of everybody, {0, 0}, and those that are set aside.
+  std::map<PoolId, Pool> pools_;
+  /// Which requests go to which pool.
+  std::map<PoolId, std::function<bool(c10::Stream)>> claims_;
+  /// Freed blocks that wait for the end of a capture.
+  std::vector<Block*> captured_;
   /// By stream, and nearly in its order: an older mark behind a newer one waits
   /// a little longer.
   std::map<orStream_t, std::deque<Mark>> marks_;

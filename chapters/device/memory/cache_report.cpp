@@ -48,6 +48,7 @@ std::vector<Cache::Segment> Cache::snapshot() {
     segment.address = reinterpret_cast<size_t>(block->data);
     segment.stream = reinterpret_cast<void*>(block->stream.id());
     segment.is_large = !block->small;
+    segment.owner_private_pool_id = block->pool;
     for (; block; block = block->after) {
       const bool allocated = !block->free && block->marks == 0;
       segment.total_size += block->size;

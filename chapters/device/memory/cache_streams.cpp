@@ -40,13 +40,33 @@ static std::vector<StreamAndEvent> markStreams(const Block* block) {
   return marks;
 }
 
-// [device.cache.free] A block returns to the cache at once, or when the other streams are done with it.
+// [device.cache.free] What a program frees is counted at once.
 void Cache::free(Block* block) {
   tellOfMemory(MemoryEvent::Action::FREE_REQUESTED, block, block->requested);
+  {
+    Lock lock(mutex_);
+    decrease(stats_.allocation, block, 1);
+    decrease(stats_.allocated_bytes, block, block->size);
+    decrease(stats_.requested_bytes, block, block->requested);
+  }
+  retire(block);
+}
+
+// [device.cache.retire] A block returns to the cache at once, or when the other streams are done with it.
+void Cache::retire(Block* block) {
+  const auto& others = block->other_streams;
+  if (std::any_of(others.begin(), others.end(), &isCaptured)) {
+    // The streams run nothing that an event could wait for; `endPool` goes on.
+    Lock lock(mutex_);
+    block->marks = 1;
+    captured_.push_back(block);
+    return;
+  }
   // Outside our lock, because recording waits for the device if a queue is
   // full.
   const std::vector<StreamAndEvent> marks = markStreams(block);
-  if (poisonsFreedMemory()) {
+  const bool is_foreign = block->pool == PoolId{0, 0};
+  if (poisonsFreedMemory() && !(is_foreign && isCaptured(block->stream))) {
     WithoutGil others_run;
     for (auto [stream, event] : marks) {
       orStreamWaitEvent(nativeStream(block->stream), event, 0);
@@ -54,9 +74,6 @@ void Cache::free(Block* block) {
     poison(block);
   }
   Lock lock(mutex_);
-  decrease(stats_.allocation, block, 1);
-  decrease(stats_.allocated_bytes, block, block->size);
-  decrease(stats_.requested_bytes, block, block->requested);
   block->other_streams.clear();
   block->marks = marks.size();
   for (auto [stream, event] : marks) marks_[stream].push_back({event, block});

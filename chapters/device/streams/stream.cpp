@@ -94,6 +94,13 @@ c10::Stream poolStream(c10::DeviceIndex index, int priority) {
   return streamOf(index, reinterpret_cast<c10::StreamId>(handle));
 }
 
+// [device.stream.captured.ask] The driver answers, because a stream can join a capture without our knowing.
+bool isCaptured(const c10::Stream& stream) {
+  orStreamCaptureStatus status = orStreamCaptureStatusNone;
+  orStreamIsCapturing(nativeStream(stream), &status);
+  return status != orStreamCaptureStatusNone;
+}
+
 // [device.stream.event] The cache must know when a stream is done with a block that is freed.
 /// Whether the calling thread may wait for all devices; if so, it has.
 static bool synchronizeAll() {
@@ -108,7 +115,8 @@ orEvent_t eventIn(const c10::Stream& stream) noexcept {
   WithoutGil others_run;
   orEvent_t event = nullptr;
   if (orEventCreateWithFlags(&event, orEventDisableTiming) == orSuccess &&
-      orEventRecord(event, nativeStream(stream)) == orSuccess) {
+      (isCaptured(stream) ||
+       orEventRecord(event, nativeStream(stream)) == orSuccess)) {
     return event;
   }
   // There are too many events, or the stream was destroyed and may still be

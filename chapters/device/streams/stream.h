@@ -40,11 +40,17 @@ c10::Stream currentStream(c10::DeviceIndex index);
 /// one that was.
 c10::Stream exchangeStream(c10::Stream stream);
 
+// [device.stream.captured] A driver may record the work of a stream, to run it later.
+/// Whether the commands of `stream` are recorded and not run. Nothing may wait
+/// for such commands. False if the stream does not exist.
+bool isCaptured(const c10::Stream& stream);
+
 // [device.stream.events] Memory that is freed waits for an event on each stream that used it.
 /// An event that completes with the work now enqueued on `stream`, for
-/// `isReached`. If none can be recorded, this waits for the device instead; in
-/// device code, which must not wait, it returns null. Meant for destructors: it
-/// does not throw.
+/// `isReached`. On a stream that is captured, no such work is running, and the
+/// event is complete at once. If none can be recorded, this waits for the
+/// device instead; in device code, which must not wait, it returns null. Meant
+/// for destructors: it does not throw.
 orEvent_t eventIn(const c10::Stream& stream) noexcept;
 /// Whether `event`, which came from `eventIn`, is complete; destroys it then.
 /// A null event counts as complete once the calling thread may wait for the

@@ -4,6 +4,7 @@
 #include "torch_openreg/chapters/hooks/generator.h"
 #include "torch_openreg/chapters/hooks/host_memory.h"
 #include "torch_openreg/chapters/hooks/storage/storage.h"
+#include "torch_openreg/common/openreg/interface/openreg_graphs.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
 #include <ATen/Context.h>
@@ -62,12 +63,48 @@ TEST(Generator, offsets_are_given_to_one_thread_each) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 1000; ++i)
-        offsets[t * 1000 + i] = generator.reserve(4).offset;
+        offsets[t * 1000 + i] = generator.reserve(4).state.offset;
     });
   }
   for (auto& thread : threads) thread.join();
   std::sort(offsets.begin(), offsets.end());
   for (size_t i = 0; i < offsets.size(); ++i) EXPECT_EQ(offsets[i], i * 4);
+}
+
+TEST(Generator,
+     a_captured_stream_gets_no_numbers_unless_somebody_provides_them) {
+  const c10::Stream stream = openreg::poolStream(0, 0);
+  const c10::Stream before = openreg::exchangeStream(stream);
+  openreg::onCapturedReserve(nullptr);
+  openreg::Generator generator(0);
+  ASSERT_EQ(orStreamBeginCapture(openreg::nativeStream(stream),
+                                 orStreamCaptureModeGlobal),
+            orSuccess);
+  try {
+    generator.reserve(1);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const c10::NotImplementedError& error) {
+    EXPECT_EQ(std::string(error.what_without_backtrace()),
+              "Random numbers cannot be drawn on stream " +
+                  std::to_string(stream.id()) +
+                  " of openreg:0 while it is captured; every run would draw "
+                  "the same ones.");
+  }
+  static uint64_t asked = 0;
+  openreg::onCapturedReserve([](const std::shared_ptr<openreg::Counter>&,
+                                const c10::Stream&, uint64_t count) {
+    asked = count;
+    return openreg::RandomRange{{1, 2}};
+  });
+  EXPECT_EQ(generator.reserve(3).state.offset, 2u);
+  EXPECT_EQ(asked, 3u);
+  openreg::onCapturedReserve(nullptr);
+  orGraph_t graph;
+  EXPECT_EQ(orStreamEndCapture(openreg::nativeStream(stream), &graph),
+            orSuccess);
+  orGraphDestroy(graph);
+  EXPECT_EQ(generator.reserve(1).state.offset, 0u);
+  openreg::exchangeStream(before);
 }
 
 TEST(Pinned, a_block_that_a_stream_uses_is_not_handed_out_again) {

@@ -147,15 +147,16 @@ attention(const at::Tensor& query, const at::Tensor& key,
                 on_device.dtype(at::kFloat));
   const at::Tensor seed = at::empty({}, on_device.dtype(at::kLong));
   const at::Tensor offset = at::empty_like(seed);
-  const RandomState numbers =
-      dropout > 0 ? reserve(output, std::nullopt) : RandomState{};
+  const RandomRange range =
+      dropout > 0 ? reserve(output, std::nullopt) : RandomRange{};
   launchKernel(
       kName,
-      [call = callOf(query, dropout, causal, scale), numbers](
+      [call = callOf(query, dropout, causal, scale), range](
           const at::Tensor& output, const at::Tensor& logsumexp,
           const at::Tensor& seed, const at::Tensor& offset,
           const at::Tensor& query, const at::Tensor& key,
           const at::Tensor& value, const at::Tensor& bias) {
+        const RandomState numbers = onDevice(range);
         seed.fill_(static_cast<int64_t>(numbers.seed));
         offset.fill_(static_cast<int64_t>(numbers.offset));
         run(call, {seed, offset}, output, logsumexp, query, key, value, bias);

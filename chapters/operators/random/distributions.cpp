@@ -43,7 +43,8 @@ at::Tensor& drawInto(const char* name, at::Tensor& self,
   launchKernel(
       name,
       [draw,
-       state = reserve(self, generator, kOffsetsPerElement)](at::Tensor self) {
+       range = reserve(self, generator, kOffsetsPerElement)](at::Tensor self) {
+        const RandomState state = onDevice(range);
         AT_DISPATCH_V2(self.scalar_type(), "random", AT_WRAP([&] {
                          fillEach<scalar_t>(self, [&](int64_t i) {
                            Engine engine = engineOf(state, i);
@@ -121,8 +122,9 @@ at::Tensor drawEach(const char* name, const at::Tensor& a, const at::Tensor& b,
                 a.options().device(kDeviceType, commonDevice(name, a, b)));
   launchKernel(
       name,
-      [draw, state = reserve(out, generator, kOffsetsPerElement)](
+      [draw, range = reserve(out, generator, kOffsetsPerElement)](
           at::Tensor out, const at::Tensor& a, const at::Tensor& b) {
+        const RandomState state = onDevice(range);
         const at::Tensor first = a.expand(out.sizes()).contiguous();
         const at::Tensor second = b.expand(out.sizes()).contiguous();
         AT_DISPATCH_V2(out.scalar_type(), "random", AT_WRAP([&] {

@@ -12,7 +12,7 @@
 
 namespace openreg {
 // [operators.random.reserve] Offsets are reserved on the host, in program order.
-RandomState reserve(const at::Tensor& self,
+RandomRange reserve(const at::Tensor& self,
                     const std::optional<at::Generator>& generator,
                     uint64_t count) {
   const at::Generator& chosen = generator && generator->defined()
@@ -101,7 +101,8 @@ at::Tensor& uniform(at::Tensor& self, double from, double to,
   checkRange("uniform_", self, from, to);
   launchKernel(
       "uniform_",
-      [from, to, state = reserve(self, generator)](at::Tensor self) {
+      [from, to, range = reserve(self, generator)](at::Tensor self) {
+        const RandomState state = onDevice(range);
         at::Tensor reals = self.is_complex() ? at::view_as_real(self) : self;
         AT_DISPATCH_FLOATING_TYPES_AND2(
             at::kHalf, at::kBFloat16, reals.scalar_type(), "uniform_", [&] {
@@ -139,7 +140,8 @@ at::Tensor& normal(at::Tensor& self, double mean, double std,
   TORCH_CHECK(std >= 0, "normal_ needs std >= 0; it is ", std, ".");
   launchKernel(
       "normal_",
-      [mean, std, state = reserve(self, generator)](at::Tensor self) {
+      [mean, std, range = reserve(self, generator)](at::Tensor self) {
+        const RandomState state = onDevice(range);
         at::Tensor reals = self.is_complex() ? at::view_as_real(self) : self;
         const double scale =
             self.is_complex() ? std / std::numbers::sqrt2 : std;
@@ -166,14 +168,15 @@ at::Tensor& randomFromTo(at::Tensor& self, int64_t from,
               end, ".");
   checkRange("random_", self, static_cast<double>(from),
              static_cast<double>(end - 1));
-  const uint64_t first = from, range = static_cast<uint64_t>(end) - first;
+  const uint64_t first = from, width = static_cast<uint64_t>(end) - first;
   launchKernel(
       "random_",
-      [first, range, state = reserve(self, generator)](at::Tensor self) {
+      [first, width, range = reserve(self, generator)](at::Tensor self) {
+        const RandomState state = onDevice(range);
         AT_DISPATCH_V2(self.scalar_type(), "random_", AT_WRAP([&] {
                          sampleInto<scalar_t>(self, state, [&](uint64_t bits) {
                            return static_cast<scalar_t>(
-                               static_cast<int64_t>(first + bits % range));
+                               static_cast<int64_t>(first + bits % width));
                          });
                        }),
                        AT_EXPAND(AT_ALL_TYPES),
@@ -202,7 +205,8 @@ at::Tensor& bernoulli(at::Tensor& self, double p,
   checkReal("bernoulli_", self, /*with_bool=*/true);
   launchKernel(
       "bernoulli_",
-      [p, state = reserve(self, generator)](at::Tensor self) {
+      [p, range = reserve(self, generator)](at::Tensor self) {
+        const RandomState state = onDevice(range);
         AT_DISPATCH_V2(
             self.scalar_type(), "bernoulli_", AT_WRAP([&] {
               sampleInto<scalar_t>(self, state, [&](uint64_t bits) {

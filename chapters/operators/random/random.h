@@ -58,9 +58,16 @@ void sampleInto(at::Tensor& self, RandomState state, Sample sample) {
 /// Reserves `count` offsets of `generator`, or of the device's default
 /// generator if it is empty.
 /// @throws c10::Error if the generator belongs to another device.
-RandomState reserve(const at::Tensor& self,
+RandomRange reserve(const at::Tensor& self,
                     const std::optional<at::Generator>& generator,
                     uint64_t count = 1);
+
+/// Where the numbers of a launch begin. Only for code that runs on the device.
+inline RandomState onDevice(const RandomRange& range) {
+  if (!range.base) return range.state;
+  const RandomState base = *onDevice(range.base);
+  return {base.seed, base.offset + range.state.offset};
+}
 
 // [operators.random.check] The host refuses what it can see before it enqueues anything.
 /// @throws c10::NotImplementedError unless the dtype is floating point of more

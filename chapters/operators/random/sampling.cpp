@@ -127,7 +127,8 @@ at::Tensor& randperm(int64_t n, MaybeGenerator generator, at::Tensor& out) {
   at::native::resize_output(out, {n});
   launchKernel(
       "randperm",
-      [n, state = reserve(out, generator)](at::Tensor out) {
+      [n, range = reserve(out, generator)](at::Tensor out) {
+        const RandomState state = onDevice(range);
         std::vector<std::pair<uint64_t, int64_t>> keys(n);
         for (int64_t i = 0; i < n; ++i) keys[i] = {randomBits(state, i), i};
         std::sort(keys.begin(), keys.end());

@@ -83,8 +83,8 @@ void Timeline::write(libkineto::ActivityLogger& logger, int64_t begin,
     const bool drawn =
         whole && wanted_.count(typeOnDevice(entry.record.operation));
     if (entry.record.phase == orCommandEnds) {
-      if (drawn) addDeviceSlice(found->second);
-      if (whole) extendAnnotations(found->second);
+      if (drawn) addDeviceSlice(entry, found->second);
+      if (whole) extendAnnotations(entry.record, found->second);
     } else if (entry.record.phase != orCommandEnqueued) {
       addHostSlice(entry, drawn);
     }
@@ -143,11 +143,11 @@ int Timeline::trackOf(const orRecord& record) {
   return tracks_.emplace(key, static_cast<int>(before)).first->second;
 }
 
-void Timeline::addDeviceSlice(const Command& command) {
-  const orRecord& record = command.ended->record;
+void Timeline::addDeviceSlice(const Entry& ended, const Command& command) {
+  const orRecord& record = ended.record;
   const Origin& origin = command.enqueued->origin;
   Slice& slice =
-      add(typeOnDevice(record.operation), nameOnDevice(*command.ended), record);
+      add(typeOnDevice(record.operation), nameOnDevice(ended), record);
   slice.device = record.device;
   slice.resource = trackOf(record);
   slice.threadId = origin.thread;
@@ -161,8 +161,8 @@ void Timeline::addDeviceSlice(const Command& command) {
 }
 
 // [profiler.timeline.annotations] On a stream, an annotation spans what was enqueued inside it.
-void Timeline::extendAnnotations(const Command& command) {
-  const orRecord& record = command.ended->record;
+void Timeline::extendAnnotations(const orRecord& record,
+                                 const Command& command) {
   const bool busy = typeOnDevice(record.operation) != Type::GPU_USER_ANNOTATION;
   if (!busy || !wanted_.count(Type::GPU_USER_ANNOTATION)) return;
   for (uint64_t number : command.enqueued->origin.annotations) {

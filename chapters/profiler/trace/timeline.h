@@ -33,17 +33,18 @@ class Timeline {
   /// The streams that have a track.
   std::vector<libkineto::ResourceInfo> tracks() const;
 
-  // [profiler.timeline.state] A command is joined from three records under one number.
+  // [profiler.timeline.state] A command is joined from three records under one number, and a graph from those of its nodes too.
  private:
   struct Command {
     const Entry* enqueued = nullptr;
     const Entry* call = nullptr;
+    /// The last one: a graph ends after its nodes.
     const Entry* ended = nullptr;
   };
 
   void addHostSlice(const Entry& entry, bool has_command);
-  void addDeviceSlice(const Command& command);
-  void extendAnnotations(const Command& command);
+  void addDeviceSlice(const Entry& ended, const Command& command);
+  void extendAnnotations(const orRecord& record, const Command& command);
   void addAnnotations();
   Slice& add(Type type, const std::string& name, const orRecord& record);
   /// Draws the arrow from the host's slice to the device's.

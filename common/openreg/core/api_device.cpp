@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/graphs/capture.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
 
 using namespace openreg::hardware;
@@ -70,6 +71,7 @@ orError_t orDeviceSynchronize() noexcept try {
   ObservedCall call("orDeviceSynchronize", orOperationSynchronize);
   if (orError_t error = enter()) return error;
   if (orError_t error = checkMayWait()) return error;
+  if (orError_t error = checkNotCaptured(current(), __func__)) return error;
   current().synchronize();
   return current().sticky_error.report();
 } catch (...) {
@@ -79,6 +81,7 @@ orError_t orDeviceSynchronize() noexcept try {
 orError_t orDeviceReset() noexcept try {
   if (orError_t error = enter()) return error;
   if (orError_t error = checkMayWait()) return error;
+  if (orError_t error = checkNotCaptured(current(), __func__)) return error;
   current().synchronize();
   return current().sticky_error.reset();
 } catch (...) {

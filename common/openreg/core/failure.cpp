@@ -19,8 +19,11 @@ struct Text {
   const char* name;
   const char* sentence;
 };
+
 #define OPENREG_TEXT(error, sentence) \
   { error, #error, sentence }
+
+// [common.failure.texts.table] The sentence is true of every failure with that code.
 constexpr Text kTexts[] = {
     OPENREG_TEXT(orSuccess, "The call succeeded."),
     OPENREG_TEXT(orErrorUnknown, "The error code is not one of openreg's."),
@@ -49,6 +52,15 @@ constexpr Text kTexts[] = {
                  "This driver does not have the function that was called."),
     OPENREG_TEXT(orErrorNotPermitted,
                  "Code that runs on the device cannot wait for the device."),
+    OPENREG_TEXT(
+        orErrorStreamCaptureUnsupported,
+        "A stream is being captured, and the call cannot be recorded."),
+    OPENREG_TEXT(orErrorStreamCaptureInvalidated,
+                 "An earlier call has invalidated the capture of the stream."),
+    OPENREG_TEXT(orErrorStreamCaptureUnjoined,
+                 "A stream of the capture was not joined."),
+    OPENREG_TEXT(orErrorStreamCaptureIsolation,
+                 "A stream that is captured cannot wait for one that is not."),
 };
 #undef OPENREG_TEXT
 

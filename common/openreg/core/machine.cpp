@@ -2,6 +2,7 @@
 #include "torch_openreg/common/openreg/core/machine.h"
 
 #include "torch_openreg/common/openreg/core/failure.h"
+#include "torch_openreg/common/openreg/graphs/capture.h"
 
 #include <pthread.h>
 
@@ -41,18 +42,16 @@ Machine& machine() {
 }
 
 // [common.machine.wait-all] The check is of the thread and not of the stream, because streams and devices wait for each other.
-orError_t checkMayWait() {
-  if (!onDeviceThread()) return orSuccess;
+orError_t checkMayWait(const char* function) {
+  if (!onDeviceThread()) return checkMayWaitInCapture(function);
   return fail(orErrorNotPermitted,
               "This call waits for the device, and it was made by a kernel or "
               "a host function, for which the device waits; make it on a "
               "thread of the program.");
 }
 
-orError_t synchronizeAll() {
-  if (orError_t error = checkMayWait()) return error;
+void synchronizeAll() {
   for (auto& device : machine().devices) device->synchronize();
-  return orSuccess;
 }
 
 // [common.machine.enter] A call is refused for one of three reasons.

@@ -28,13 +28,13 @@ struct Machine {
 Machine& machine();
 
 // [common.machine.wait] A thread of the device that waited for the device would wait for itself.
-/// orErrorNotPermitted on a thread of a device; every function of the interface
-/// that waits asks this first.
-orError_t checkMayWait();
+/// Every function of the interface that waits asks this first.
+/// @returns orErrorNotPermitted on a thread of a device,
+/// orErrorStreamCaptureUnsupported during a capture that forbids `function`.
+orError_t checkMayWait(const char* function = __builtin_FUNCTION());
 
 /// Waits for all commands of all devices.
-/// @returns orErrorNotPermitted on a thread of a device, at once.
-orError_t synchronizeAll();
+void synchronizeAll();
 
 // [common.machine.check] Every call checks the machine before it does anything.
 /// orSuccess if the configuration is valid and names at least one device.

@@ -2,6 +2,7 @@
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/lookup.h"
 #include "torch_openreg/common/openreg/execution/enqueue.h"
+#include "torch_openreg/common/openreg/graphs/capture.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
 #include "torch_openreg/common/openreg/tools/seeded_scheduler.h"
 
@@ -115,7 +116,11 @@ orError_t orStreamWaitEvent(orStream_t stream_handle, orEvent_t event_handle,
   if (!stream) return orErrorInvalidResourceHandle;
   const auto [found, timed, recording] = snapshot(event_handle);
   if (!found) return orErrorInvalidResourceHandle;
-  if (!recording || recording->completed) {
+  if (recording && recording->capture) {
+    return recording->capture->join(stream, *recording);
+  }
+  const bool is_captured = captureOf(stream) != nullptr;
+  if (!recording || (recording->completed && !is_captured)) {
     return stream.position().device ? orSuccess : orErrorInvalidResourceHandle;
   }
   const auto check = [](Device&) { return orSuccess; };
@@ -137,6 +142,7 @@ orError_t orEventQuery(orEvent_t handle) noexcept try {
   const auto [found, timed, recording] = snapshot(handle);
   if (!found) return orErrorInvalidResourceHandle;
   if (!recording) return orSuccess;
+  if (orError_t error = checkNotCaptured(*recording, __func__)) return error;
   if (!recording->completed) stepIfSeeded();
   if (!recording->completed) return orErrorNotReady;
   return recording->device->sticky_error.report();
@@ -151,6 +157,7 @@ orError_t orEventSynchronize(orEvent_t handle) noexcept try {
   const auto [found, timed, recording] = snapshot(handle);
   if (!found) return orErrorInvalidResourceHandle;
   if (!recording) return orSuccess;
+  if (orError_t error = checkNotCaptured(*recording, __func__)) return error;
   recording->synchronize();
   return recording->device->sticky_error.report();
 } catch (...) {
@@ -177,6 +184,9 @@ orError_t orEventElapsedTime(float* ms, orEvent_t start_handle,
     return fail(
         orErrorInvalidValue,
         "Both events need to be recorded to tell the time between them.");
+  for (const auto& recording : {from, to}) {
+    if (orError_t error = checkNotCaptured(*recording, __func__)) return error;
+  }
   if (from->device != to->device) {
     return fail(orErrorInvalidValue,
                 "The events were recorded on openreg:", from->device->index,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/graphs/capture.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
 #include "torch_openreg/common/openreg/tools/seeded_scheduler.h"
@@ -64,7 +65,10 @@ orError_t orStreamGetDevice(orStream_t handle, int* device) noexcept try {
 orError_t orStreamQuery(orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
   stepIfSeeded();
-  const Position position = findPosition(handle);
+  const StreamRef stream = findStream(handle);
+  if (!stream) return orErrorInvalidResourceHandle;
+  if (orError_t error = checkNotCaptured(stream, __func__)) return error;
+  const Position position = stream.position();
   if (!position.device) return orErrorInvalidResourceHandle;
   if (orError_t error = position.device->sticky_error.report()) return error;
   return position.completed < position.submitted ? orErrorNotReady : orSuccess;
@@ -91,10 +95,12 @@ orError_t orStreamSynchronize(orStream_t handle) noexcept try {
   ObservedCall call("orStreamSynchronize", orOperationSynchronize);
   if (orError_t error = enter()) return error;
   if (orError_t error = checkMayWait()) return error;
-  CommandQueue* queue = nullptr;
-  const Position position = findPosition(handle, &queue);
+  const StreamRef stream = findStream(handle);
+  if (!stream) return orErrorInvalidResourceHandle;
+  if (orError_t error = checkNotCaptured(stream, __func__)) return error;
+  const Position position = stream.position();
   if (!position.device) return orErrorInvalidResourceHandle;
-  position.device->synchronize(*queue, position.submitted);
+  position.device->synchronize(*stream.queue, position.submitted);
   return position.device->sticky_error.report();
 } catch (...) {
   return failWithException();
@@ -106,14 +112,16 @@ orError_t orStreamDestroy(orStream_t handle) noexcept try {
   if (!handle)
     return fail(orErrorInvalidResourceHandle,
                 "The default stream cannot be destroyed.");
-  CommandQueue* queue = nullptr;
-  const Position position = findPosition(handle, &queue);
+  const StreamRef stream = findStream(handle);
+  if (!stream) return orErrorInvalidResourceHandle;
+  if (orError_t error = checkNotCaptured(stream, __func__)) return error;
+  const Position position = stream.position();
   if (!position.device) return orErrorInvalidResourceHandle;
   if (handle == position.device->defaultStream()) {
     return fail(orErrorInvalidResourceHandle,
                 "The default stream cannot be destroyed.");
   }
-  return queue->close(handle) ? orSuccess : refuseStream(handle);
+  return stream.queue->close(handle) ? orSuccess : refuseStream(handle);
 } catch (...) {
   return failWithException();
 }

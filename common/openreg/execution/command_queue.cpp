@@ -3,6 +3,7 @@
 
 #include "torch_openreg/common/openreg/execution/device.h"
 #include "torch_openreg/common/openreg/execution/spin.h"
+#include "torch_openreg/common/openreg/graphs/capture.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -69,6 +70,22 @@ void CommandQueue::schedule() {
   }
 }
 
+// [common.queue.capture.enter] The queue's lock decides which commands are captured: those that find a capture here.
+void CommandQueue::leaveCapture(orStream_t handle) {
+  std::lock_guard lock(mutex_);
+  if (belongsTo(handle)) capture_ = nullptr;
+}
+
+std::shared_ptr<Capture> CommandQueue::capture(orStream_t handle) {
+  std::lock_guard lock(mutex_);
+  return belongsTo(handle) ? capture_ : nullptr;
+}
+
+orError_t CommandQueue::addToCapture(NodeCommand node) {
+  node->traced = describeCall();
+  return capture_->add(handle_, std::move(node));
+}
+
 // [common.queue.next] A worker that leaves a queue marks it idle, and then checks it once more.
 Command* CommandQueue::next() {
   // Once the queue is idle, another worker may change `current_`.
@@ -112,6 +129,7 @@ void CommandQueue::run(int turn) {
     }
     reportBegin(*command);
     if (command->kind == Command::Kind::wait && park(*command)) return;
+    if (command->kind == Command::Kind::graph && runNode(*command)) continue;
     current_ = command;
     execute(*command);
     if (command->kind != Command::Kind::kernel) command->recording.reset();
@@ -132,10 +150,32 @@ void CommandQueue::wakeHostAt(uint64_t number) {
   wake_host_at_ = std::min(wake_host_at_.load(), number);
 }
 
+// [common.queue.graph] A graph stays at the head of its queue while a worker runs node after node, so other streams get their turn between nodes.
+/// Whether there was another node to run.
+bool CommandQueue::runNode(Command& launch) {
+  auto& run = *reinterpret_cast<GraphRun*>(launch.arguments);
+  if (run.next == run.graph->nodes.size()) return false;
+  Command& node = *run.graph->nodes[run.next++].command;
+  if (device_->sticky_error.isSet()) return true;
+  Traced traced = node.traced;
+  traced.correlation = launch.traced.correlation;
+  if (!traced.correlation) {
+    runKernel(node);
+    return true;
+  }
+  observers().begin(traced, node.name, device_->index, handle_);
+  runKernel(node);
+  observers().end(traced, node.name, device_->index, handle_);
+  return true;
+}
+
 // [common.queue.execute] Events complete on a failed device too, or their waiters would never wake.
 void CommandQueue::execute(Command& command) {
   if (command.kind == Command::Kind::record) {
     command.recording->complete();
+  } else if (command.kind == Command::Kind::graph) {
+    command.recording->complete();
+    command.kernel->destroy(command.arguments);
   } else if (command.kind == Command::Kind::kernel) {
     if (!device_->sticky_error.isSet()) runKernel(command);
     command.kernel->destroy(command.arguments);

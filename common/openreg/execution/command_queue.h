@@ -20,7 +20,7 @@ namespace openreg::hardware {
 inline constexpr size_t kCacheLine = 64;
 
 struct alignas(kCacheLine) Command {
-  enum class Kind { kernel, record, wait };
+  enum class Kind { kernel, record, wait, graph };
 
   std::atomic<Command*> next{nullptr};
   Kind kind = Kind::kernel;
@@ -32,6 +32,15 @@ struct alignas(kCacheLine) Command {
   Traced traced;
   alignas(std::max_align_t) std::byte arguments[orMaxArgumentBytes];
 };
+
+// [common.queue.node] A command that is recorded and not run has the arguments that it was given until the graph goes away.
+struct DestroyNode {
+  void operator()(Command* command) const {
+    if (command->kernel) command->kernel->destroy(command->arguments);
+    delete command;
+  }
+};
+using NodeCommand = std::unique_ptr<Command, DestroyNode>;
 
 // [common.queue.position] A position stays meaningful when its stream is destroyed and the queue is another stream's.
 /// What a stream was when the queue was locked: the stream's device and its
@@ -67,6 +76,12 @@ class CommandQueue {
     std::lock_guard lock(mutex_);
     if (!belongsTo(handle)) return refuseStream(handle);
     if (orError_t error = check(*device_)) return error;
+    if (capture_) {
+      position->device = device_;
+      NodeCommand node(new Command);
+      fill(*node);
+      return addToCapture(std::move(node));
+    }
     Command* command = allocate();
     fill(*command);
     position->device = device_;
@@ -89,6 +104,23 @@ class CommandQueue {
   /// Makes `handle` stale, and returns it to the table once the pending
   /// commands have run; false if the queue is not that stream's.
   bool close(orStream_t handle);
+
+  // [common.queue.capture] While a stream is captured, its commands become nodes and nothing runs.
+  /// Puts the stream into `capture`, after `enter(device)` has succeeded.
+  template <class Enter>
+  orError_t enterCapture(orStream_t handle, std::shared_ptr<Capture> capture,
+                         Enter enter) {
+    std::lock_guard lock(mutex_);
+    if (!belongsTo(handle)) return refuseStream(handle);
+    if (orError_t error = enter(*device_)) return error;
+    capture_ = std::move(capture);
+    return orSuccess;
+  }
+  void leaveCapture(orStream_t handle);
+  /// For `enter`.
+  bool isCaptured() const { return capture_ != nullptr; }
+  /// The capture that the stream is in, or null.
+  std::shared_ptr<Capture> capture(orStream_t handle);
 
   // [common.queue.lists] A queue brings the node of the list that it enters, so entering cannot fail.
   /// Ready queues, or queues that wait for one recording. A queue is in at most
@@ -116,6 +148,8 @@ class CommandQueue {
   bool park(Command& command);
   void execute(Command& command);
   void runKernel(Command& command);
+  bool runNode(Command& launch);
+  orError_t addToCapture(NodeCommand node);
   void reportBegin(Command& command);
 
   Device* device_ = nullptr;
@@ -134,6 +168,7 @@ class CommandQueue {
   /// How many commands were reused, and how many had run when last checked.
   uint64_t reused_ = 0, reusable_ = 0;
   std::atomic<uint64_t> submitted_{0};
+  std::shared_ptr<Capture> capture_;
 
   /// The command that runs or ran last; its `next` is the one to run.
   alignas(kCacheLine) Command* current_ = nullptr;

@@ -8,9 +8,11 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 namespace openreg::hardware {
 
+class Capture;
 class CommandQueue;
 class Device;
 
@@ -25,6 +27,10 @@ struct Recording {
   std::chrono::steady_clock::time_point time;
   std::mutex mutex;
   std::list<CommandQueue*> parked;
+  /// The capture that it is a part of, and the nodes that it stands for; or
+  /// null. Such a recording never completes.
+  std::shared_ptr<Capture> capture;
+  std::vector<size_t> after;
 
   /// Marks the recording as complete, and wakes whatever waits for it.
   void complete();

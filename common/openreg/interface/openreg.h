@@ -57,6 +57,16 @@ typedef enum orError_t {
   /// Code that runs on a thread of the device called a function that waits for
   /// the device. See `orLaunchHostFunc`.
   orErrorNotPermitted = 14,
+  // [common.api.error.capture] A stream that is captured refuses what it cannot record.
+  /// The call cannot be recorded, and a stream is being captured. For this and
+  /// the next three see `orStreamBeginCapture`.
+  orErrorStreamCaptureUnsupported = 15,
+  /// An earlier call made the capture useless.
+  orErrorStreamCaptureInvalidated = 16,
+  /// A stream of the capture was forked and not joined.
+  orErrorStreamCaptureUnjoined = 17,
+  /// A stream that is captured would wait for one that is not.
+  orErrorStreamCaptureIsolation = 18,
 } orError_t;
 
 // [common.api.error-text] The text of an error belongs to the thread that made the call.
@@ -128,6 +138,7 @@ OPENREG_EXPORT orError_t orFreeHost(void* hostPtr) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orMemGetInfo(size_t* free,
                                       size_t* total) OPENREG_NOEXCEPT;
 
+// [common.api.memory.attributes] The driver knows every pointer that it handed out.
 typedef enum orMemoryType {
   orMemoryTypeUnmanaged = 0,
   orMemoryTypeHost = 1,
@@ -212,6 +223,7 @@ OPENREG_EXPORT orError_t orStreamDestroy(orStream_t stream) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orStreamQuery(orStream_t stream) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orStreamSynchronize(orStream_t stream)
     OPENREG_NOEXCEPT;
+// [common.api.stream.order] A stream can wait for an event of another, and run a function of the host.
 /// Commands enqueued on `stream` from now on wait until the latest recording of
 /// `event` completes. They do not wait for an event that was never recorded.
 OPENREG_EXPORT orError_t orStreamWaitEvent(orStream_t stream, orEvent_t event,
@@ -227,6 +239,18 @@ OPENREG_EXPORT orError_t orStreamWaitEvent(orStream_t stream, orEvent_t event,
 OPENREG_EXPORT orError_t orLaunchHostFunc(orStream_t stream,
                                           void (*function)(void*),
                                           void* data) OPENREG_NOEXCEPT;
+
+// [common.api.captured] A stream may record its commands instead of running them.
+typedef enum orStreamCaptureStatus {
+  orStreamCaptureStatusNone = 0,
+  orStreamCaptureStatusActive = 1,
+  orStreamCaptureStatusInvalidated = 2,
+} orStreamCaptureStatus;
+
+/// Whether the stream records its commands instead of running them, which
+/// openreg_graphs.h can make it do. Never, if the driver has no graphs.
+OPENREG_EXPORT orError_t orStreamIsCapturing(
+    orStream_t stream, orStreamCaptureStatus* status) OPENREG_NOEXCEPT;
 
 // [common.api.event] An event marks a point in a stream.
 typedef enum orEventFlags {

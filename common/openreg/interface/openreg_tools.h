@@ -26,7 +26,8 @@ extern "C" {
 ///
 /// N is 1 or more, and D is the number of a device. Parts add up: after
 /// `alloc:1,alloc:3` the first and the third allocation fail. Setting memory
-/// counts as a copy. Calls of all threads are counted together.
+/// counts as a copy. Calls of all threads are counted together. A launch that
+/// is captured counts then, and fails each time its graph runs.
 ///
 /// The environment variable OPENREG_INJECT has the same form and is read once.
 /// An empty order, or null, cancels all faults.
@@ -58,6 +59,7 @@ typedef enum orOperation {
   orOperationAllocate = 7,
   orOperationFree = 8,
   orOperationRange = 9,
+  orOperationGraph = 10,
 } orOperation;
 
 // [common.tools.record.fields] A record of an end has the beginning in it, so nothing has to be remembered.
@@ -65,9 +67,12 @@ typedef struct orRecord {
   orRecordPhase phase;
   orOperation operation;
   /// The number of a command, the same in all of its phases and in the call
-  /// that enqueued it, and of no other command. 0 if a call enqueued none.
+  /// that enqueued it, and of no other command. 0 if a call enqueued none. The
+  /// nodes of a graph have the number of its launch; they begin and end between
+  /// its beginning and its end.
   uint64_t correlation;
-  /// Of a command: the kernel's name, "memcpy", "memset", "record" or "wait".
+  /// Of a command: the kernel's name, "memcpy", "memset", "record", "wait" or
+  /// "graph".
   /// Of a call: the function, such as "orMemcpyAsync". Valid until the observer
   /// returns.
   const char* name;

@@ -2,6 +2,7 @@
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/lookup.h"
 #include "torch_openreg/common/openreg/execution/enqueue.h"
+#include "torch_openreg/common/openreg/graphs/capture.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/memory/copy_engines.h"
 #include "torch_openreg/common/openreg/tools/injection.h"
@@ -94,6 +95,12 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
   Copy copy{};
   if (orError_t error = prepare(&copy, dst, src, count, kind)) return error;
 
+  const bool is_pageable = !copy.to || !copy.from;
+  if (const auto capture = is_pageable ? captureOf(stream) : nullptr) {
+    return capture->refuse(__func__,
+                           "copies memory that is neither the device's nor "
+                           "pinned, and so must run now,");
+  }
   if (copy.from == orMemoryTypeUnmanaged && copy.to == orMemoryTypeDevice &&
       count <= kStagedBytes) {
     auto staged = std::make_unique<char[]>(count);
@@ -102,13 +109,12 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
                       [target = copy.target, staged = std::move(staged),
                        count] { std::memcpy(target, staged.get(), count); });
   }
-  const bool waits = !copy.to || !copy.from;
-  if (orError_t error = waits ? checkMayWait() : orSuccess) return error;
+  if (orError_t error = is_pageable ? checkMayWait() : orSuccess) return error;
   Position position;
   orError_t error = submitCopy(
       handle, "memcpy",
       [copy, count] { copyBytes(copy.target, copy.origin, count); }, &position);
-  if (error || !waits) return error;
+  if (error || !is_pageable) return error;
   position.device->synchronize(*stream.queue, position.submitted);
   return position.device->sticky_error.report();
 } catch (...) {

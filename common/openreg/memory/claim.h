@@ -11,16 +11,16 @@ namespace openreg::hardware {
 /// waits for all work, which may use it. Of several threads that free one
 /// block, one succeeds. A block that is not claimed stays in use.
 /// @returns orErrorInvalidValue if no block in use begins there,
-/// orErrorNotPermitted on a thread of a device.
+/// and what `checkMayWait` returns for the calling function.
 inline orError_t claimAndDrain(BlockTable& blocks, const void* pointer,
-                               const char* origin) {
-  if (orError_t error = checkMayWait()) return error;
+                               const char* origin,
+                               const char* function = __builtin_FUNCTION()) {
+  if (orError_t error = checkMayWait(function)) return error;
   const auto begin = reinterpret_cast<uintptr_t>(pointer);
   if (!blocks.claim(begin)) return refuseBlock(pointer, origin);
   try {
-    orError_t error = synchronizeAll();
-    if (error) blocks.unclaim(begin);
-    return error;
+    synchronizeAll();
+    return orSuccess;
   } catch (...) {
     blocks.unclaim(begin);
     throw;

@@ -48,17 +48,20 @@ int64_t steadyNanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
+Traced describeCall() {
+  if (!outermost_call) return {};
+  const orRecord& call = outermost_call->record_;
+  return {0, call.operation, call.direction, call.bytes, 0};
+}
+
 Traced Observers::enqueue(const char* name, int device, orStream_t stream) {
-  Traced traced;
+  Traced traced = describeCall();
   traced.correlation = nextNumber();
   if (outermost_call) {
     orRecord& call = outermost_call->record_;
     call.correlation = traced.correlation;
     call.device = device;
     call.stream = stream;
-    traced.operation = call.operation;
-    traced.direction = call.direction;
-    traced.bytes = call.bytes;
   }
   const int64_t now = steadyNanoseconds();
   report(traced.correlation,

@@ -30,12 +30,18 @@ struct Traced {
   int64_t begin = 0;
 };
 
+/// What the calling thread's call of the driver is about, without a number.
+Traced describeCall();
+
 int64_t steadyNanoseconds();
 
 // [common.observer] Without an observer, a command or a call costs a load and a branch.
 inline constinit std::atomic<bool> is_observed{false};
 
 inline bool isObserved() { return is_observed.load(std::memory_order_relaxed); }
+
+/// How many streams' captures need to know what a call is about.
+inline constinit std::atomic<int> active_captures{0};
 
 class Observers {
  public:
@@ -67,7 +73,7 @@ class ObservedCall {
  public:
   ObservedCall(const char* function, orOperation operation, size_t bytes = 0,
                int direction = -1) {
-    if (isObserved()) {
+    if (isObserved() || active_captures.load(std::memory_order_relaxed) > 0) {
       open(function, operation, bytes, direction);
     }
   }
@@ -86,6 +92,7 @@ class ObservedCall {
 
  private:
   friend class Observers;
+  friend Traced describeCall();
   void open(const char* function, orOperation operation, size_t bytes,
             int direction);
   void close();

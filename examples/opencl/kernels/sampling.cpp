@@ -22,7 +22,9 @@ RandomState reserve(const at::Tensor& self,
                     chosen.device(), ", the tensor is on ", self.device(),
                     "; they must be of one device.");
   at::assert_no_internal_overlap(self);
-  return static_cast<Generator*>(chosen.unsafeGetGeneratorImpl())->reserve(1);
+  return static_cast<Generator*>(chosen.unsafeGetGeneratorImpl())
+      ->reserve(1)
+      .state;
 }
 
 /// @throws c10::NotImplementedError for a dtype without a sampler.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What holds for this driver only: kernels in OpenCL C, and what OpenCL lacks.
+#include "torch_openreg/common/openreg/interface/openreg_graphs.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/examples/opencl/driver/interface/openreg_opencl.h"
 #include "torch_openreg/tests/openreg/streams.h"
@@ -185,6 +186,22 @@ TEST(Tools, what_this_driver_lacks_is_refused_each_in_its_words) {
     EXPECT_EQ(detail(),
               "This driver does not report its commands to an observer; use a "
               "profiler of the OpenCL runtime.");
+  }
+  orGraph_t graph = nullptr;
+  orGraphExec_t exec = nullptr;
+  uint64_t id;
+  size_t count;
+  for (orError_t error :
+       {orStreamBeginCapture(nullptr, orStreamCaptureModeGlobal),
+        orStreamEndCapture(nullptr, &graph), orStreamGetCaptureId(nullptr, &id),
+        orGraphGetNodeCount(graph, &count),
+        orGraphDebugDotPrint(graph, "graph.dot"), orGraphDestroy(graph),
+        orGraphInstantiate(&exec, graph), orGraphLaunch(exec, nullptr),
+        orGraphExecDestroy(exec)}) {
+    EXPECT_EQ(error, orErrorNotSupported);
+    EXPECT_EQ(detail(),
+              "OpenCL 1.2 has no graphs, so work cannot be captured; run it as "
+              "it is.");
   }
   orIpcMemHandle_t handle;
   void* block = nullptr;

@@ -138,6 +138,13 @@ TEST_F(Refused, streams) {
        [] { return orStreamGetPriority(nullptr, nullptr); }},
       {"device to null", orErrorInvalidValue,
        [] { return orStreamGetDevice(nullptr, nullptr); }},
+      {"captured to null", orErrorInvalidValue,
+       [] { return orStreamIsCapturing(nullptr, nullptr); }},
+      {"captured of an invented one", orErrorInvalidResourceHandle,
+       [&] {
+         orStreamCaptureStatus status;
+         return orStreamIsCapturing(no_stream, &status);
+       }},
       {"wait with flags", orErrorInvalidValue,
        [&] { return orStreamWaitEvent(nullptr, event, 1); }},
       {"wait for a destroyed event", orErrorInvalidResourceHandle,

@@ -50,6 +50,13 @@ TEST(Stream, a_launch_does_not_wait) {
   EXPECT_TRUE(ran);
 }
 
+TEST(Stream, a_stream_that_runs_its_commands_is_not_captured) {
+  Stream stream;
+  orStreamCaptureStatus status = orStreamCaptureStatusActive;
+  EXPECT_EQ(orStreamIsCapturing(stream.handle, &status), orSuccess);
+  EXPECT_EQ(status, orStreamCaptureStatusNone);
+}
+
 TEST(Stream, a_thousand_streams_share_the_threads) {
   std::vector<Stream> streams(1000);
   std::atomic<int> count{0};

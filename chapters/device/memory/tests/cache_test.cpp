@@ -3,6 +3,7 @@
 // ThreadSanitizer.
 #include "torch_openreg/chapters/device/memory/cache.h"
 #include "torch_openreg/common/check.h"
+#include "torch_openreg/common/openreg/interface/openreg_graphs.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
 #include <gtest/gtest.h>
@@ -90,6 +91,130 @@ TEST(Cache, neighbours_that_are_free_become_one_block_again) {
   EXPECT_EQ(current(cache.stats().inactive_split), 0);
   cache.allocate(20 * kMiB, stream(0));
   EXPECT_EQ(current(cache.stats().segment), 1);
+}
+
+TEST(Pool, its_memory_is_nobody_elses_until_it_is_released) {
+  Cache cache;
+  const Cache::PoolId pool{0, 7};
+  cache.beginPool(pool, [](c10::Stream asks) { return asks == stream(1); });
+  Block* mine = cache.allocate(1000, stream(1));
+  Block* other = cache.allocate(1000, stream(0));
+  EXPECT_EQ(mine->pool, pool);
+  EXPECT_EQ(other->pool, Cache::PoolId(0, 0));
+  std::byte* data = mine->data;
+  cache.free(mine);
+  EXPECT_EQ(cache.allocate(900, stream(1))->data, data) << "within the pool";
+  Block* outside = nullptr;
+  cache.endPool(pool);
+  outside = cache.allocate(900, stream(1));
+  EXPECT_EQ(outside->pool, Cache::PoolId(0, 0));
+  cache.empty();
+  EXPECT_EQ(current(cache.stats().segment), 3);
+  cache.free(cache.find(data));
+  cache.empty();
+  EXPECT_EQ(current(cache.stats().segment), 3) << "a pool keeps its memory";
+  cache.releasePool(pool, {});
+  EXPECT_EQ(cache.find(data)->pool, Cache::PoolId(0, 0));
+  cache.free(outside);
+  cache.empty();
+  EXPECT_EQ(current(cache.stats().segment), 1);
+}
+
+TEST(Pool, it_lives_until_its_last_use_is_released) {
+  Cache cache;
+  const Cache::PoolId pool{0, 7};
+  const auto everybody = [](c10::Stream) { return true; };
+  cache.beginPool(pool, everybody);
+  cache.free(cache.allocate(1000, stream(0)));
+  cache.endPool(pool);
+  cache.beginPool(pool, everybody);
+  cache.endPool(pool);
+  cache.releasePool(pool, {});
+  cache.empty();
+  EXPECT_EQ(current(cache.stats().segment), 1);
+  cache.releasePool(pool, {});
+  cache.empty();
+  EXPECT_EQ(current(cache.stats().segment), 0);
+}
+
+TEST(Pool, released_memory_waits_for_the_streams_that_used_it) {
+  Cache cache;
+  const Cache::PoolId pool{0, 7};
+  cache.beginPool(pool, [](c10::Stream) { return true; });
+  Block* block = cache.allocate(1000, stream(1));
+  std::byte* data = block->data;
+  cache.free(block);
+  cache.endPool(pool);
+  Gate gate(stream(2));
+  cache.releasePool(pool, {stream(2)});
+  EXPECT_NE(cache.allocate(1000, stream(1))->data, data);
+  gate.open();
+  EXPECT_EQ(cache.allocate(1000, stream(1))->data, data);
+}
+
+TEST(Pool, a_block_in_use_at_the_release_waits_when_it_is_freed) {
+  Cache cache;
+  const Cache::PoolId pool{0, 7};
+  cache.beginPool(pool, [](c10::Stream) { return true; });
+  Block* block = cache.allocate(1000, stream(1));
+  std::byte* data = block->data;
+  cache.endPool(pool);
+  cache.releasePool(pool, {stream(2)});
+  Gate gate(stream(2));
+  cache.free(block);
+  EXPECT_NE(cache.allocate(1000, stream(1))->data, data);
+  gate.open();
+  EXPECT_EQ(cache.allocate(1000, stream(1))->data, data);
+}
+
+TEST(Pool, one_that_is_in_use_is_refused) {
+  Cache cache;
+  const auto nobody = [](c10::Stream) { return false; };
+  cache.beginPool({0, 7}, nobody);
+  try {
+    cache.beginPool({0, 7}, nobody);
+    FAIL() << "nothing was thrown";
+  } catch (const c10::ValueError& error) {
+    EXPECT_STREQ(error.what_without_backtrace(),
+                 "Pool (0, 7) is being allocated from already; end that "
+                 "first.");
+  }
+}
+
+TEST(Pool,
+     a_block_that_a_captured_stream_uses_waits_for_the_end_of_the_capture) {
+  Cache cache;
+  const Cache::PoolId pool{0, 7};
+  const orStream_t captured = openreg::nativeStream(stream(2));
+  openreg::check(orStreamBeginCapture(captured, orStreamCaptureModeGlobal));
+  cache.beginPool(pool, [](c10::Stream) { return true; });
+  Block* block = cache.allocate(1000, stream(1));
+  std::byte* data = block->data;
+  cache.recordStream(block, stream(2));
+  cache.free(block);
+  EXPECT_NE(cache.allocate(1000, stream(1))->data, data);
+  orGraph_t graph;
+  openreg::check(orStreamEndCapture(captured, &graph));
+  cache.endPool(pool);
+  cache.beginPool(pool, [](c10::Stream) { return true; });
+  openreg::check(orStreamSynchronize(captured));
+  EXPECT_EQ(cache.allocate(1000, stream(1))->data, data);
+  orGraphDestroy(graph);
+}
+
+TEST(Pool, a_full_device_fails_a_captured_request_and_waits_for_nothing) {
+  Cache cache;
+  size_t free, total;
+  openreg::check(orMemGetInfo(&free, &total));
+  cache.free(cache.allocate(free / 5 * 4, stream(0)));
+  const orStream_t captured = openreg::nativeStream(stream(2));
+  openreg::check(orStreamBeginCapture(captured, orStreamCaptureModeGlobal));
+  EXPECT_THROW(cache.allocate(free / 2, stream(2)), c10::OutOfMemoryError);
+  orGraph_t graph;
+  EXPECT_EQ(orStreamEndCapture(captured, &graph), orSuccess);
+  orGraphDestroy(graph);
+  cache.free(cache.allocate(free / 2, stream(2)));
+  cache.empty();
 }
 
 TEST(Cache, two_sizes_take_turns_on_a_nearly_full_device_without_waiting) {

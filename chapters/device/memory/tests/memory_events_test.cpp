@@ -86,6 +86,20 @@ TEST(MemoryEvents, a_full_device_is_told_with_the_size_that_did_not_fit) {
   EXPECT_EQ(told[0].data, nullptr);
 }
 
+TEST(MemoryEvents,
+     a_block_that_a_pool_gives_back_was_told_of_when_it_was_freed) {
+  Listen listen;
+  const c10::MempoolId_t pool{0, 7};
+  openreg::beginPool(0, pool, [](c10::Stream) { return true; });
+  allocator().allocate(1000);
+  openreg::endPool(0, pool);
+  const size_t before = told.size();
+  openreg::releasePool(0, pool, {});
+  EXPECT_EQ(told.size(), before);
+  allocator().emptyCache();
+  EXPECT_EQ(told.back().action, Action::SEGMENT_FREE);
+}
+
 TEST(MemoryEvents, nothing_is_told_without_a_listener) {
   { Listen listen; }
   told.clear();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/openreg/interface/openreg_graphs.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/examples/opencl/driver/core/config.h"
 #include "torch_openreg/examples/opencl/driver/core/machine.h"
@@ -129,6 +130,39 @@ orError_t orRangePush(const char*) noexcept try {
 orError_t orRangePop() noexcept try { return refuseObserving(); } catch (...) {
   return failWithException();
 }
+
+// [opencl.api-device.graphs] OpenCL 1.2 cannot record a queue to run it again.
+static orError_t refuseGraphs() noexcept try {
+  return fail(orErrorNotSupported,
+              "OpenCL 1.2 has no graphs, so work cannot be captured; run it "
+              "as it is.");
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orStreamBeginCapture(orStream_t, orStreamCaptureMode) noexcept {
+  return refuseGraphs();
+}
+orError_t orStreamEndCapture(orStream_t, orGraph_t*) noexcept {
+  return refuseGraphs();
+}
+orError_t orStreamGetCaptureId(orStream_t, uint64_t*) noexcept {
+  return refuseGraphs();
+}
+orError_t orGraphGetNodeCount(orGraph_t, size_t*) noexcept {
+  return refuseGraphs();
+}
+orError_t orGraphDebugDotPrint(orGraph_t, const char*) noexcept {
+  return refuseGraphs();
+}
+orError_t orGraphDestroy(orGraph_t) noexcept { return refuseGraphs(); }
+orError_t orGraphInstantiate(orGraphExec_t*, orGraph_t) noexcept {
+  return refuseGraphs();
+}
+orError_t orGraphLaunch(orGraphExec_t, orStream_t) noexcept {
+  return refuseGraphs();
+}
+orError_t orGraphExecDestroy(orGraphExec_t) noexcept { return refuseGraphs(); }
 
 // [opencl.api-device.sharing] When PyTorch sends a storage to another process, these functions tell the sender why that fails.
 static orError_t refuseSharing() {

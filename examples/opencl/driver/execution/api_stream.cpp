@@ -56,6 +56,21 @@ orError_t orStreamGetDevice(orStream_t handle, int* device) noexcept try {
   return failWithException();
 }
 
+// [opencl.api-stream.captured] Without graphs, no stream is captured.
+orError_t orStreamIsCapturing(orStream_t handle,
+                              orStreamCaptureStatus* status) noexcept try {
+  if (orError_t error = enter()) return error;
+  if (!status) {
+    return fail(orErrorInvalidValue,
+                "orStreamIsCapturing needs a place for the answer, not null.");
+  }
+  if (!findStream(handle)) return orErrorInvalidResourceHandle;
+  *status = orStreamCaptureStatusNone;
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
 // [opencl.api-stream.default] The default stream of a device is created when it is first needed.
 orError_t orDeviceGetDefaultStream(orStream_t* handle, int device) noexcept
     try {

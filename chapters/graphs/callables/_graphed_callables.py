@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Callables that run as graphs: this chapter's share of `torch.openreg`, second part."""
+
+import torch
+from torch.utils import _pytree
+
+from ._device import synchronize
+from ._graphs import graph, graph_pool_handle
+from ._stream import Stream, stream
+
+# [graphs.callables.python] One function, with the arguments of `torch.cuda`'s.
+__all__ = ["make_graphed_callables"]
+
+
+# [graphs.callables.check] What a graph cannot repeat is refused before anything is captured.
+def _check(callables, samples):
+    if torch.is_autocast_enabled("openreg") and torch.is_autocast_cache_enabled():
+        raise RuntimeError(
+            "make_graphed_callables cannot be used while autocast caches its casts, because a "
+            "graph would keep a cast that autocast frees; use cache_enabled=False."
+        )
+    if len(callables) != len(samples):
+        raise ValueError(
+            f"make_graphed_callables got {len(callables)} callables and samples for {len(samples)};"
+            " give one tuple of tensors for each."
+        )
+    for call, sample in zip(callables, samples, strict=True):
+        if isinstance(call, torch.nn.Module):
+            if call._backward_hooks or call._forward_hooks or call._forward_pre_hooks:
+                raise RuntimeError(
+                    "make_graphed_callables got a module with hooks, which a graph would not run; "
+                    "register them afterwards."
+                )
+            if any(buffer.requires_grad for buffer in call.buffers()):
+                raise RuntimeError(
+                    "make_graphed_callables got a module with a buffer that requires a gradient; "
+                    "only parameters may."
+                )
+        if not all(isinstance(leaf, torch.Tensor) for leaf in _pytree.tree_leaves(sample)):
+            raise TypeError(
+                "make_graphed_callables needs samples of tensors only, because a graph keeps "
+                "every other argument as it was."
+            )
+
+
+# [graphs.callables.part] A callable becomes two graphs: one from its inputs to its outputs, one from their gradients to those of the inputs.
+class _Part:
+    """One callable: what its graphs read and write."""
+
+    def __init__(self, call, sample):
+        self.call, self.sample = call, sample
+        self.arguments = tuple(_pytree.tree_leaves(sample))
+        self.parameters = tuple(call.parameters()) if isinstance(call, torch.nn.Module) else ()
+        self.inputs = self.arguments + self.parameters
+        self.forward_graph = torch.accelerator.Graph()
+        self.backward_graph = torch.accelerator.Graph()
+
+    def _gradients(self, allow_unused):
+        """The gradients of the inputs that want one, None for the others."""
+        wanting = [each for each in self.inputs if each.requires_grad]
+        outputs = [each for each in self.outputs if each.requires_grad]
+        if not outputs or not wanting:
+            return [None] * len(self.inputs)
+        found = iter(
+            torch.autograd.grad(
+                outputs,
+                wanting,
+                [each for each in self.output_gradients if each is not None],
+                only_inputs=True,
+                allow_unused=allow_unused,
+            )
+        )
+        return [next(found) if each.requires_grad else None for each in self.inputs]
+
+    # [graphs.callables.capture] The warm-up and the capture do the same, once without a graph and once into it.
+    def run_forward(self):
+        self.outputs, self.structure = _pytree.tree_flatten(self.call(*self.sample))
+
+    def make_output_gradients(self):
+        self.output_gradients = [
+            torch.empty_like(each) if each.requires_grad else None for each in self.outputs
+        ]
+
+    def run_backward(self, allow_unused):
+        self.input_gradients = self._gradients(allow_unused)
+
+    def warm_up(self, iterations, allow_unused):
+        for _ in range(iterations):
+            self.run_forward()
+            self.make_output_gradients()
+            self.run_backward(allow_unused)
+        self.outputs = self.output_gradients = self.input_gradients = None
+
+
+# [graphs.callables.function] To autograd, a graphed callable is one function.
+def _as_function(part):
+    class Graphed(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *inputs):
+            for fixed, given in zip(part.arguments, inputs):
+                if fixed.data_ptr() != given.data_ptr():
+                    fixed.copy_(given)
+            part.forward_graph.replay()
+            return tuple(each.detach() for each in part.outputs)
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, *gradients):
+            for fixed, given in zip(part.output_gradients, gradients, strict=True):
+                if fixed is not None and fixed.data_ptr() != given.data_ptr():
+                    fixed.copy_(given)
+            part.backward_graph.replay()
+            return tuple(each if each is None else each.detach() for each in part.input_gradients)
+
+    def graphed(*arguments):
+        outputs = Graphed.apply(*_pytree.tree_leaves(arguments), *part.parameters)
+        return _pytree.tree_unflatten(outputs, part.structure)
+
+    return graphed
+
+
+# [graphs.callables.module] A module keeps its class and its state; only its `forward` is another, in the mode in which it was captured.
+def _as_callable(part):
+    graphed, call = _as_function(part), part.call
+    if not isinstance(call, torch.nn.Module):
+        return graphed
+    eager, training = call.forward, call.training
+
+    def forward(*arguments):
+        return (graphed if call.training == training else eager)(*arguments)
+
+    call.forward = forward
+    return call
+
+
+# [graphs.callables] The graphs are captured in the order in which they will run, because they share a pool.
+def make_graphed_callables(
+    callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None
+):
+    """`callables`, or one of them, so that forward and backward of each run as a graph.
+
+    A module is changed and returned. `sample_args` are the tensors of a call, for several
+    callables a tuple of these; they become the memory that the graphs read, and say which
+    inputs want gradients. The result takes arguments of the same shapes and dtypes.
+    """
+    several = isinstance(callables, tuple)
+    calls = callables if several else (callables,)
+    samples = sample_args if several else (sample_args,)
+    _check(calls, samples)
+    parts = [_Part(call, sample) for call, sample in zip(calls, samples, strict=True)]
+    pool = graph_pool_handle() if pool is None else pool
+    synchronize()
+    with stream(Stream()):
+        for part in parts:
+            part.warm_up(num_warmup_iters, allow_unused_input)
+    synchronize()
+    for part in parts:
+        with graph(part.forward_graph, pool=pool):
+            part.run_forward()
+    for part in reversed(parts):
+        part.make_output_gradients()
+        with graph(part.backward_graph, pool=pool):
+            part.run_backward(allow_unused_input)
+    made = tuple(_as_callable(part) for part in parts)
+    return made if several else made[0]
+
+
+# [-]

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`torch.openreg.make_graphed_callables`: the eager program, with graphs inside."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+DEVICE = "openreg"
+
+
+def model():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 8)).to(DEVICE)
+
+
+def batches(count):
+    torch.manual_seed(2)
+    return [(torch.randn(4, 16).to(DEVICE), torch.randn(4, 8).to(DEVICE)) for _ in range(count)]
+
+
+def train(net, data):
+    torch.manual_seed(3)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    losses = []
+    for x, y in data:
+        optimizer.zero_grad(set_to_none=True)
+        loss = nn.functional.mse_loss(net(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, [parameter.detach().cpu() for parameter in net.parameters()]
+
+
+def test_a_graphed_module_trains_as_the_module_does():
+    eager, graphed = model(), model()
+    same = torch.openreg.make_graphed_callables(graphed, (torch.randn(4, 16, device=DEVICE),))
+    assert same is graphed
+    data = batches(6)
+    losses, parameters = train(eager, data)
+    got_losses, got = train(graphed, data)
+    assert got_losses == losses
+    for one, other in zip(got, parameters, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_the_inputs_get_their_gradients():
+    def call(x, y):
+        return (x * y).sin(), x + 1
+
+    x = torch.randn(8, device=DEVICE, requires_grad=True)
+    y = torch.randn(8, device=DEVICE)
+    graphed = torch.openreg.make_graphed_callables(
+        call, (x.clone().detach().requires_grad_(), y.clone())
+    )
+    for given in (x, (x * 2).detach().requires_grad_()):
+        other = given.detach().clone().requires_grad_()
+        one, two = graphed(given, y)
+        (one.sum() + 2 * two.sum()).backward()
+        expected_one, expected_two = call(other, y)
+        (expected_one.sum() + 2 * expected_two.sum()).backward()
+        assert torch.equal(one.cpu(), expected_one.cpu())
+        assert torch.equal(two.cpu(), expected_two.cpu())
+        assert torch.equal(given.grad.cpu(), other.grad.cpu())
+
+
+def test_several_callables_share_a_pool():
+    first, second = model(), nn.Linear(8, 8).to(DEVICE)
+    eager = copy.deepcopy(nn.Sequential(first, second))
+    parts = torch.openreg.make_graphed_callables(
+        (first, second),
+        (
+            (torch.randn(4, 16, device=DEVICE),),
+            (torch.randn(4, 8, device=DEVICE, requires_grad=True),),
+        ),
+    )
+    data = batches(3)
+    assert train(nn.Sequential(*parts), data)[0] == train(eager, data)[0]
+
+
+def test_a_module_in_another_mode_runs_eagerly():
+    net = model()
+    torch.openreg.make_graphed_callables(net, (torch.randn(4, 16, device=DEVICE),))
+    net.eval()
+    assert net(torch.randn(2, 16, device=DEVICE)).shape == (2, 8)
+    assert not net(torch.ones(2, 16, device=DEVICE)).isnan().any()
+
+
+def test_an_input_that_is_not_used_needs_permission():
+    def call(x, y):
+        return x * 2
+
+    sample = tuple(torch.ones(4, device=DEVICE, requires_grad=True) for _ in range(2))
+    with pytest.raises(RuntimeError, match="allow_unused=True"):
+        torch.openreg.make_graphed_callables(call, sample)
+    graphed = torch.openreg.make_graphed_callables(call, sample, allow_unused_input=True)
+    x, y = (torch.ones(4, device=DEVICE, requires_grad=True) for _ in range(2))
+    graphed(x, y).sum().backward()
+    assert x.grad.tolist() == [2.0] * 4 and y.grad is None
+
+
+def test_outputs_without_gradients_are_captured_too():
+    with torch.no_grad():
+        graphed = torch.openreg.make_graphed_callables(
+            lambda x: {"twice": x * 2}, (torch.ones(4, device=DEVICE),)
+        )
+    assert graphed(torch.full((4,), 3.0, device=DEVICE))["twice"].tolist() == [6.0] * 4
+
+
+# What is refused.
+
+
+def test_the_cache_of_autocast_is_refused():
+    with torch.autocast(DEVICE):
+        with pytest.raises(RuntimeError, match="while autocast caches its casts.*cache_enabled=F"):
+            torch.openreg.make_graphed_callables(model(), (torch.ones(4, 16, device=DEVICE),))
+    with torch.autocast(DEVICE, cache_enabled=False):
+        torch.openreg.make_graphed_callables(model(), (torch.ones(4, 16, device=DEVICE),))
+
+
+def test_a_module_with_hooks_is_refused():
+    net = model()
+    net.register_forward_hook(lambda *_: None)
+    with pytest.raises(RuntimeError, match="a module with hooks, which a graph would not run; reg"):
+        torch.openreg.make_graphed_callables(net, (torch.ones(4, 16, device=DEVICE),))
+
+
+def test_a_buffer_that_wants_a_gradient_is_refused():
+    net = model()
+    net.register_buffer("scale", torch.ones(4, device=DEVICE, requires_grad=True))
+    with pytest.raises(RuntimeError, match="buffer that requires a gradient; only parameters may"):
+        torch.openreg.make_graphed_callables(net, (torch.ones(4, 16, device=DEVICE),))
+
+
+def test_a_sample_that_is_no_tensor_is_refused():
+    with pytest.raises(TypeError, match="needs samples of tensors only, because a graph keeps"):
+        torch.openreg.make_graphed_callables(torch.add, (torch.ones(4, device=DEVICE), 2))
+
+
+def test_samples_are_counted():
+    sample = (torch.ones(4, device=DEVICE),)
+    with pytest.raises(ValueError, match="got 2 callables and samples for 1; give one tuple of"):
+        torch.openreg.make_graphed_callables((torch.sin, torch.cos), (sample,))

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/chapters/graphs/capture/captured_graph.h"
+#include "torch_openreg/common/bindings.h"
+#include "torch_openreg/common/check.h"
+
+namespace openreg {
+
+// [graphs.bindings] PyTorch binds the graph itself; two questions are left.
+static const ChapterBindings graphs_bindings(
+    "graphs", [](pybind11::module_& module) {
+      module.def("graph_pool_handle", &newPoolHandle);
+      module.def(
+          "is_current_stream_capturing",
+          [] { return isCaptured(currentStream(-1)); },
+          pybind11::call_guard<NotForked>());
+    });
+
+// [-]
+}  // namespace openreg

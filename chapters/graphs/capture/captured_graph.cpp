@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/graphs/capture/captured_graph.h"
+#include "torch_openreg/chapters/device/memory/allocator.h"
+#include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/chapters/hooks/host_memory.h"
+#include "torch_openreg/common/check.h"
+#include "torch_openreg/common/waiting.h"
+
+#include <c10/core/Event.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <utility>
+
+namespace openreg {
+namespace {
+
+// [graphs.pool.number] A graph's own pool and a shared one have their numbers in different places.
+std::atomic<c10::CaptureId_t> last_pool{0};
+
+}  // namespace
+
+c10::MempoolId_t newPoolHandle() { return {0, ++last_pool}; }
+
+// [graphs.graph.modes] A capture without a mode is as strict as that of `torch.cuda.graph`.
+namespace {
+
+orStreamCaptureMode modeOf(at::GraphCaptureMode mode) {
+  switch (mode) {
+    case at::GraphCaptureMode::ThreadLocal:
+      return orStreamCaptureModeThreadLocal;
+    case at::GraphCaptureMode::Relaxed:
+      return orStreamCaptureModeRelaxed;
+    default:
+      return orStreamCaptureModeGlobal;
+  }
+}
+
+uint64_t captureOf(const c10::Stream& stream) {
+  uint64_t id = 0;
+  orStreamGetCaptureId(nativeStream(stream), &id);
+  return id;
+}
+
+// [-]
+}  // namespace
+
+// [graphs.graph.begin] The driver captures first, because its number of the capture says which requests are for the pool.
+void CapturedGraph::capture_begin(c10::MempoolId_t pool,
+                                  at::GraphCaptureMode mode) {
+  TORCH_CHECK(!stream_, "This graph ",
+              capture_ ? "is being captured" : "has been captured",
+              " already; call reset() before the next capture.");
+  const c10::Stream stream = currentStream(-1);
+  TORCH_CHECK(stream != defaultStream(-1),
+              "A graph cannot be captured on the default stream, which other ",
+              "code uses too; write `with torch.Stream(), graph:`.");
+  check(orStreamBeginCapture(nativeStream(stream), modeOf(mode)));
+  stream_ = stream;
+  capture_ = captureOf(stream);
+  try {
+    usePool(pool == c10::MempoolId_t{0, 0} ? c10::MempoolId_t{++last_pool, 0}
+                                           : pool);
+  } catch (...) {
+    orStreamEndCapture(nativeStream(stream), &graph_);
+    orGraphDestroy(std::exchange(graph_, nullptr));
+    stream_.reset();
+    capture_ = 0;
+    throw;
+  }
+  setOffsetsOf(capture_, &offsets_);
+}
+
+// [graphs.graph.pool] Both allocators ask of each request whether its stream is in our capture.
+void CapturedGraph::usePool(c10::MempoolId_t pool) {
+  const auto is_ours = [id = capture_](c10::Stream stream) {
+    return captureOf(stream) == id;
+  };
+  beginPool(stream_->device_index(), pool, is_ours);
+  try {
+    hostAllocator().begin_allocate_to_pool(pool, is_ours);
+  } catch (...) {
+    // Another device captures into this pool.
+    hostAllocator().release_pool(pool);
+    endPool(stream_->device_index(), pool);
+    releasePool(stream_->device_index(), pool, {});
+    throw;
+  }
+  pool_ = pool;
+}
+
+c10::MempoolId_t CapturedGraph::pool() const {
+  TORCH_CHECK(stream_, "This graph has no pool yet; capture it first.");
+  return pool_;
+}
+
+// [graphs.graph.end] Whatever the capture has come to, its streams and its memory are free again.
+void CapturedGraph::capture_end() {
+  TORCH_CHECK(capture_,
+              "This graph is not being captured; call capture_begin() first.");
+  const orError_t error = orStreamEndCapture(nativeStream(*stream_), &graph_);
+  setOffsetsOf(std::exchange(capture_, 0), nullptr);
+  endPool(stream_->device_index(), pool_);
+  hostAllocator().end_allocate_to_pool(pool_);
+  if (error) {
+    const std::string sentence = orGetErrorDetail();
+    release();
+    TORCH_CHECK(false, sentence);
+  }
+  if (!keep_graph_) instantiate();
+}
+
+void CapturedGraph::instantiate() {
+  TORCH_CHECK(graph_, "There is no graph to instantiate; capture one",
+              stream_ ? " with keep_graph=True." : " first.");
+  if (executable_) check(orGraphExecDestroy(std::exchange(executable_, {})));
+  check(orGraphInstantiate(&executable_, graph_));
+  if (keep_graph_ || keep_graph_for_dump_) return;
+  check(orGraphDestroy(std::exchange(graph_, nullptr)));
+}
+
+// [graphs.graph.replay] A replay on another stream waits for the one before, because both use the same memory.
+void CapturedGraph::replay() {
+  TORCH_CHECK(stream_ && !capture_,
+              "There is nothing to replay; capture a graph first.");
+  if (!executable_) instantiate();
+  const c10::Stream stream = currentStream(stream_->device_index());
+  TORCH_CHECK(!isCaptured(stream),
+              "A graph cannot be replayed on a stream that is being captured; ",
+              "end that capture first.");
+  WithoutGil others_run;
+  if (replayed_on_.empty() || replayed_on_.back() != stream) {
+    if (!replayed_on_.empty()) {
+      c10::Event replayed(kDeviceType);
+      replayed.record(replayed_on_.back());
+      replayed.block(stream);
+    }
+    std::erase(replayed_on_, stream);
+    replayed_on_.push_back(stream);
+  }
+  offsets_.provide(stream);
+  check(orGraphLaunch(executable_, nativeStream(stream)));
+}
+
+// [graphs.graph.reset] The pool's memory becomes everybody's when the replays in flight have used it.
+void CapturedGraph::reset() {
+  TORCH_CHECK(!capture_,
+              "This graph is being captured; call capture_end() first.");
+  release();
+}
+
+void CapturedGraph::release() noexcept {
+  if (!stream_ || orIsForked()) return;
+  WithoutGil others_run;
+  if (executable_) orGraphExecDestroy(std::exchange(executable_, nullptr));
+  if (graph_) orGraphDestroy(std::exchange(graph_, nullptr));
+  const c10::DeviceIndex device = stream_->device_index();
+  stream_.reset();
+  try {
+    offsets_.clear(replayed_on_);
+    hostAllocator().release_pool(pool_);
+    releasePool(device, pool_, std::exchange(replayed_on_, {}));
+  } catch (const std::exception&) {
+    // A stream of somebody else's was destroyed; the memory stays in the pool.
+  }
+}
+
+CapturedGraph::~CapturedGraph() {
+  if (capture_ && !orIsForked()) {
+    try {
+      capture_end();
+    } catch (const std::exception&) {
+      // Nobody wants this graph, so nobody needs to know why it is invalid.
+    }
+  }
+  release();
+}
+
+// [graphs.graph.dump] The driver draws the graph, if it was kept.
+void CapturedGraph::debug_dump(const std::string& path) {
+  TORCH_CHECK(graph_, "There is no graph to dump; call enable_debug_mode() ",
+              "before the capture.");
+  check(orGraphDebugDotPrint(graph_, path.c_str()));
+}
+
+// [-]
+}  // namespace openreg
+
+// [graphs.register] PyTorch finds the class by the name of the device in capital letters.
+namespace at {
+using OpenregGraph = openreg::CapturedGraph;
+REGISTER_GRAPH_IMPL(OPENREG, OpenregGraph)
+}  // namespace at
+
+// [-]

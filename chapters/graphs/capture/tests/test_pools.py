@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The memory of a graph: nobody else gets it while the graph lives."""
+
+import gc
+
+import pytest
+import torch
+from graphs import captured, run
+
+DEVICE = "openreg"
+BYTES = 4 << 20
+
+
+def pools():
+    return {tuple(segment["segment_pool_id"]) for segment in torch.openreg.memory_snapshot()}
+
+
+def test_an_outsider_never_gets_the_memory_of_a_graph():
+    x = torch.ones(BYTES, device=DEVICE)
+    stream = torch.Stream()
+    graph = torch.accelerator.Graph()
+    with stream, graph:
+        # What is in between is freed in the capture, and written by each replay.
+        y = (x + 1).mul_(3).sub_(1)
+    with stream:
+        outsiders = [torch.full((BYTES,), 7.0, device=DEVICE) for _ in range(8)]
+    graph.replay()
+    torch.openreg.synchronize()
+    for outsider in outsiders:
+        assert outsider.eq(7).all()
+    assert y.eq(5).all()
+
+
+def test_a_capture_uses_again_what_it_has_freed():
+    x = torch.ones(BYTES, device=DEVICE)
+
+    def work():
+        y = x + 1
+        for _ in range(10):
+            y = y + 1
+        return y
+
+    before = torch.openreg.memory_reserved()
+    graph, y = captured(work)
+    assert torch.openreg.memory_reserved() - before < 4 * x.nbytes
+    graph.replay()
+    assert y.eq(12).all()
+
+
+def test_graphs_share_a_pool():
+    x = torch.ones(BYTES, device=DEVICE)
+    first, second, stream = torch.accelerator.Graph(), torch.accelerator.Graph(), torch.Stream()
+    with torch.openreg.graph(first, stream=stream):
+        (x + 1).sum()
+    reserved = torch.openreg.memory_reserved()
+    with torch.openreg.graph(second, pool=first.pool(), stream=stream):
+        total = (x + 2).sum()
+    assert second.pool() == first.pool()
+    assert torch.openreg.memory_reserved() == reserved
+    second.replay()
+    assert total.item() == 3 * BYTES
+    first.reset()
+    second.replay()
+    assert total.item() == 3 * BYTES
+
+
+def test_handles_and_own_pools_are_never_the_same():
+    graphs = [captured(lambda: None)[0] for _ in range(3)]
+    ids = [graph.pool() for graph in graphs] + [torch.openreg.graph_pool_handle() for _ in range(3)]
+    assert len(set(ids)) == 6
+
+
+@pytest.mark.parametrize("way", ["reset", "drop"])
+def test_memory_comes_back_when_the_graph_goes(way):
+    gc.collect()
+    torch.openreg.empty_cache()
+    before = torch.openreg.memory_reserved()
+    graph, y = captured(lambda: (torch.ones(BYTES, device=DEVICE) + 1).sum())
+    pool = graph.pool()
+    graph.replay()
+    torch.openreg.empty_cache()
+    assert pool in pools()
+    if way == "reset":
+        graph.reset()
+    del graph
+    assert pool not in pools()
+    del y
+    torch.openreg.synchronize()
+    torch.openreg.empty_cache()
+    assert torch.openreg.memory_reserved() == before
+
+
+def test_an_output_outlives_its_graph():
+    x = torch.ones(BYTES, device=DEVICE)
+    graph, y = captured(lambda: x + 1)
+    graph.replay()
+    del graph
+    assert torch.full((BYTES,), 7.0, device=DEVICE).eq(7).all()
+    assert y.eq(2).all()
+
+
+def test_pinned_memory_has_a_pool_too():
+    x = torch.ones(1 << 20, device=DEVICE)
+
+    def work():
+        host = torch.empty(1 << 20, pin_memory=True)
+        host.copy_(x, non_blocking=True)
+        return host
+
+    graph, host = captured(work)
+    address = host.data_ptr()
+    del host
+    assert torch.empty(1 << 20, pin_memory=True).data_ptr() != address
+    graph.replay()
+    torch.openreg.synchronize()
+    graph.reset()
+    torch.accelerator.empty_host_cache()
+
+
+POISONED = """
+import torch
+x = torch.ones(1 << 20, device="openreg")
+stream, graph = torch.Stream(), torch.accelerator.Graph()
+with stream, graph:
+    y = x + 1
+    between = y * 2
+    address = between.data_ptr()
+    del between
+def segment_of(address):
+    return next(s for s in torch.openreg.memory_snapshot()
+                if s["address"] <= address < s["address"] + s["total_size"])
+assert tuple(segment_of(address)["segment_pool_id"]) == graph.pool()
+graph.replay()
+assert y.eq(2).all()
+graph.reset()
+torch.openreg.synchronize()  # Memory waits for the replay.
+assert tuple(segment_of(address)["segment_pool_id"]) == (0, 0)
+with stream:
+    mine = torch.empty(1 << 20, device="openreg")
+    assert mine.data_ptr() == address
+    # It was overwritten when the graph gave it back.
+    assert mine.isnan().all()
+assert y.eq(2).all()
+"""
+
+
+@pytest.mark.parametrize("schedule", ["threads", "blocking", "seed:1"])
+def test_memory_that_comes_back_is_poisoned(schedule):
+    run(POISONED, OPENREG_POISON="1", OPENREG_SCHEDULE=schedule)
+
+
+def test_a_full_device_is_told_in_the_capture():
+    program = """
+import torch
+stream, graph = torch.Stream(), torch.accelerator.Graph()
+kept = torch.empty(100 << 20, dtype=torch.uint8, device="openreg")
+del kept
+try:
+    with stream, graph:
+        torch.empty(400 << 20, dtype=torch.uint8, device="openreg")
+except torch.OutOfMemoryError as error:
+    print(error)
+graph.reset()
+with stream, graph:
+    y = torch.ones(4, device="openreg")
+graph.replay()
+assert y.sum().item() == 4
+"""
+    assert "and no free block of" in run(program, OPENREG_DEVICE_MEMORY="256M")

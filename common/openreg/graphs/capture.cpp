@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/openreg/graphs/capture.h"
+
+#include "torch_openreg/common/openreg/core/failure.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace openreg::hardware {
+namespace {
+
+// [common.capture.list] The list is short, and only calls during a capture look at it.
+std::atomic<uint64_t> last_capture{0};
+std::mutex list_mutex;
+std::vector<std::shared_ptr<Capture>>& list() {
+  static auto& captures = *new std::vector<std::shared_ptr<Capture>>;
+  return captures;
+}
+
+std::vector<std::shared_ptr<Capture>> activeCaptures() {
+  if (!isAnyCaptured()) return {};
+  std::lock_guard lock(list_mutex);
+  return list();
+}
+
+void addAll(std::vector<size_t>& to, const std::vector<size_t>& from) {
+  for (size_t node : from) {
+    if (std::find(to.begin(), to.end(), node) == to.end()) to.push_back(node);
+  }
+}
+
+// [-]
+}  // namespace
+
+// [common.capture.list.change] A capture is listed before its first stream knows of it.
+void Capture::enlist() {
+  std::lock_guard lock(list_mutex);
+  list().push_back(shared_from_this());
+  ++active_captures;
+}
+
+void Capture::delist() {
+  std::lock_guard lock(list_mutex);
+  std::erase_if(list(), [&](auto& each) { return each.get() == this; });
+  --active_captures;
+}
+
+// [common.capture.begin] The stream that begins a capture is its first participant.
+Capture::Capture(Device& device, const StreamRef& origin,
+                 orStreamCaptureMode mode)
+    : id(++last_capture), device(device), origin(origin.handle), mode(mode) {
+  participants_.push_back({origin, {}});
+  graph_->device = &device;
+}
+
+Capture::Participant& Capture::participant(orStream_t stream) {
+  return *std::find_if(
+      participants_.begin(), participants_.end(),
+      [&](const Participant& each) { return each.stream.handle == stream; });
+}
+
+// [common.capture.add] A node depends on the last one of its stream, and on what the stream has waited for.
+orError_t Capture::add(orStream_t stream, NodeCommand command) {
+  std::lock_guard lock(mutex_);
+  if (orError_t error = check()) return error;
+  std::vector<size_t>& last = participant(stream).last;
+  switch (command->kind) {
+    case Command::Kind::record:
+      command->recording->capture = shared_from_this();
+      command->recording->after = last;
+      return orSuccess;
+    case Command::Kind::wait:
+      return invalidate(
+          orErrorStreamCaptureIsolation,
+          "orStreamWaitEvent makes a stream that is captured wait for an event "
+          "that was recorded outside the capture; record the event in it.");
+    case Command::Kind::graph:
+      return invalidate(orErrorStreamCaptureUnsupported,
+                        "A graph cannot contain another graph.");
+    case Command::Kind::kernel:
+      break;
+  }
+  Node& node = graph_->nodes.emplace_back();
+  node.name = command->name;
+  node.after = std::exchange(last, {graph_->nodes.size() - 1});
+  node.command = std::move(command);
+  node.command->name = node.name.c_str();
+  return orSuccess;
+}
+
+// [common.capture.join] A stream joins a capture when it waits for one of its events.
+orError_t Capture::join(const StreamRef& stream, const Recording& recording) {
+  const auto other = captureOf(stream);
+  if (other && other.get() != this) {
+    return other->refuse("orStreamWaitEvent",
+                         "makes a stream wait for an event of another capture",
+                         orErrorStreamCaptureIsolation);
+  }
+  const auto enter = [&](Device& its_device) {
+    std::lock_guard lock(mutex_);
+    if (orError_t error = check()) return error;
+    if (&its_device != &device) {
+      return invalidate(orErrorStreamCaptureIsolation,
+                        "orStreamWaitEvent makes a stream of another device "
+                        "join the capture; a graph is of one device.");
+    }
+    if (!other) participants_.push_back({stream, {}});
+    addAll(participant(stream.handle).last, recording.after);
+    return orSuccess;
+  };
+  return stream.queue->enterCapture(stream.handle, shared_from_this(), enter);
+}
+
+// [common.capture.finish] The streams are released before anything can fail, so a bad capture leaves them usable.
+orError_t Capture::end(std::shared_ptr<const Graph>* graph) {
+  std::vector<Participant> participants;
+  {
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+    participants = participants_;
+  }
+  for (const Participant& each : participants) {
+    each.stream.queue->leaveCapture(each.stream.handle);
+  }
+  delist();
+  std::lock_guard lock(mutex_);
+  if (!reason_.empty()) {
+    return fail(orErrorStreamCaptureInvalidated, "The capture of stream ",
+                origin, " is invalid: ", reason_);
+  }
+  if (orError_t error = checkJoined()) return error;
+  *graph = std::move(graph_);
+  return orSuccess;
+}
+
+// [common.capture.joined] Walking back from the first stream's last nodes reaches every node that it waits for.
+orError_t Capture::checkJoined() {
+  std::vector<bool> reached(graph_->nodes.size());
+  for (size_t node : participants_.front().last) reached[node] = true;
+  for (size_t node = reached.size(); node-- > 0;) {
+    if (!reached[node]) continue;
+    for (size_t before : graph_->nodes[node].after) reached[before] = true;
+  }
+  for (const Participant& each : participants_) {
+    for (size_t node : each.last) {
+      if (reached[node]) continue;
+      return fail(orErrorStreamCaptureUnjoined, "Stream ", each.stream.handle,
+                  " joined the capture of stream ", origin,
+                  ", which does not "
+                  "wait for its ",
+                  graph_->nodes[node].name,
+                  "; record an event on the one and wait for it on the other.");
+    }
+  }
+  return orSuccess;
+}
+
+// [common.capture.refuse] The first error is kept, because later ones follow from it.
+orError_t Capture::invalidate(orError_t error, std::string sentence) {
+  if (reason_.empty()) reason_ = sentence;
+  return setLastError(error, std::move(sentence));
+}
+
+orError_t Capture::refuse(const char* function, const char* what,
+                          orError_t error) {
+  std::ostringstream sentence;
+  sentence << function << " " << what << " while stream " << origin
+           << " is being captured; a capture runs nothing, so make the call "
+              "before it or after it.";
+  std::lock_guard lock(mutex_);
+  return ended_ ? check() : invalidate(error, sentence.str());
+}
+
+bool Capture::isInvalid() {
+  std::lock_guard lock(mutex_);
+  return !reason_.empty();
+}
+
+orError_t Capture::check() const {
+  if (!ended_ && !reason_.empty()) {
+    return fail(orErrorStreamCaptureInvalidated, "The capture of stream ",
+                origin, " is invalid: ", reason_);
+  }
+  if (!ended_) return orSuccess;
+  return fail(orErrorInvalidValue,
+              "The event was recorded in a capture that has ended, so it never "
+              "completes; record it again.");
+}
+
+// [common.capture.of] A stream knows the capture that it takes part in.
+std::shared_ptr<Capture> captureOf(const StreamRef& stream) {
+  return isAnyCaptured() ? stream.queue->capture(stream.handle) : nullptr;
+}
+
+// [common.capture.modes] The mode of a capture says whose waiting would disturb it.
+orError_t checkMayWaitInCapture(const char* function) {
+  for (const auto& capture : activeCaptures()) {
+    const bool own = capture->thread == std::this_thread::get_id();
+    if (capture->mode == orStreamCaptureModeGlobal ||
+        (capture->mode == orStreamCaptureModeThreadLocal && own)) {
+      return capture->refuse(function, "waits for the device");
+    }
+  }
+  return orSuccess;
+}
+
+// [common.capture.own] No mode allows a question about work that does not run.
+orError_t checkNotCaptured(const StreamRef& stream, const char* function) {
+  const auto capture = captureOf(stream);
+  return capture ? capture->refuse(function, "was called for a stream of it")
+                 : orSuccess;
+}
+
+orError_t checkNotCaptured(const Device& device, const char* function) {
+  for (const auto& capture : activeCaptures()) {
+    if (&capture->device == &device) {
+      return capture->refuse(function, "waits for all streams of the device");
+    }
+  }
+  return orSuccess;
+}
+
+orError_t checkNotCaptured(const Recording& recording, const char* function) {
+  if (!recording.capture) return orSuccess;
+  return recording.capture->refuse(function, "was called for an event of it");
+}
+
+// [-]
+}  // namespace openreg::hardware

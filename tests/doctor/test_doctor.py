@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The doctor on backends that are not ours. What it says of ours, the sessions at each bookmark say."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "chapters/autoload/tests"))
+from fresh import install, run  # noqa: E402
+from torch_openreg.doctor_probes import PROBES  # noqa: E402
+
+# The smallest backend that PyTorch itself can set up: a guard and hooks in Python.
+NOVA = """\
+import torch.utils.backend_registration as registration
+registration._setup_privateuseone_for_python_backend("nova")
+"""
+
+
+def doctor(*arguments, **options):
+    done = run("-m", "torch_openreg.doctor", *arguments, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def registered(report):
+    """What the first part of a report says of each thing."""
+    return dict(re.findall(r"^  (\S.{21}) (.+)$", report, re.MULTILINE))
+
+
+@pytest.fixture
+def nova(tmp_path):
+    def path(more=""):
+        return [install(tmp_path, "nova", NOVA + more)]
+
+    return path
+
+
+def test_a_bare_name_begins_with_the_device_and_with_memory():
+    report = doctor("--device", "bare")
+    assert "no backend has it" in report
+    steps = report.partition("what to do next\n")[2].splitlines()
+    assert re.fullmatch(
+        r"  docs/operators/minimal.md +make memory .*: about [\d,]+ operators, .*", steps[0]
+    )
+    assert any(step.split()[0] == "docs/device.md" for step in steps)
+
+
+def test_another_backend_is_loaded_and_ours_stays_away(nova):
+    report = doctor("--device", "nova", path=nova())
+    assert report.startswith("nova_entry, PyTorch 2.")
+    found = {key.strip(): answer for key, answer in registered(report).items()}
+    assert found["name"] == "nova, by nova_entry"
+    assert "nova 1.0: nova_entry:load" in found["entry points"]
+    assert (found["guard"], found["hooks: generator"]) == ("yes", "no")
+
+
+def test_a_backend_without_an_entry_point_is_named(tmp_path):
+    (tmp_path / "torch_nova.py").write_text(f"__version__ = '3.1'\n{NOVA}")
+    report = doctor("--device", "nova", "--import", "torch_nova", path=[tmp_path])
+    assert report.startswith("torch_nova 3.1, PyTorch 2.")
+
+
+def test_a_crash_is_a_line_of_the_report_and_the_next_probe_is_asked(nova):
+    crash = "import os, torch\ntorch.nova.device_count = os.abort\n"
+    report = doctor("--device", "nova", path=nova(crash))
+    line = (
+        '  the process ended with -6\n      with torch.random.fork_rng(device_type="nova"): pass\n'
+    )
+    assert line in report
+    assert report.index("what fails") < report.index("torch.accelerator.Graph()")
+
+
+def test_a_backend_that_cannot_be_loaded_is_said_with_its_error(tmp_path):
+    (tmp_path / "torch_nova.py").write_text("raise OSError('x')")
+    asked = ("--device", "nova", "--import", "torch_nova")
+    done = run("-m", "torch_openreg.doctor", *asked, path=[tmp_path])
+    assert done.returncode == 1
+    assert done.stderr.startswith("PyTorch could not be asked about nova:\n")
+    assert done.stderr.endswith("OSError: x\n\n")
+
+
+def test_the_judge_leaves_the_place_to_another_backend_too(nova):
+    only = ("--only", "abs", "--quick")
+    done = run("-m", "torch_openreg.conformance", "--device", "nova", *only, path=nova())
+    assert done.stdout.startswith("question "), done.stderr
+    assert "cannot be loaded beside" not in done.stderr
+
+
+@pytest.mark.parametrize("page", sorted({page for page, _ in PROBES if page}))
+def test_a_step_names_a_page_that_there_is(page):
+    assert (ROOT / f"docs/{page}.md").is_file()
+
+
+def test_the_probes_need_nothing_of_ours():
+    source = Path(importlib.util.find_spec("torch_openreg.doctor_probes").origin).read_text()
+    assert not re.search("openreg", source)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`./dev new`: the repository under another name, whole, cut at a chapter, and without the device."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import new_backend  # noqa: E402
+from contents import order_of_chapters  # noqa: E402
+from new_backend import OLD, OLD_CAMEL, OLD_PREFIX, Names, Refused, c_functions, make  # noqa: E402
+
+CHAPTERS = order_of_chapters(ROOT)
+# A name of the same width, a shorter, and a longer one of two words that comes first in the alphabet.
+NAMES = [name for name in ("accinte", "npu", "aa_quantum", "mynpu") if name != OLD]
+
+
+@pytest.fixture(scope="session")
+def tree():
+    return new_backend.read(ROOT)
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """The folder of a new tree, made once for each kind."""
+    folders = {}
+
+    def folder_of(name=NAMES[0], chapter=None, bare=False):
+        kind = (name, chapter, bare)
+        if kind not in folders:
+            folders[kind] = tmp_path_factory.mktemp("new") / name
+            make(name, folders[kind], chapter, bare)
+        return folders[kind]
+
+    return folder_of
+
+
+def run(folder, *command, **variables):
+    environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", **variables}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+# Names that are refused.
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("xpu", "xpu is a device that PyTorch knows; choose a name of your own."),
+        ("class", "class is a word of Python or C++; choose a name that is none."),
+        ("goto", "goto is a word of Python or C++; choose a name that is none."),
+        ("Npu", "'Npu' cannot name a device: PyTorch reads lower-case letters, and underscores"),
+        ("npu2", "'npu2' cannot name a device: PyTorch reads lower-case letters, and underscores"),
+        ("my-npu", "'my-npu' cannot name a device: PyTorch reads lower-case letters, and"),
+        ("cudacard", "cudacard begins with cuda, and PyTorch may take it for that device."),
+        (OLD, f"{OLD} is the name that this tree has; choose another."),
+        ("device", "device means something else in benchmarks/"),
+    ],
+)
+def test_a_name_that_will_not_do_is_refused_with_the_reason(tree, name, sentence):
+    with pytest.raises(Refused, match=re.escape(sentence)):
+        new_backend.check_name(name, tree)
+
+
+def test_the_known_devices_are_those_that_pytorch_names():
+    program = "import torch; torch.device('nothing')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+        env={**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})  # fmt: skip
+    said = re.search(r"Expected one of (.*) device type", done.stderr)[1]
+    assert set(re.split(r",\s*", said)) == set(new_backend.KNOWN)
+
+
+def test_a_folder_that_is_not_empty_is_refused_and_stays_as_it_is(tmp_path):
+    (tmp_path / "mine").write_text("")
+    with pytest.raises(Refused, match=re.escape(f"{tmp_path} is not empty; name a folder")):
+        make("npu", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_tree_whose_name_is_a_part_of_other_words_is_not_renamed():
+    with pytest.raises(Refused, match=f"{OLD} cannot be told from a part of re{OLD} in a.py"):
+        new_backend.check_old_name({"a.py": f"re{OLD} = 1"})
+
+
+# What a name becomes.
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (f"import torch_{OLD}", "import torch_my_npu"),
+        (f"{OLD.upper()}_SCHEDULE lib{OLD}", "MY_NPU_SCHEDULE libmy_npu"),
+        (f"Autocast{OLD} {OLD_CAMEL}", "Autocastmy_npu MyNpu"),
+        (f"{OLD_PREFIX}Malloc({OLD_PREFIX}Stream_t)", "myMalloc(myStream_t)"),
+        (f"a {OLD_PREFIX} b, nor{OLD_PREFIX}Malloc", f"a {OLD_PREFIX} b, nor{OLD_PREFIX}Malloc"),
+        (f"an {OLD} device, an `{OLD_PREFIX}Malloc`", "a my_npu device, a `myMalloc`"),
+    ],
+)
+def test_each_form_of_the_name_becomes_the_same_form_of_the_other(tree, old, new):
+    assert Names("my_npu", tree).rename(old) == new
+
+
+def test_columns_stay_where_they_were(tree):
+    names = Names("npu", tree)
+    assert names.rename_aligned(f"{OLD}   float32    98.2%") == "npu       float32    98.2%"
+
+
+def test_a_prefix_that_other_words_begin_with_is_made_longer(tree):
+    assert Names("isle", {**tree, "a.h": "bool isFree();"}).prefix == "isl"
+
+
+def test_every_function_with_the_prefix_is_in_a_header_of_an_interface(tree):
+    pattern = re.compile(rf"(?<![A-Za-z0-9]){OLD_PREFIX}[A-Z]\w*")
+    used = {word for path, text in tree.items() for word in pattern.findall(text)}
+    assert used <= c_functions(tree)
+
+
+# The trees.
+
+
+def kinds():
+    yield from ((name, None, False) for name in NAMES[:3])
+    yield from ((NAMES[0], chapter, False) for chapter in CHAPTERS[:-1])
+    yield from ((NAMES[1], chapter, True) for chapter in (CHAPTERS[0], None))
+
+
+def named(kind):
+    return "-".join(str(part) for part in kind if part)
+
+
+ALL = pytest.mark.parametrize("kind", list(kinds()), ids=named)
+SOME = pytest.mark.parametrize(
+    "kind", [(NAMES[1], None, False), (NAMES[0], CHAPTERS[0], False), (NAMES[1], None, True)],
+    ids=named,
+)  # fmt: skip
+
+
+@ALL
+def test_the_old_name_is_left_only_where_the_origin_is_named(made, kind):
+    folder = made(*kind)
+    texts = new_backend.read(folder)
+    assert not [path for path in texts if OLD in path.lower()]
+    name, function = re.compile(OLD, re.IGNORECASE), re.compile(rf"\b{OLD_PREFIX}[A-Z]\w*")
+    left = {
+        (path, line)
+        for path, text in texts.items()
+        for line in text.splitlines()
+        if name.search(line) or function.search(line)
+    }
+    origin = f"BSD-3-Clause. It began as a copy of [torch_{OLD}](LICENSE) 0.1.0."
+    licence = f"Copyright (c) the torch_{OLD} authors"
+    assert left == {("LICENSE", licence), ("README.md", origin)}
+
+
+@ALL
+def test_the_pages_and_the_code_are_one_text(made, kind):
+    run(made(*kind), sys.executable, "tools/passages.py")
+
+
+@ALL
+def test_no_page_names_a_file_that_was_left_out(made, kind):
+    folder, pattern = made(*kind), r"`((?:chapters|common|examples|tests|benchmarks)/[\w./]+)`"
+    for path, text in new_backend.read(folder).items():
+        if path.endswith(".md"):
+            named = set(re.findall(pattern, text))
+            assert {name for name in named if not (folder / name).exists()} == set(), path
+
+
+@SOME
+def test_the_formatters_find_nothing_to_do(made, kind):
+    folder = made(*kind)
+    run(folder, sys.executable, "-m", "ruff", "check", "-q", ".")
+    run(folder, sys.executable, "-m", "ruff", "format", "-q", "--check", ".")
+
+
+@SOME
+def test_it_can_be_configured(made, kind, tmp_path):
+    folder = made(*kind)
+    said = run(folder, sys.executable, "-m", "mesonbuild.mesonmain", "setup", str(tmp_path))
+    built = re.search(r"Chapters built\s*:\s*(.*?)\s*Chapters ahead", said, re.DOTALL)[1]
+    assert built.split()[-1] == (kind[1] or CHAPTERS[-1])
+
+
+def test_what_it_is_made_from_is_made_from_it(made, tmp_path):
+    folder = made(NAMES[-1])
+    run(folder, sys.executable, "dev", "new", OLD, str(tmp_path / "back"))
+    for path in ("python/torch_{}/__init__.py", "tests/meson.build", "docs/index.md"):
+        back = tmp_path / "back" / path.format(OLD)
+        assert back.read_text() == (ROOT / path.format(OLD)).read_text()

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Makes a repository of your own: this one, under the name of your device.
+
+Nothing is a template. Every file of the tree is copied, and every form of the old name in paths
+and texts becomes the same form of the new one: `torch_openreg`, `OPENREG_SCHEDULE`, `libopenreg`,
+`orMalloc`. What depends on the width of a name is formatted or aligned again.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import keyword
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import new_bookmark
+import new_driver
+
+OLD, OLD_CAMEL, OLD_PREFIX = "openreg", "OpenReg", "or"
+ROOT = Path(__file__).resolve().parents[1]
+# The types that a plain PyTorch accepts; it also takes what begins with some of them for its own.
+KNOWN = (
+    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia",
+    "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
+)  # fmt: skip
+CPP_WORDS = (
+    "auto bool case catch char const decltype default delete do double enum explicit export extern "
+    "float friend goto inline int long mutable namespace new noexcept operator private protected "
+    "public register requires short signed sizeof static struct switch template this throw true "
+    "typedef typeid typename union unsigned using virtual void volatile"
+)
+# What speaks of PyTorch's own reference backend is not true of a backend with another name.
+ABOUT_THE_REFERENCE = {
+    "README.md": "## If you know the reference backend",
+    "docs/driver.md": "### Differences from the reference driver",
+}
+# What tests this program is full of names that it could give.
+OURS = "tests/new/"
+CODE = (".h", ".cpp", ".c", ".cl", ".py")
+
+
+class Refused(Exception):
+    """A sentence for the reader: what cannot be done, and why."""
+
+
+# Reading.
+
+
+def files_of(root: Path) -> list[str]:
+    """What git tracks or would; without git, as in a source distribution, all but .gitignore's."""
+    git = ["git", "-C", str(root)]
+    top = subprocess.run([*git, "rev-parse", "--show-toplevel"], capture_output=True, text=True)
+    if top.returncode == 0 and Path(top.stdout.strip()).resolve() == root.resolve():
+        listing = [*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        names = subprocess.run(listing, capture_output=True, text=True, check=True).stdout
+        return sorted(name for name in names.split("\0") if (root / name).is_file())
+    ignored = [line.strip("/") for line in (root / ".gitignore").read_text().split("\n")]
+    return sorted(
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*")
+        if path.is_file()
+        and path.name != "PKG-INFO"
+        and not any(
+            pattern and fnmatch.fnmatch(part, pattern)
+            for part in [".git", *path.relative_to(root).parts]
+            for pattern in [".git", *ignored]
+            if part != ".git" or ".git" in path.relative_to(root).parts
+        )
+    )
+
+
+def read(root: Path) -> dict[str, str]:
+    return {name: (root / name).read_text("utf-8") for name in files_of(root)}
+
+
+# Names.
+
+
+def check_name(name: str, tree: dict[str, str]) -> None:
+    """@throws Refused, with the reason, for what cannot be the name of a device."""
+    if name in KNOWN:
+        raise Refused(f"{name} is a device that PyTorch knows; choose a name of your own.")
+    if keyword.iskeyword(name) or name in CPP_WORDS.split():
+        raise Refused(f"{name} is a word of Python or C++; choose a name that is none.")
+    if not re.fullmatch(r"[a-z]+(_[a-z]+)*", name):
+        raise Refused(
+            f"{name!r} cannot name a device: PyTorch reads lower-case letters, and underscores "
+            "between them."
+        )
+    for known in KNOWN:
+        if name.startswith(known):
+            raise Refused(f"{name} begins with {known}, and PyTorch may take it for that device.")
+    if name == OLD:
+        raise Refused(f"{name} is the name that this tree has; choose another.")
+    word = re.compile(rf"\b{name}\b")
+    for path, text in tree.items():
+        if path.endswith(CODE) and not path.startswith(OURS) and (found := word.search(text)):
+            line = text.count("\n", 0, found.start()) + 1
+            raise Refused(f"{name} means something else in {path}:{line}; choose another name.")
+
+
+def part_of_words(name: str, tree: dict[str, str]) -> tuple[str, str] | None:
+    """A word of which the name is only a part, and its file, if there is one."""
+    either = f"(?:{name}|{name.upper()})"
+    word = re.compile(rf"[-\\(]?[A-Za-z]*{either}[A-Za-z]*")
+    whole = re.compile(rf"[-(]?(\\n|V|l|lib|Autocast)?{either}(InitModule)?")
+    found = ((w, path) for path, text in tree.items() for w in word.findall(text))
+    return next((one for one in found if not whole.fullmatch(one[0])), None)
+
+
+def check_old_name(tree: dict[str, str]) -> None:
+    """@throws Refused if the name of this tree is also a part of other words."""
+    if found := part_of_words(OLD, tree):
+        raise Refused(
+            f"{OLD} cannot be told from a part of {found[0]} in {found[1]}; start from the tree "
+            "that this one was made from."
+        )
+
+
+def c_functions(tree: dict[str, str]) -> set[str]:
+    """The identifiers with the prefix of the C interface, from the headers that declare them."""
+    headers = [text for path, text in tree.items() if "/interface/" in path]
+    return {word for text in headers for word in re.findall(rf"\b{OLD_PREFIX}[A-Z]\w*", text)}
+
+
+def new_prefix(name: str, tree: dict[str, str]) -> str:
+    """The shortest beginning of the name, of two letters or more, that no identifier begins with."""
+    letters = name.replace("_", "")
+    texts = [text for path, text in tree.items() if path.endswith(CODE) and OURS not in path]
+    words = {word for text in texts for word in re.findall(r"\b[a-z]+(?=[A-Z])", text)}
+    return next((letters[:n] for n in range(2, len(letters)) if letters[:n] not in words), letters)
+
+
+class Names:
+    """What each form of the old name becomes."""
+
+    def __init__(self, name: str, tree: dict[str, str]):
+        self.prefix = new_prefix(name, tree)
+        self.camel = "".join(part.capitalize() for part in name.split("_"))
+        self.forms = {OLD: name, OLD.upper(): name.upper(), OLD_CAMEL: self.camel}
+        for word in c_functions(tree):
+            self.forms[word] = self.prefix + word.removeprefix(OLD_PREFIX)
+        functions = "|".join(sorted(c_functions(tree), key=len, reverse=True))
+        self.token = re.compile(
+            rf"{OLD}|{OLD.upper()}|{OLD_CAMEL}|(?<![A-Za-z0-9])(?:{functions})\b"
+            rf"|(?<=[\"`]){OLD_PREFIX}(?=[\"`])"
+        )
+        self.forms[OLD_PREFIX] = self.prefix
+        self.article = re.compile(rf"\b([Aa])n(?=\s+[`\"']*(?:{self.token.pattern}))")
+        vowels = {form: new[0].lower() in "aeiou" for form, new in self.forms.items()}
+        self.an = "n" if vowels[OLD] else ""
+        self.keeps_widths = all(len(old) == len(new) for old, new in self.forms.items())
+
+    def rename(self, text: str) -> str:
+        text = self.article.sub(rf"\1{self.an}", text)
+        return self.token.sub(lambda found: self.forms[found[0]], text)
+
+    def rename_aligned(self, text: str) -> str:
+        """Columns that two or more spaces separate stay where they were, if there is room."""
+        return "\n".join(map(self.rename_line, text.split("\n")))
+
+    def rename_line(self, line: str) -> str:
+        parts, grown = re.split(r"(?<=\S)( {2,})(?=\S)", line), 0
+        for n, part in enumerate(parts):
+            if n % 2:
+                kept = max(2, len(part) - grown)
+                parts[n], grown = " " * kept, grown - (len(part) - kept)
+            else:
+                parts[n] = self.rename(part)
+                grown += len(parts[n]) - len(part)
+        return "".join(parts)
+
+
+# Changing.
+
+
+def section(text: str, heading: str) -> str:
+    """A section of a page, up to the next heading of its level or a higher one."""
+    level = len(heading) - len(heading.lstrip("#"))
+    found = re.search(
+        rf"^{re.escape(heading)}\n.*?(?=^#{{1,{level}}} |\Z)", text, re.MULTILINE | re.DOTALL
+    )
+    return found[0] if found else ""
+
+
+def without_links(text: str, target: str) -> str:
+    """The words of each link whose target matches, in the place of the link."""
+    return re.sub(rf"\[([^][]*)\]\({target}\)", r"\1", text)
+
+
+def leave_out_the_reference(tree: dict[str, str]) -> None:
+    for path, heading in ABOUT_THE_REFERENCE.items():
+        anchor = heading.lstrip("# ").lower().replace(" ", "-")
+        page = tree[path].replace(section(tree[path], heading), "")
+        tree[path] = without_links(page, rf"#{anchor}")
+
+
+def begin_the_changelog(tree: dict[str, str]) -> None:
+    """The history of this tree is not that of the new one."""
+    tree["CHANGELOG.md"] = tree["CHANGELOG.md"].split("\n- ")[0].rstrip("\n") + "\n"
+
+
+def name_the_origin(new: dict[str, str], name: str, tree: dict[str, str]) -> None:
+    """The two places where the old name stays: the licence asks for one, and honesty for the other."""
+    version = re.search(r"version: '(.*?)'", tree["meson.build"])[1]
+    origin = f"It began as a copy of [torch_{OLD}](LICENSE) {version}.\n"
+    new["README.md"] = new["README.md"].rstrip("\n") + f" {origin}"
+    theirs = re.search(r"^Copyright", tree["LICENSE"], re.MULTILINE).start()
+    ours = f"Copyright (c) the torch_{name} authors\n"
+    new["LICENSE"] = tree["LICENSE"][:theirs] + ours + tree["LICENSE"][theirs:]
+
+
+def renamed(tree: dict[str, str], names: Names) -> dict[str, str]:
+    """The same tree under the new name, in the order of its new paths."""
+    found = {}
+    for path, text in tree.items():
+        plain = path.endswith(CODE)
+        found[names.rename(path)] = (names.rename if plain else names.rename_aligned)(text)
+    return dict(sorted(found.items()))
+
+
+# Writing.
+
+
+def format_code(folder: Path, names: Names, bare: bool) -> list[str]:
+    """Formats what is new, or what a name of another width or alphabetical order has moved.
+
+    Returns the programs that are missing; without them the tree is as correct, and less tidy.
+    """
+    tools = f"{ROOT / '.venv/bin'}:{Path(sys.executable).parent}"
+    within = folder / "common" if names.keeps_widths else folder
+    sources = [str(file) for file in within.rglob("*") if file.suffix in (".h", ".cpp", ".c")]
+    commands = [["ruff", "check", "-q", "--no-cache", "--fix", "--select", "I,RUF022", "."]]
+    commands += [["ruff", "format", "-q", "--no-cache", "."]]
+    commands += [["clang-format", "-i", *sources]] if bare or not names.keeps_widths else []
+    missing = []
+    for program, *arguments in commands:
+        where = shutil.which(program, path=tools) or shutil.which(program)
+        if where:
+            subprocess.run([where, *arguments], cwd=folder, check=True)
+        else:
+            missing.append(program)
+    return list(dict.fromkeys(missing))
+
+
+def make(
+    name: str, folder: Path, chapter: str | None = None, bare: bool = False, root: Path = ROOT
+) -> tuple[Names, list[str]]:
+    """Writes the repository; returns its names, and the formatters that were not found.
+
+    @throws Refused if the name or the folder will not do; nothing is written then
+    """
+    tree = read(root)
+    check_name(name, tree)
+    check_old_name(tree)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise Refused(f"{folder} is not empty; name a folder that is empty or does not exist.")
+    names = Names(name, tree)
+    modes = {names.rename(path): (root / path).stat().st_mode for path in tree}
+    leave_out_the_reference(tree)
+    begin_the_changelog(tree)
+    if chapter:
+        new_bookmark.stop_at(tree, chapter)
+    if bare:
+        new_driver.leave_out_the_device(tree)
+    if part_of_words(name, tree):
+        # The new tree cannot be renamed in its turn, so it does not test that.
+        new_bookmark.leave_out(tree, {path for path in tree if path.startswith(OURS)})
+    new = renamed(tree, names)
+    name_the_origin(new, name, tree)
+    for path, text in new.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, "utf-8")
+        (folder / path).chmod(modes.get(path, 0o644))
+    return names, format_code(folder, names, bare)

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Takes the simulated device out of a tree, and leaves the functions of its driver to be written.
+
+The definitions are made from the headers of the interface. Each fails with its own name, on
+the way on which every error of the driver becomes an exception of PyTorch.
+"""
+
+from __future__ import annotations
+
+import re
+
+import new_bookmark
+
+DRIVER = "common/openreg"
+PAGE = "docs/driver/yours.md"
+# The text of an error does not depend on the device.
+KEPT = ("core/failure.cpp", "core/failure.h", "core/meson.build", "interface/", "meson.build")
+INTRODUCTION = """\
+# The driver
+
+A backend needs a device, and a driver to talk to it. The device is yours. Its driver is a library, `libopenreg`, with
+the C interface that this page shows. It knows nothing of PyTorch. Its functions wait to be written:
+
+```{toctree}
+:maxdepth: 1
+
+driver/machine
+driver/yours
+```
+
+"""
+YOURS = """\
+# Your driver
+
+Each function of the interface answers that it is not implemented yet, with its name: `torch.openreg` shows which call
+of the driver a program needs next. Write the functions in the order in which you meet their names. The claims in
+`tests/openreg/any_driver` hold for every driver with two devices, so they say what is still to be done:
+
+```console
+$ .venv/bin/meson test -C build any-driver
+```
+
+"""
+LISTING = """\
+```{{literalinclude}} ../../{path}
+:language: cpp
+:start-at: [{name}]
+:end-before: // [
+:lineno-match:
+:caption: {path}
+```
+
+"""
+HEAD = """\
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/{header}"
+#include "torch_openreg/common/openreg/driver/not_implemented.h"
+
+using openreg::hardware::notImplemented;
+
+"""
+NOT_IMPLEMENTED = """\
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "torch_openreg/common/openreg/core/failure.h"
+
+namespace openreg::hardware {
+
+// [common.driver] A function that is not written yet fails with its own name.
+inline orError_t notImplemented(const char* function) noexcept {
+  try {
+    return fail(orErrorNotSupported, "not implemented yet: ", function);
+  } catch (...) {
+    return failWithException();
+  }
+}
+
+// [-]
+}  // namespace openreg::hardware
+"""
+
+
+def leave_out_the_device(tree: dict[str, str]) -> None:
+    gone = {path for path in tree if path.startswith(f"{DRIVER}/") and not is_kept(path)}
+    gone |= {path for path in tree if path.startswith(("examples/opencl/", "docs/opencl"))}
+    gone |= {path for path in tree if path.startswith("tests/openreg/simulator/")}
+    gone |= {f"docs/driver/{name}.md" for name in ("execution", "memory", "tools")}
+    page = tree["docs/driver.md"]
+    tree["docs/driver.md"] = INTRODUCTION + page[page.index("## The C interface") :]
+    machine = tree["docs/driver/machine.md"]
+    end = machine.index("\n## ", machine.index("## Recording a failure"))
+    tree["docs/driver/machine.md"] = machine[: end + 1]
+    new_bookmark.leave_out(tree, gone)
+    tree[f"{DRIVER}/meson.build"] = re.sub(
+        r"\[('interface'.*?)\]", "['interface', 'core', 'driver']", tree[f"{DRIVER}/meson.build"]
+    )
+    add_driver(tree)
+
+
+def is_kept(path: str) -> bool:
+    return path.removeprefix(f"{DRIVER}/").startswith(KEPT)
+
+
+def add_driver(tree: dict[str, str]) -> None:
+    """Definitions of what the headers declare, and the page that shows them."""
+    new = {f"{DRIVER}/driver/not_implemented.h": NOT_IMPLEMENTED}
+    for header in sorted(path for path in tree if path.startswith(f"{DRIVER}/interface/")):
+        if not header.endswith(".h"):
+            continue
+        name = header.rsplit("/", 1)[-1].replace("openreg", "api").replace(".h", ".cpp")
+        passages = passages_of(tree[header])
+        text = "".join(passage + "\n" for passage in passages)
+        new[f"{DRIVER}/driver/{name}"] = HEAD.format(header=header) + text + "// [-]\n"
+    sources = [path.rsplit("/", 1)[-1] for path in new if path.endswith(".cpp")]
+    listed = "".join(f"    '{name}',\n" for name in sources)
+    tree[PAGE] = YOURS
+    for path, text in new.items():
+        for found in re.findall(r"^// \[([a-z][\w.-]*)\]", text, re.MULTILINE):
+            tree[PAGE] += LISTING.format(path=path, name=found)
+    tree |= new
+    comment = "# The functions that wait to be written.\n"
+    tree[f"{DRIVER}/driver/meson.build"] = f"{comment}openreg_device_sources += files(\n{listed})\n"
+
+
+def passages_of(header: str) -> list[str]:
+    """For each passage of a header that declares functions, one that defines them."""
+    found = []
+    for part in re.split(r"^(?=// \[)", header, flags=re.MULTILINE):
+        name = re.match(r"// \[common\.(?:api\.?)?([\w.-]*)\]", part)
+        code = re.sub(r"//[^\n]*", "", part)
+        declared = re.findall(
+            r"OPENREG_EXPORT\s+([\w\s*]+?)\s*\b(or\w+)\s*\(((?:[^()]|\([^()]*\))*)\)\s*OPENREG_NOEXCEPT;",
+            code,
+        )
+        functions = [definition(*function) for function in declared if not has_text(function[1])]
+        if name and functions:
+            marker = f"// [common.driver.{name[1]}] To be written: what the header declares as {name[1]}.\n"
+            found.append(marker + "".join(functions))
+    return found
+
+
+def has_text(function: str) -> bool:
+    """Whether core/failure.cpp defines it."""
+    return "Error" in function
+
+
+def definition(returned: str, function: str, arguments: str) -> str:
+    if function == "orDeviceIsStarted":
+        # The package asks at the end of each process, and there the answer is known.
+        return f"{returned} {function}(int, int* started) noexcept {{ *started = 0; return orSuccess; }}\n"
+    unnamed = re.sub(r"\s+", " ", arguments)
+    unnamed = re.sub(r"(\w+)(?=,|$)", r"/*\1*/", unnamed) if unnamed != "void" else ""
+    unnamed = re.sub(r"\(\*(\w+)\)", r"(*/*\1*/)", unnamed)
+    answer = f'return notImplemented("{function}")' if returned == "orError_t" else "return 0"
+    return f"{returned} {function}({unnamed}) noexcept {{ {answer}; }}\n"
