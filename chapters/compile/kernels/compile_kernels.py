@@ -97,8 +97,12 @@ class Scheduling(CppScheduling):
         self.kernel_group = LaunchedGroup()
 
     def codegen_node(self, node):
+        settings = threading(node)
+        if settings["cpp.threads"] == 1:
+            # Else all threads of an open parallel region would run these loops.
+            self.kernel_group.ws.close()
         # Asked for another device than the CPU, Inductor writes for Triton.
-        with V.graph.set_current_device(torch.device("cpu")), config.patch(threading(node)):
+        with V.graph.set_current_device(torch.device("cpu")), config.patch(settings):
             super().codegen_node(node)
 
     def ready_to_flush(self):

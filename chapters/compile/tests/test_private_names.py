@@ -46,6 +46,7 @@ FUNCTIONS = {
     "torch._inductor.codegen.wrapper:PythonWrapperCodegen.wrap_kernel_call": "self name call_args",
     "torch._inductor.codegen.wrapper:PythonWrapperCodegen.write_get_raw_stream_header": "self",
     "torch._inductor.codegen.wrapper:PythonWrapperCodegen.write_header": "self",
+    "torch._inductor.codegen.cpp:WorkSharing.close": "self",
     "torch._inductor.graph:GraphLowering.get_buffer": "self buffer_name",
     "torch._inductor.graph:GraphLowering.set_current_device": "self device",
     "torch._inductor.loop_body:LoopBody.has_op": "self name",

@@ -98,6 +98,20 @@ def test_loops_that_may_throw_use_one_thread():
     assert (result == 0).all()
 
 
+def test_serial_loops_after_parallel_ones_run_once():
+    x = torch.ones(1 << 18, device="openreg")
+    places = torch.arange(1 << 18, device="openreg") % 8
+
+    def both(x, places):
+        doubled = x * 2
+        # Read in another order, so that the two loops are not fused.
+        return doubled, torch.zeros(8, device=x.device).index_add(0, places, doubled.flip(0))
+
+    (doubled, sums), _ = code_of(both, x, places)
+    assert (doubled == 2).all()
+    assert (sums == 1 << 16).all()
+
+
 def test_a_number_of_the_host_is_read_at_the_launch(compiled):
     scale = torch.compile(lambda x, factor: x * factor)
     x, factor = torch.ones(8, device="openreg"), torch.tensor(2.0)
