@@ -5,7 +5,7 @@
 
 namespace openreg {
 
-// [operators.attention.call] The part of a call that is not a tensor is captured by value.
+// [operators.attention.call] Arguments that are not tensors are captured by value.
 struct AttentionCall {
   double dropout;
   bool causal;
@@ -24,7 +24,7 @@ struct DropoutState {
   at::Tensor seed, offset;
 };
 
-// [operators.attention.composed] What flash attention does not take is composed of matrix products, on the device.
+// [operators.attention.composed] Calls that flash attention does not support are composed of matrix products, on the device.
 /// Both must run on the device. The tensors have four dimensions; `bias` may be
 /// undefined, and is expandable to the scores.
 void attentionComposed(const AttentionCall& call, const DropoutState& state,
