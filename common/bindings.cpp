@@ -18,7 +18,7 @@ void ChapterBindings::bindAll(pybind11::module_& module) {
   }
 }
 
-// [common.bindings.errors] A c10 error reaches Python as the class that PyTorch gives it.
+// [common.bindings.errors] An error of c10 reaches Python as the class that PyTorch chooses for it.
 static void translate(std::exception_ptr error) {
   try {
     std::rethrow_exception(error);
@@ -40,7 +40,7 @@ static void takeGil(void* thread) {
 // [-]
 }  // namespace openreg
 
-// [common.bindings.module] The module knows nothing but the list of chapters; if one refuses, it is an ImportError.
+// [common.bindings.module] The module knows only the list of chapters; an error in a chapter's bindings becomes an ImportError.
 extern "C" C10_EXPORT PyObject* openregInitModule() {
   try {
     static PyModuleDef definition{};

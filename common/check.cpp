@@ -30,7 +30,7 @@ void raise(orError_t error) {
   }
 }
 
-// [common.check.forked] The words are those that PyTorch has for CUDA: programs look for them.
+// [common.check.forked] The message is PyTorch's for CUDA, because programs search for its words.
 void raiseForked() {
   TORCH_CHECK(false,
               "Cannot re-initialize openreg in forked subprocess. To use "

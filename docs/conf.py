@@ -16,6 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
 import autocast_rules
+import figures
 import timeline
 
 project = "torch_openreg"
@@ -110,6 +111,22 @@ class TimelineOf(SphinxDirective):
         return [figure]
 
 
+class Figures(SphinxDirective):
+    """The numbers of the front page, counted when the page is built."""
+
+    def run(self):
+        table = nodes.container(classes=["figures"])
+        for number, what, source in figures.figures():
+            row = nodes.container(classes=["figure-row"])
+            row += nodes.paragraph("", "", nodes.strong("", number))
+            text = [nodes.Text(f"{what} ("), nodes.literal("", source), nodes.Text(")")]
+            row += nodes.paragraph("", "", *text)
+            table += row
+        # Whatever page changes, a number may.
+        self.env.note_reread()
+        return [table]
+
+
 def run_doxygen(app, config):
     """Reads the headers' contracts into the folder that Breathe looks in."""
     output = Path(app.outdir).parent / "doxygen"
@@ -134,6 +151,7 @@ def end_with_code(app, document):
 def setup(app):
     app.add_directive("torchinclude", TorchInclude)
     app.add_directive("autocastrules", AutocastRules)
+    app.add_directive("figures", Figures)
     app.add_directive("timeline", TimelineOf)
     app.connect("config-inited", run_doxygen)
     app.connect("doctree-read", end_with_code)

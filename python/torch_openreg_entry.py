@@ -5,7 +5,7 @@ import sys
 import warnings
 
 
-# [python.entry] The door is in every build; chapter autoload puts a room behind it.
+# [python.entry] The entry point is in every build, and does nothing until chapter autoload is built.
 def load():
     """Called by `import torch`. Does nothing until chapter autoload is built.
 

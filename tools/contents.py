@@ -17,6 +17,7 @@ from listings import fences
 NOT_IN_THE_BOOK = {
     "tests",
     "sketches",
+    "exercises",
     "solutions",
     "sessions",
     "bookmark",

@@ -129,7 +129,7 @@ def c_functions(tree: dict[str, str]) -> set[str]:
 def new_prefix(name: str, tree: dict[str, str]) -> str:
     """The shortest beginning of the name, of two letters or more, that no identifier begins with."""
     letters = name.replace("_", "")
-    texts = [text for path, text in tree.items() if not path.startswith(OURS)]
+    texts = [text for path, text in tree.items() if path.endswith(CODE) and OURS not in path]
     words = {word for text in texts for word in re.findall(r"\b[a-z]+(?=[A-Z])", text)}
     return next((letters[:n] for n in range(2, len(letters)) if letters[:n] not in words), letters)
 

@@ -188,7 +188,16 @@ class Book:
             if "/_" in page:
                 continue
             last: dict[str, Passage] = {}
-            for line, info, body in fences(file.read_text("utf-8").splitlines()):
+            lines = file.read_text("utf-8").splitlines()
+            for number, text in enumerate(lines, 1):
+                if re.match(r"\s*`{3,}\{[\w-]+\}.*`", text):
+                    self.refuse(
+                        page,
+                        number,
+                        "this line opens no block, because Markdown allows no backtick in it;"
+                        " put the sentence above the block.",
+                    )
+            for line, info, body in fences(lines):
                 if info.startswith("{literalinclude}"):
                     self.check_listing(page, line, info[16:].strip(), options_of(body), last)
                 elif CODE_BLOCK.match(info) and pasted.intersection(runs_of_three(body)):

@@ -3,17 +3,17 @@
 
 import torch
 
-# [amp.python] What `torch.autocast` asks before it begins.
+# [amp.python] `torch.autocast` asks these functions before it begins.
 __all__ = ["get_amp_supported_dtype", "is_bf16_supported"]
 
 
 def get_amp_supported_dtype():
-    """The types that autocast may compute in."""
+    """The dtypes that autocast may compute in."""
     return [torch.float16, torch.bfloat16]
 
 
 def is_bf16_supported(including_emulation=True):
-    """Whether the device computes in bfloat16: it does, and without emulation."""
+    """Whether the device computes in bfloat16; it does, without emulation."""
     return True
 
 

@@ -5,7 +5,7 @@
 namespace openreg {
 namespace {
 
-// [amp.fallthrough] What has no rule runs as if autocast were off.
+// [amp.fallthrough] Operators without a rule run as if autocast were off.
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFallthrough());
 }
@@ -39,7 +39,7 @@ at::Tensor bannedBinaryCrossEntropy(const at::Tensor&, const at::Tensor&,
 
 namespace at::autocast {
 
-// [amp.register] All of PyTorch's rules, from PyTorch's own lists.
+// [amp.register] PyTorch's own lists register all rules.
 TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
   AT_FORALL_LOWER_PRECISION_FP(OPENREG_LOWER_PRECISION)
   AT_FORALL_FP32(OPENREG_FP32)

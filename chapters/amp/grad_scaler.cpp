@@ -11,7 +11,7 @@
 namespace openreg {
 namespace {
 
-// [amp.scaler.refuse] What the kernels would misread is refused on the host.
+// [amp.scaler.refuse] The host refuses arguments that the kernels would misread.
 constexpr const char* kUnscale = "_amp_foreach_non_finite_check_and_unscale_";
 constexpr const char* kUpdate = "_amp_update_scale_";
 
@@ -42,7 +42,7 @@ void checkGradients(at::TensorList gradients, c10::Device first) {
   }
 }
 
-// [amp.scaler.unscale] One launch for the whole list; nobody waits for the answer.
+// [amp.scaler.unscale] One launch handles the whole list, and the host does not wait for it.
 void unscale(at::TensorList gradients, at::Tensor& found_inf,
              const at::Tensor& inv_scale) {
   if (gradients.empty()) return;
@@ -65,7 +65,7 @@ void unscale(at::TensorList gradients, at::Tensor& found_inf,
                }));
 }
 
-// [amp.scaler.update] The scale lives on the device, and changes there.
+// [amp.scaler.update] The scale stays on the device, and the device changes it.
 at::Tensor& updateScale(at::Tensor& scale, at::Tensor& growth_tracker,
                         const at::Tensor& found_inf, double growth_factor,
                         double backoff_factor, int64_t growth_interval) {
@@ -91,7 +91,7 @@ at::Tensor& updateScale(at::Tensor& scale, at::Tensor& growth_tracker,
   return scale;
 }
 
-// [amp.scaler.register] The two operators of `torch.amp.GradScaler`.
+// [amp.scaler.register] `torch.amp.GradScaler` calls these two operators.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl(kUnscale, &unscale);
   m.impl(kUpdate, &updateScale);

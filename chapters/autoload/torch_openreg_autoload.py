@@ -9,18 +9,18 @@ import warnings
 def autoload():
     """Imports and registers the backend; called at the end of `import torch`.
 
-    The package may be half imported already, because its own `import torch`
-    brought us here. Its `_register` is defined above that line and idempotent.
+    The import of the package may be unfinished, if its own `import torch` led
+    here. Its `_register` is defined above that line, and idempotent.
 
-    An exception that leaves this function makes `import torch` fail, also for
-    programs that never use us. What keeps us from being loaded is a warning here;
-    `import torch_openreg` raises the same sentence.
+    An exception that leaves this function makes `import torch` fail, even for
+    programs that never use the backend. So an error in loading it is a warning
+    here; `import torch_openreg` raises the same message.
     """
     try:
         import torch_openreg
 
         torch_openreg._register()
-    except Exception as error:  # A file that was cut short may raise anything.
+    except Exception as error:  # A truncated file may raise anything.
         said = (
             str(error)
             if isinstance(error, (ImportError, Warning))

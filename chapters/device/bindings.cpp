@@ -89,7 +89,7 @@ static void bindSnapshot(pybind11::module_& module) {
   });
 }
 
-// [device.bindings.register] One object, and the chapter is bound.
+// [device.bindings.register] One static object adds the chapter's functions to the module.
 static const ChapterBindings device_bindings("device",
                                              [](pybind11::module_& module) {
                                                bindDevices(module);

@@ -10,7 +10,7 @@
 
 namespace openreg {
 
-// [hooks.answers] Three questions whose answers must not start a device.
+// [hooks.answers] The answers to these three questions must not start a device.
 class Hooks final : public at::PrivateUse1HooksInterface {
  public:
   bool isBuilt() const override { return true; }

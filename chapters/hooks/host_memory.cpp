@@ -20,7 +20,7 @@ class PinnedMemory
     return CachingHostAllocatorImpl::allocate(size);
   }
 
-  // [hooks.pinned.waits] PyTorch's cache holds its mutexes while the driver frees, so Python's lock goes first.
+  // [hooks.pinned.waits] PyTorch's cache holds its mutexes while the driver frees, so the GIL is released first.
   void free(void* block) override {
     WithoutGil others_run;
     CachingHostAllocatorImpl::free(block);

@@ -28,7 +28,7 @@ static pybind11::dict hostMemoryStats() {
   return all;
 }
 
-// [hooks.pinned.bindings] Four numbers for each thing that is counted, and two ways to begin anew.
+// [hooks.pinned.bindings] Each statistic has four numbers, and there are two ways to reset them.
 using Waits = pybind11::call_guard<NotForked, pybind11::gil_scoped_release>;
 
 static const ChapterBindings host_memory_bindings(

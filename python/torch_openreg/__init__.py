@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 
-# [python.built] In a source tree the Python files are without libraries, in a build tree at first.
+# [python.built] A source tree has no libraries, and a build tree has none before it is compiled.
 if importlib.util.find_spec("._C", __name__) is None:
     raise ImportError(
         f"torch_openreg's libraries are not in {__path__[0]}; build them with "
@@ -20,7 +20,7 @@ NAME = "openreg"
 _registered = False
 
 
-# [python.register] All that makes this package a backend happens here, once.
+# [python.register] Everything that makes this package a backend happens here, once.
 def _register():
     """Gives PyTorch the device's name, our libraries and `torch.openreg`.
 
@@ -45,7 +45,7 @@ def _register():
     _registered = True
 
 
-# [python.guest] A tool of ours that is asked about another backend must leave the place to it.
+# [python.guest] A tool of ours that is asked about another backend must not register.
 def _is_guest():
     """Whether this process is `python -m torch_openreg.doctor --device other`, or alike."""
     words = " ".join(sys.orig_argv).replace("=", " ").split()
@@ -55,7 +55,7 @@ def _is_guest():
     return words[words.index("--device") + 1].partition(":")[0] != NAME
 
 
-# [python.chapters] One module per chapter, whose public names become ours.
+# [python.chapters] The public names of each chapter's modules become names of the package.
 def _bind_chapters():
     for module_name in MODULES:
         module = importlib.import_module(f".{module_name}", __name__)
@@ -72,7 +72,7 @@ def _check_torch(version):
         )
 
 
-# [python.alone] PyTorch takes one backend from outside; whoever comes first, has the place.
+# [python.alone] PyTorch has room for one external backend, the first that registers.
 def _check_alone(pytorch):
     name = pytorch._C._get_privateuse1_backend_name()
     if name not in ("privateuseone", NAME) or hasattr(pytorch, "privateuseone"):
@@ -95,7 +95,7 @@ def _check_alone(pytorch):
     )
 
 
-# [python.copies] Of two copies, one is not the one that you changed: say which.
+# [python.copies] With two copies on the path, a change may not reach the one that runs, so we name both.
 def _tell_of_copies(pytorch):
     files = [os.path.join(folder, __name__, "__init__.py") for folder in sys.path]
     others = {os.path.realpath(file) for file in files if os.path.isfile(file)}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <Python.h>
 
-// [python.module] Python looks for this name; the work is done one library further.
+// [python.module] Python looks for this function; the next library does the work.
 /// Calling a function of the next library, and not merely linking it, is what
 /// makes the linker keep it.
 PyObject* openregInitModule(void);

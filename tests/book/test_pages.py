@@ -65,6 +65,15 @@ def test_a_listing_starts_at_the_name_of_a_passage(book, start):
     )
 
 
+def test_a_directive_whose_line_has_a_backtick_is_refused(book):
+    book.device += ["```{csv-table} What `x` does\n:file: x.csv\n```\n"]
+    book.pages()
+    assert book.only_problem() == (
+        "docs/device.md:36: this line opens no block, because Markdown allows no backtick in it;"
+        " put the sentence above the block."
+    )
+
+
 def test_a_source_is_not_shown_whole(book):
     book.device += [f"```{{literalinclude}} ../{CPP}\n:language: cpp\n```\n"]
     book.pages()

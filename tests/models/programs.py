@@ -168,9 +168,11 @@ def loss_of(output):
     return output.square().mean() if loss is None else loss
 
 
-def train(model, given, device):
+def train(model, given, device, compiled=False):
     """The losses of three steps, and the gradients of the first."""
     model = copy.deepcopy(model).to(device)
+    if compiled:
+        model.compile()
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
     losses, gradients = [], {}
     for _ in range(3):

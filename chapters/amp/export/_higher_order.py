@@ -3,7 +3,7 @@
 
 import torch
 
-# [amp.higher-order] The rule for operators without a rule, for those that only Python knows.
+# [amp.higher-order] Higher-order operators have a dispatcher of their own, and fall through there too.
 __all__ = []
 
 autocast = torch._C.DispatchKey.AutocastPrivateUse1

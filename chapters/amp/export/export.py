@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Autocast in exported graphs: `torch_openreg.export`, imported by those who export."""
+"""Autocast in exported graphs: `torch_openreg.export`, which programs that export import."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from torch.fx import GraphModule
 from .export_build import rebuilt
 from .export_draw import draw
 
-# [amp.export.pass] The pass, with the signature of PyTorch's.
+# [amp.export.pass] The pass takes and returns what PyTorch's pass does.
 __all__ = ["draw", "replace_autocast_with_hop_pass", "use_our_pass"]
 
 
 def replace_autocast_with_hop_pass(
     gm: GraphModule, graph_signature: ExportGraphSignature | None
 ) -> tuple[GraphModule, ExportGraphSignature | None]:
-    """Makes each region of autocast, and each part that sets the mode of gradients, a call.
+    """Turns each autocast region, and each part that sets the gradient mode, into a call.
 
     Neither argument is changed; both are returned as they are if there is nothing to do.
     Raises ValueError if an autocast region is not closed, or not in the order of nesting.
@@ -31,7 +31,7 @@ def replace_autocast_with_hop_pass(
     return new, mended(graph_signature, new)
 
 
-# [amp.export.mended] The signature names nodes of the graph, so it is made to name the new ones.
+# [amp.export.mended] The signature refers to nodes by name, so it gets the names of the new nodes.
 def mended(signature: ExportGraphSignature, gm: GraphModule) -> ExportGraphSignature:
     inputs = gm.graph.find_nodes(op="placeholder")
     (outputs,) = gm.graph.output_node().args
@@ -43,7 +43,7 @@ def mended(signature: ExportGraphSignature, gm: GraphModule) -> ExportGraphSigna
 
 
 def renamed(what, specs, nodes):
-    """Copies of `specs` that name `nodes`; where one stands for a constant, it is as it was."""
+    """Copies of `specs` that name `nodes`; specs of constants stay as they are."""
     if len(specs) != len(nodes):
         raise ValueError(
             f"The signature has {len(specs)} {what} and the graph {len(nodes)}; they must agree."
@@ -65,7 +65,7 @@ def use_our_pass():
 
     theirs = autocast.replace_autocast_with_hop_pass, set_grad.replace_set_grad_with_hop_pass
     autocast.replace_autocast_with_hop_pass = replace_autocast_with_hop_pass
-    # Theirs for gradients runs first: by the time of ours, some modes of gradients would be lost.
+    # PyTorch's pass for gradients runs first and would lose some modes before ours runs.
     set_grad.replace_set_grad_with_hop_pass = lambda gm, graph_signature: (gm, graph_signature)
     try:
         yield

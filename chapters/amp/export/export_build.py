@@ -14,7 +14,7 @@ from .export_effects import anchor, live_nodes, needs_witness, witness_of
 from .export_modes import SWITCHES, Mode, modes_of, nodes_in
 
 
-# [amp.export.rebuilt] A graph is built anew if it, or one that it refers to, has regions.
+# [amp.export.rebuilt] A graph is rebuilt if it has regions, or refers to a graph that has.
 def rebuilt(gm: GraphModule, grad_enabled: bool) -> GraphModule:
     """`gm` with its regions as calls; `gm` itself if there are none. It is not changed."""
     if not any(node.target in SWITCHES for node in nodes_in(gm)):
@@ -30,7 +30,7 @@ def rebuilt(gm: GraphModule, grad_enabled: bool) -> GraphModule:
     return new
 
 
-# [amp.export.program] What is read: a graph, the modes of its nodes, and what it refers to.
+# [amp.export.program] The input is a graph, the modes of its nodes, and the graphs that it refers to.
 class Program:
     def __init__(self, gm: GraphModule, modes: dict[Node, tuple[Mode, ...]]):
         self.gm, self.modes = gm, modes
@@ -40,7 +40,7 @@ class Program:
         self.replaced: dict[tuple[GraphModule, bool], GraphModule] = {}
 
     def attribute(self, target: str, grad_enabled: bool):
-        """What `target` names, where it is used in this mode of gradients."""
+        """The attribute `target`; a graph is rebuilt for this gradient mode."""
         found = operator.attrgetter(target)(self.gm)
         if not isinstance(found, GraphModule):
             return found
@@ -50,7 +50,7 @@ class Program:
         return self.replaced[key]
 
     def is_reference(self, node: Node) -> bool:
-        """Whether it names something that is not data, such as a branch of `cond`."""
+        """Whether `node` names something that is not a tensor, such as a branch of `cond`."""
         if node.op != "get_attr":
             return False
         return not isinstance(operator.attrgetter(node.target)(self.gm), torch.Tensor)
@@ -61,7 +61,7 @@ class Program:
         return name
 
 
-# [amp.export.body] What is written: a graph, and which node of it stands for which that was read.
+# [amp.export.body] The output is a graph, and a map from each input node to its copy.
 class Body:
     def __init__(self, program: Program, grad_enabled: bool):
         self.program, self.grad_enabled, self.graph = program, grad_enabled, Graph()
@@ -75,7 +75,7 @@ class Body:
         self.values[node] = self.graph.node_copy(node, self.value)
 
     def value(self, node: Node) -> Node:
-        # A module cannot be handed to a region: each region refers to it by itself.
+        # A module cannot be an input of a region, so each region has its own reference.
         if node not in self.values and self.program.is_reference(node):
             self.copy(node)
         return self.values[node]
@@ -84,7 +84,7 @@ class Body:
         return GraphModule(self.attributes, self.graph)
 
 
-# [amp.export.fill] Neighbours under the same mode are one region.
+# [amp.export.fill] Adjacent nodes under the same mode become one region.
 def fill(body: Body, nodes: list[Node], depth: int = 0) -> None:
     """Copies `nodes` into `body`; those with modes beyond `depth` into regions that it calls."""
     modes = body.program.modes
@@ -96,7 +96,7 @@ def fill(body: Body, nodes: list[Node], depth: int = 0) -> None:
                 body.copy(node)
 
 
-# [amp.export.call] A region takes what it uses and returns what is used behind it.
+# [amp.export.call] A region takes the values that it uses and returns those that later nodes use.
 def call_region(body: Body, mode: Mode, run: list[Node], depth: int) -> None:
     program, inside = body.program, set(run)
     used = dict.fromkeys(arg for node in run for arg in node.all_input_nodes)
@@ -139,9 +139,9 @@ def region(
     return body.module()
 
 
-# [amp.export.describe] The rest of PyTorch reads what is noted at a node: where it came from.
+# [amp.export.describe] PyTorch reads from a node's metadata where the node came from.
 def describe(node: Node, mode: Mode, outputs: list[Node] | None = None) -> None:
-    """Notes at `node` what is known of the node that began `mode`, and the values of a call."""
+    """Copies the metadata of the node that began `mode`, and records the values of a call."""
     known = mode.origin.meta
     node.meta = {key: known[key] for key in ("nn_module_stack", "stack_trace") if key in known}
     if outputs is not None:

@@ -10,9 +10,9 @@ from torch.fx import GraphModule, Node
 from .export_modes import SWITCHES
 
 
-# [amp.export.draw] A picture for graphviz: regions are frames around their operators.
+# [amp.export.draw] The picture for graphviz shows regions as frames around their operators.
 def draw(gm: GraphModule) -> str:
-    """The graph in graphviz's language: its operators, and the values that they hand on."""
+    """The graph in graphviz's language: its operators, and the values between them."""
     picture = Picture()
     inputs = gm.graph.find_nodes(op="placeholder")
     names = {node: picture.add_input(node.name) for node in inputs}
@@ -50,7 +50,7 @@ class Picture:
         self.lines.append(f"  {name} [shape=ellipse];")
         return name
 
-    # [amp.export.draw.region] What a region is given and returns is drawn through its frame.
+    # [amp.export.draw.region] Arrows for the inputs and outputs of a region cross its frame.
     def add_region(self, gm: GraphModule, call: Node, names: dict, inside: str) -> list:
         body_at = next(i for i, arg in enumerate(call.args) if isinstance(arg, Node))
         body = attribute(gm, call.args[body_at])

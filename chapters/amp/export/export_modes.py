@@ -19,7 +19,7 @@ SWITCHES = (ENTER, EXIT, SET_GRAD)
 
 @dataclass(frozen=True)
 class Mode:
-    """Equal modes are merged, so what makes two regions different must be in here."""
+    """Equal modes are merged, so a mode has everything that distinguishes two regions."""
 
     hop: torch._ops.HigherOrderOperator
     args: tuple
@@ -27,11 +27,11 @@ class Mode:
     origin: Node | None = field(default=None, compare=False)
 
     def grad_enabled_in(self, outside: bool) -> bool:
-        """The mode of gradients inside, where it is `outside` around it."""
+        """The gradient mode inside a region, given the mode `outside` of it."""
         return self.args[0] if self.hop is wrap_with_set_grad_enabled else outside
 
 
-# [amp.export.scope] Between an enter and its exit, the mode of gradients may change too.
+# [amp.export.scope] The gradient mode may change between an enter and its exit.
 @dataclass
 class Scope:
     enter: Node | None = None
@@ -42,11 +42,11 @@ class Scope:
         return [mode for mode in (self.autocast, self.grad) if mode]
 
 
-# [amp.export.walk] One walk along the nodes says which modes each of them runs under.
+# [amp.export.walk] One walk along the nodes finds the modes that each of them runs under.
 def modes_of(graph: Graph, grad_enabled: bool) -> dict[Node, tuple[Mode, ...]]:
-    """The modes of each node, outermost first, and none that changes nothing.
+    """The modes of each node, outermost first, without those that change nothing.
 
-    `grad_enabled` is the mode of gradients in which the graph is called.
+    `grad_enabled` is the gradient mode in which the graph is called.
     Raises ValueError if an autocast region is not closed, or not in the order of nesting.
     """
     scopes, modes = [Scope()], {}
@@ -69,13 +69,13 @@ def modes_of(graph: Graph, grad_enabled: bool) -> dict[Node, tuple[Mode, ...]]:
 
 
 def leave(scopes: list[Scope]) -> None:
-    """A mode of gradients that was set in a region stays set behind it."""
+    """A gradient mode that was set in a region stays set after the region."""
     grad = scopes.pop().grad
     if grad:
         scopes[-1].grad = grad
 
 
-# [amp.export.cache] Two blocks that use the cache are not made one: it would outlive the first.
+# [amp.export.cache] Two blocks that use the cache are not merged, because the cache would outlive the first.
 def may_cache(graph: Graph) -> bool:
     """Whether a region of `graph`, or of a graph in it, may use the cache of casts."""
     regions = [n for n in nodes_in(graph.owning_module) if n.target in (ENTER, wrap_with_autocast)]
@@ -90,11 +90,11 @@ def nodes_in(gm: GraphModule) -> Iterator[Node]:
 
 
 def recorded(region: Node) -> tuple:
-    """Device, dtype, enabled and cache_enabled, with PyTorch's defaults for what was left out."""
+    """Device, dtype, enabled and cache_enabled, with PyTorch's defaults for missing ones."""
     return (*region.args, *(None, True, None)[len(region.args) - 1 :])
 
 
-# [amp.export.effective] A mode that is in force already is dropped.
+# [amp.export.effective] A mode that is already in force is dropped.
 def effective(scopes: list[Scope], grad_enabled: bool) -> tuple[Mode, ...]:
     kept, autocast, cache = [], {}, None
     for mode in (mode for scope in scopes for mode in scope.modes()):
@@ -104,7 +104,7 @@ def effective(scopes: list[Scope], grad_enabled: bool) -> tuple[Mode, ...]:
         else:
             device, dtype, enabled, cache_enabled = mode.args
             before = autocast.get(device), cache
-            # What a region leaves open, it takes from the region around it.
+            # A setting that a region leaves open comes from the region around it.
             autocast[device] = (dtype or autocast.get(device, (None,))[0], enabled)
             cache = cache if cache_enabled is None else cache_enabled
             changes = before != (autocast[device], cache)
@@ -113,7 +113,7 @@ def effective(scopes: list[Scope], grad_enabled: bool) -> tuple[Mode, ...]:
     return tuple(kept)
 
 
-# [amp.export.refused] What no program of Python can record, is refused.
+# [amp.export.refused] A graph that no Python program can have recorded is refused.
 def check_exit(node: Node, scopes: list[Scope]) -> None:
     enter, innermost = node.args[0], scopes[-1].enter
     if enter is innermost:

@@ -132,7 +132,7 @@ static constinit std::atomic<void (*)()> freeMemoryCallback = +[] {};
 
 void onFullDevice(void (*give_back)()) { freeMemoryCallback = give_back; }
 
-// [device.cache.from-device] A full device is emptied of what nobody uses, and asked for the request alone.
+// [device.cache.from-device] When the device is full, free segments are given back, and the request is tried again unrounded.
 Block* Cache::fromDevice(size_t bytes, size_t size, c10::Stream stream,
                          PoolId pool) {
   WithoutGil others_run;

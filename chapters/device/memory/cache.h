@@ -28,8 +28,8 @@ class Cache {
   /// unused segments went back to it.
   Block* allocate(size_t bytes, c10::Stream stream);
   void free(Block* block);
-  /// Gives all segments that nobody uses back to the device. A segment that the
-  /// driver refuses to free stays in the cache.
+  /// Gives all unused segments back to the device. A segment that the driver
+  /// refuses to free stays in the cache.
   /// @throws the driver's refusal, after the other segments were freed.
   void empty();
   /// The block is not reused before `stream` has completed the work that is

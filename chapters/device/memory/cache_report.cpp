@@ -65,7 +65,7 @@ std::vector<Cache::Segment> Cache::snapshot() {
   return segments;
 }
 
-// [device.cache.out-of-memory] The driver's view and ours, and where to look further.
+// [device.cache.out-of-memory] The message has the driver's numbers, the allocator's, and where to look next.
 std::string Cache::outOfMemory(size_t wanted) const {
   const auto bytes = [](const StatArray& stats) { return stats[0].current; };
   return c10::str(

@@ -24,7 +24,7 @@ def ipc_collect():
     _C.ipc_collect()
 
 
-# [hooks.python.sharing.limit] Python's own error names a number, and neither the cause nor the cure.
+# [hooks.python.sharing.limit] Python's own error has only a number, so ours adds the cause and what helps.
 @contextmanager
 def _descriptors():
     """Says what to do if a block needs more file descriptors than this process may have."""

@@ -112,7 +112,7 @@ void checkAttention(const at::Tensor& query, const at::Tensor& key,
               dropout);
 }
 
-// [operators.attention.outputs] The output has the order of dimensions of the query, as PyTorch's Meta kernel announces it.
+// [operators.attention.outputs] The output has the query's order of dimensions, as PyTorch's Meta kernel announces it.
 at::Tensor outputLike(const at::Tensor& query, int64_t width) {
   if (query.size(3) == width) return at::empty_like(query);
   std::array<int64_t, 4> order{0, 1, 2, 3};
@@ -130,9 +130,9 @@ AttentionCall callOf(const at::Tensor& query, double dropout, bool causal,
   return {dropout, causal, scale.value_or(usual)};
 }
 
-// [operators.attention] One launch, however long the sequences; the scores never leave the kernel.
-/// Of the nine results, PyTorch leaves those undefined that say where nested
-/// tensors begin, and the weights for debugging.
+// [operators.attention] Attention takes one launch, however long the sequences are; the scores never leave the kernel.
+/// PyTorch leaves some of the nine results undefined: those that say where
+/// nested tensors begin, and the weights for debugging.
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt,
            c10::SymInt, at::Tensor, at::Tensor, at::Tensor>
 attention(const at::Tensor& query, const at::Tensor& key,
@@ -166,7 +166,7 @@ attention(const at::Tensor& query, const at::Tensor& key,
           key.size(2), seed,      offset, at::Tensor()};
 }
 
-// [operators.attention.backward] A gradient for the mask is announced with every mask, and computed if it is wanted.
+// [operators.attention.backward] PyTorch announces a gradient for every mask; the kernel computes it only if it is needed.
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> attentionBackward(
     const at::Tensor& grad_output, const at::Tensor& query,
     const at::Tensor& key, const at::Tensor& value, const at::Tensor& bias,

@@ -11,7 +11,7 @@ namespace openreg {
 namespace {
 
 // [operators.attention.choice.fits] PyTorch's own checks decide which calls the fused kernel takes.
-/// The kernel takes what the CPU's flash attention takes, and besides: dropout,
+/// The kernel supports what the CPU's flash attention does, and also dropout,
 /// values of another width, any strides, and masks that need a gradient.
 bool fitsKernel(const sdp::sdp_params& call) {
   constexpr bool kQuiet = false;
@@ -28,7 +28,7 @@ bool fitsKernel(const sdp::sdp_params& call) {
          sdp::check_tensor_dtype(call, kTypes, kQuiet);
 }
 
-// [operators.attention.choice.rules] For vmap, forward mode and second derivatives, PyTorch has rules for the parts and not for the whole.
+// [operators.attention.choice.rules] For vmap, forward mode and second derivatives, PyTorch has rules for the parts of attention, but not for the whole.
 /// Whether the call is inside a transform of `torch.func`, or has a dual number
 /// among its arguments.
 bool needsRules(const sdp::sdp_params& call) {
@@ -62,7 +62,7 @@ int64_t fusedSdpChoice(const at::Tensor& query, const at::Tensor& key,
   return static_cast<int64_t>(choice);
 }
 
-// [operators.attention.choice.register] The function is asked through a stub by attention itself, and as an operator by modules.
+// [operators.attention.choice.register] Attention itself asks through a stub, and modules ask through an operator.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_fused_sdp_choice", &fusedSdpChoice);
 }

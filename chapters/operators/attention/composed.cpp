@@ -19,7 +19,7 @@
 namespace openreg {
 namespace {
 
-// [operators.attention.composed.block] A block of the batch is computed at a time, so the scores of all examples never exist at once.
+// [operators.attention.composed.block] The kernel computes one block of the batch at a time, so it never stores the scores of all examples.
 constexpr int64_t kScoresPerBlock = 1 << 21;
 
 struct Block {
@@ -107,7 +107,7 @@ void attentionComposed(const AttentionCall& call, const DropoutState& state,
   });
 }
 
-// [operators.attention.composed.backward] The weights are computed again, and each shared key and value adds up its gradients.
+// [operators.attention.composed.backward] The weights are computed again, and the gradients of shared keys and values are added up.
 void attentionBackwardComposed(const AttentionCall& call,
                                const DropoutState& state,
                                const AttentionGradients& gradients,

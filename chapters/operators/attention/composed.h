@@ -5,13 +5,13 @@
 
 namespace openreg {
 
-// [operators.attention.call] The part of a call that is not a tensor is captured by value.
+// [operators.attention.call] Arguments that are not tensors are captured by value.
 struct AttentionCall {
   double dropout;
   bool causal;
   double scale;
 
-  /// Whether the CPU's flash attention can do it.
+  /// Whether the CPU's flash attention supports the call.
   bool isFlash(const at::Tensor& query, const at::Tensor& value) const {
     return dropout == 0 && query.size(-1) == value.size(-1) &&
            query.numel() > 0;
@@ -24,7 +24,7 @@ struct DropoutState {
   at::Tensor seed, offset;
 };
 
-// [operators.attention.composed] What flash attention does not take is composed of matrix products, on the device.
+// [operators.attention.composed] Calls that flash attention does not support are composed of matrix products, on the device.
 /// Both must run on the device. The tensors have four dimensions; `bias` may be
 /// undefined, and is expandable to the scores.
 void attentionComposed(const AttentionCall& call, const DropoutState& state,

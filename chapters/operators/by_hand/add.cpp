@@ -96,7 +96,7 @@ bool addFastPath(Add& add, const at::Scalar& alpha) {
   return true;
 }
 
-// [operators.add] The host checks and allocates; what the loop does not take goes to PyTorch's own kernel.
+// [operators.add] The host checks and allocates; calls that the loop does not handle go to PyTorch's own kernel.
 void addTensors(Add& add, const at::Tensor& self, const at::Tensor& other,
                 const at::Scalar& alpha) {
   commonDevice("add", self, other);

@@ -63,7 +63,7 @@ at::Tensor indexSelect(const at::Tensor& self, int64_t dim,
   return out;
 }
 
-// [operators.checked.histc] Programs off the CPU count whole numbers too, for which the CPU's kernel has no loop, so they are counted as doubles.
+// [operators.checked.histc] On devices other than the CPU, programs also count integers, which the CPU's kernel does not support, so they are counted as doubles.
 at::Tensor histogram(const at::Tensor& self, int64_t bins,
                      const at::Scalar& min, const at::Scalar& max) {
   TORCH_CHECK(bins > 0, "torch.histogram(): bins must be > 0, but got ", bins,

@@ -12,7 +12,7 @@ void checkNotBool(const at::Tensor& self) {
               "Boolean inputs not supported for relu");
 }
 
-/// `relu` is not structured, so PyTorch derives no form of it; `clamp_min` is.
+/// `clamp_min` is structured, so PyTorch derives its forms; `relu` is not.
 at::Tensor relu(const at::Tensor& self) {
   checkNotBool(self);
   return at::clamp_min(self, 0);

@@ -51,7 +51,7 @@ class Structured final : public Meta {
     }
   }
 
-  // [operators.structured.make] The output is allocated on the device of the inputs; one of another size gets the strides that a new one would have.
+  // [operators.structured.make] The output is allocated on the device of the inputs; a resized output gets the strides that a new one would have.
  private:
   void restride(at::IntArrayRef sizes, at::IntArrayRef strides,
                 const at::TensorOptions& options) {

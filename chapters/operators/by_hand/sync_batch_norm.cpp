@@ -18,7 +18,7 @@ namespace {
 using OptionalTensor = std::optional<at::Tensor>;
 using TwoTensors = std::tuple<at::Tensor, at::Tensor>;
 
-// [operators.sync-batch-norm] Each process computes statistics of its own part; statistics of 16-bit numbers have 32 bits.
+// [operators.sync-batch-norm] Each process computes the statistics of its own part; those of 16-bit numbers are kept in float32.
 at::Tensor precise(const at::Tensor& tensor) {
   return tensor.to(at::toOpMathType(tensor.scalar_type()));
 }
@@ -32,7 +32,7 @@ at::Tensor perChannel(const char* name, const at::Tensor& like) {
   return at::empty({like.size(1)}, like.options().dtype(dtype));
 }
 
-/// All dimensions but that of the channels.
+/// All dimensions except that of the channels.
 std::vector<int64_t> withoutChannels(const at::Tensor& input) {
   std::vector<int64_t> dims(input.dim() - 1);
   std::iota(dims.begin() + 1, dims.end(), 2);
@@ -46,7 +46,7 @@ at::Tensor spread(const at::Tensor& values, const at::Tensor& input) {
   return precise(values).view(sizes);
 }
 
-// [operators.sync-batch-norm.statistics] A mean, and the inverse of a deviation, for each channel.
+// [operators.sync-batch-norm.statistics] The statistics are the mean and the reciprocal standard deviation of each channel.
 TwoTensors batchNormStats(const at::Tensor& input, double eps) {
   const at::Tensor mean = perChannel("batch_norm_stats", input);
   const at::Tensor inverse = at::empty_like(mean);
@@ -87,7 +87,7 @@ void gather(double momentum, double eps, at::Tensor mean, at::Tensor inverse,
   follow(running_variance, variance * (total / (total - 1)));
 }
 
-// [operators.sync-batch-norm.combine] The statistics of all processes have two dimensions, and a row for each.
+// [operators.sync-batch-norm.combine] The gathered statistics have two dimensions, with one row for each process.
 TwoTensors batchNormGatherStats(const at::Tensor&, const at::Tensor& means,
                                 const at::Tensor& inverses,
                                 const OptionalTensor& running_mean,
@@ -110,7 +110,7 @@ TwoTensors batchNormGatherStats(const at::Tensor&, const at::Tensor& means,
   return {mean, inverse};
 }
 
-// [operators.sync-batch-norm.normalize] One multiplication and one addition for each element.
+// [operators.sync-batch-norm.normalize] Normalising takes one multiplication and one addition for each element.
 at::Tensor batchNormElement(const at::Tensor& input,
                             const OptionalTensor& weight,
                             const OptionalTensor& bias, const at::Tensor& mean,
@@ -132,7 +132,7 @@ at::Tensor batchNormElement(const at::Tensor& input,
   return output;
 }
 
-// [operators.sync-batch-norm.reduce] Two sums for each channel, which the processes then add up; results not asked for are undefined.
+// [operators.sync-batch-norm.reduce] Each channel has two sums, which the processes then add up; results that are not requested stay undefined.
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>
 batchNormBackwardReduce(const at::Tensor& grad, const at::Tensor& input,
                         const at::Tensor& mean, const at::Tensor& inverse,
@@ -161,7 +161,7 @@ batchNormBackwardReduce(const at::Tensor& grad, const at::Tensor& input,
   return {sum, product, grad_weight, grad_bias};
 }
 
-// [operators.sync-batch-norm.backward] The statistics depend on every element of every process, so each gradient loses its share of both sums.
+// [operators.sync-batch-norm.backward] The statistics depend on every element of every process, so each gradient subtracts its share of both sums.
 at::Tensor batchNormBackwardElement(
     const at::Tensor& grad, const at::Tensor& input, const at::Tensor& mean,
     const at::Tensor& inverse, const OptionalTensor& weight,
@@ -188,7 +188,7 @@ at::Tensor batchNormBackwardElement(
   return grad_input;
 }
 
-// [operators.sync-batch-norm.register] PyTorch has these operators for CUDA only, and no Meta kernels for them.
+// [operators.sync-batch-norm.register] PyTorch has kernels of these operators for CUDA only, and no Meta kernels.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("batch_norm_stats", &batchNormStats);
   m.impl("batch_norm_gather_stats_with_counts", &batchNormGatherStats);

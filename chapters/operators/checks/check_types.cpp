@@ -25,7 +25,7 @@ int64_t elementsOf(c10::ArrayRef<c10::IValue> values) {
   return elements;
 }
 
-// [operators.check-types.alternatives] A call that passes with other dtypes fails because of its own.
+// [operators.check-types.alternatives] If a call passes with other dtypes, its own dtypes are the reason for its failure.
 at::ScalarType defaultOfCategory(at::ScalarType type) {
   if (type == at::kBool) return type;
   if (at::isComplexType(type)) return at::kComplexFloat;
@@ -47,7 +47,7 @@ at::ScalarType always(at::ScalarType) {
   return all;
 }
 
-// [operators.check-types.message] The same error with ones and with zeros does not depend on the values.
+// [operators.check-types.message] An error that is the same with ones and with zeros does not depend on the values.
 std::string messageOf(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);

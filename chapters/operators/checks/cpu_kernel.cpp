@@ -38,7 +38,7 @@ void convertStatistics(const c10::OperatorHandle& op, Stack& arguments) {
   });
 }
 
-// [operators.cpu-kernel.bags] The CPU's kernel leaves out the bag of each index if its own backward kernel can do without.
+// [operators.cpu-kernel.bags] The CPU's kernel does not compute the bag of each index if its own backward kernel does not need it.
 void completeBags(const Stack& arguments, Stack& results) {
   const at::Tensor indices = arguments[1].toTensor();
   const at::Tensor offsets = arguments[2].toTensor();
@@ -59,7 +59,7 @@ void completeBags(const Stack& arguments, Stack& results) {
 
 }  // namespace
 
-// [operators.cpu-kernel.call] Names decide, because neither schema nor tags reveal what a kernel keeps.
+// [operators.cpu-kernel.call] Operators are listed by name, because neither schema nor tags reveal what a kernel keeps.
 void callCpuKernel(const c10::OperatorHandle& op, Stack& stack) {
   const std::string_view name = op.schema().name();
   const bool bag = name == "aten::_embedding_bag" ||

@@ -31,7 +31,7 @@ Overlap overlapOf(const c10::OperatorHandle& op,
                   c10::ArrayRef<c10::IValue> arguments, bool in_place) {
   Overlap overlap;
   forEachWritten(op, arguments, [&](const at::Tensor& written, size_t i) {
-    // Kernels that write lists go through them one by one and check nothing.
+    // Kernels that write lists process the tensors one by one, without checks.
     if (!arguments[i].isTensor())
       return at::assert_no_internal_overlap(written);
     if (at::has_internal_overlap(written) == at::MemOverlap::Yes)
@@ -102,7 +102,7 @@ class OverlappingStandIns {
     return full_size_ ? place : std::min<int64_t>(place, 1);
   }
 
-  // [operators.overlap.geometry] Strides are made small in the order of their sizes, and an element that is repeated stays so.
+  // [operators.overlap.geometry] The strides of a small stand-in keep their order, and repeated elements stay repeated.
   std::pair<at::DimVector, at::DimVector> geometryOf(
       const at::Tensor& tensor) const {
     at::DimVector sizes(tensor.sizes()), strides(tensor.strides());
@@ -178,7 +178,7 @@ void checkOverlap(const c10::OperatorHandle& op,
     passed.insert(key, {});
     return;
   }
-  // Nothing is known, so refuse what most kernels refuse.
+  // The rehearsals taught us nothing, so refuse what most kernels refuse.
   forEachWritten(op, arguments, [&](const at::Tensor& written, size_t) {
     at::assert_no_internal_overlap(written);
     for (const at::Tensor& other : tensorsOf(arguments))

@@ -7,7 +7,7 @@
 
 namespace openreg {
 
-// [operators.recent] Answers are kept in two generations, so that a full memory does not forget everything at once.
+// [operators.recent] The cache has two generations, so that a full cache does not lose everything at once.
 /// Remembers at least the last 4096 values that were inserted or found, and at
 /// most twice as many.
 template <class Key, class Value>

@@ -58,7 +58,7 @@ bool passesOnHost(const std::function<void()>& kernel) {
   return !error;
 }
 
-// [operators.rehearsal.stand-in] A stand-in keeps one element as one and several as at least two.
+// [operators.rehearsal.stand-in] A stand-in for one element has one, and a stand-in for several elements has at least two.
 at::Tensor filled(at::Tensor stand_in, int value) {
   try {
     return stand_in.fill_(value);
@@ -79,7 +79,7 @@ at::Tensor makeStandIn(const at::Tensor& tensor, at::ScalarType type, int value,
   return filled(at::empty(sizes, type), value);
 }
 
-// [operators.rehearsal.reason] PyTorch's switch over dtypes throws an error of a class of its own.
+// [operators.rehearsal.reason] PyTorch's switch over dtypes throws its own class of error.
 bool isTypeError(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);

@@ -83,7 +83,7 @@ class Child:
         return results
 
 
-# [operators.conformance.judge] After a failure, another child is asked what is left.
+# [operators.conformance.judge] After a failure, another child answers the questions that are left.
 def judge(op, questions, device):
     """Starts children one after the other. A generator: it yields each child, is resumed when
     the child has ended, and returns a result for each question."""
@@ -119,7 +119,7 @@ def sweep(ops, questions, device, workers):
                 waiting.append(running.pop(pipe)[1])
 
 
-# [operators.conformance.keep] Results are written every two seconds, so that a run that is stopped loses little and a second one goes on.
+# [operators.conformance.keep] Results are written every two seconds, so that a second run can continue one that was stopped.
 def read(file):
     return json.loads(file.read_text())["results"] if file and file.exists() else []
 
@@ -131,7 +131,7 @@ def keep(file, device, results):
     fresh.replace(file)
 
 
-# [operators.conformance.names] A name that means nothing is refused before the sweep.
+# [operators.conformance.names] Unknown names are refused before the sweep.
 def chosen(ops, names):
     """The operators of these names; all if there are none."""
     unknown = [name for name in names if name not in ops]
@@ -163,7 +163,7 @@ def dtypes_of(names):
     return [getattr(torch, name) for name in names] or DTYPES
 
 
-# [operators.conformance.main] The command line.
+# [operators.conformance.main] The command runs the sweep and writes the report.
 def main():
     parser = argparse.ArgumentParser(
         prog="python -m torch_openreg.conformance",

@@ -44,7 +44,7 @@ class Announced(CrossRefFakeMode):
         return result
 
 
-# [operators.conformance.announced.ask] Compilers plan with what is announced, so a difference is a wrong program.
+# [operators.conformance.announced.ask] Compilers plan with what is announced, so a difference makes a compiled program wrong.
 def differences(program, device):
     """The operators of `program(device)` that return something else than announced."""
     with Announced() as mode:

@@ -13,7 +13,7 @@ from .conformance_refusals import errors, in_place, outputs, types
 from .conformance_samples import on, run
 
 
-# [operators.conformance.question] A question is asked of every operator that the CPU supports in its dtype.
+# [operators.conformance.question] A question is asked about every operator that the CPU supports in its dtype.
 class Question(NamedTuple):
     """`examine(op, dtype, samples, device)` raises what is wrong with the first `samples` inputs,
     and returns what else the report says."""
@@ -42,7 +42,7 @@ class Served(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-# [operators.conformance.values] Values, gradients, a part of the gradients, and the form without gradients.
+# [operators.conformance.values] Outputs are compared, and all gradients, some of the gradients, and outputs without autograd.
 # For devices, PyTorch announces statistics of other sizes or dtypes than its CPU's kernels return.
 STATISTICS = (
     "native_layer_norm", "native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update",
@@ -78,7 +78,7 @@ def values(op, dtype, samples, device):
     return {"samples": len(inputs), "served": sorted(served.paths)}
 
 
-# [operators.conformance.views] The same values behind gaps, behind a conjugate bit and behind a negative bit.
+# [operators.conformance.views] The same values are given with gaps, with a conjugate bit and with a negative bit.
 def spread(x):
     """The values of `x` with a gap after each, and the dimensions the other way round."""
     if x.layout != torch.strided or not x.dim():
@@ -109,7 +109,7 @@ def views(op, dtype, samples, device):
     return {"samples": count}
 
 
-# [operators.conformance.all] All dtypes for the values, and one for what hardly depends on the dtype.
+# [operators.conformance.all] Values are compared in all dtypes; questions that hardly depend on the dtype are asked in one.
 DTYPES = [
     torch.float32, torch.float64, torch.float16, torch.bfloat16,
     torch.complex64, torch.complex128, torch.complex32,

@@ -11,7 +11,7 @@ from . import conformance_samples as given
 from .conformance_samples import on, run, tensors_in
 
 
-# [operators.conformance.refused] What the CPU refuses, the device refuses, and on the host, before anything is enqueued.
+# [operators.conformance.refused] The host must refuse what the CPU refuses, before anything is enqueued.
 def attempt(call):
     """What `call` returns, or the error; `late` if it is the device's."""
     try:
@@ -58,7 +58,7 @@ def errors(op, dtype, samples, device):
     return {"samples": len(wrongs)}
 
 
-# [operators.conformance.types] In types that the CPU has no kernel for, also after a call with empty tensors.
+# [operators.conformance.types] Dtypes that the CPU does not support must be refused, also after a call with empty tensors.
 TYPES = [torch.bool, torch.int64, torch.float16, torch.complex64]
 
 
@@ -84,7 +84,7 @@ def types(op, dtype, samples, device):
     return {"samples": len(inputs)}
 
 
-# [operators.conformance.in-place] In place, the result is in the input.
+# [operators.conformance.in-place] The in-place form leaves its result in the input.
 def in_place(op, dtype, samples, device):
     """The first inputs, overwritten where the CPU takes them."""
     change = op.get_inplace()
@@ -109,7 +109,7 @@ def in_place(op, dtype, samples, device):
     return {"samples": len(inputs)}
 
 
-# [operators.conformance.outputs] Outputs of the user: of the right size and of another, dense and not, of right and of wrong dtype.
+# [operators.conformance.outputs] The user may pass outputs of the right or a wrong size, dense or with gaps, of the right or a wrong dtype.
 OUTPUTS = {
     "right": torch.zeros_like,
     "with gaps": lambda t: t.new_zeros((*t.shape, 2))[..., 0],

@@ -7,7 +7,7 @@ import html
 import torch
 
 
-# [operators.conformance.expected] A list of known failures is exact: one that passes now must leave it.
+# [operators.conformance.expected] The list of known failures is exact: an operator that passes must be removed from it.
 def expectations(file):
     """(operator, question) of each line `operator, question: reason`. A question without its
     dtype stands for all dtypes."""
@@ -36,7 +36,7 @@ def surprises(results, expected):
     return unexpected, sorted(expected & asked - met)
 
 
-# [operators.conformance.table] A line for each question, and one for each surprise.
+# [operators.conformance.table] The table has a line for each question, and one for each unexpected result.
 def print_table(results, unexpected, passing):
     counts = collections.defaultdict(collections.Counter)
     for result in results:
@@ -98,7 +98,7 @@ document.querySelectorAll("th button").forEach((button, column) => {
 });
 """
 
-# [operators.conformance.page.rows] Names and messages are text and not markup.
+# [operators.conformance.page.rows] Names and messages are escaped, so they cannot become markup.
 COLUMNS = ("operator", "question", "status", "samples", "served", "fallbacks", "message")
 
 

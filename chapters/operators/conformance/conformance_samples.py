@@ -17,7 +17,7 @@ def database():
     return {op.full_name: op for op in methods.op_db}
 
 
-# [operators.conformance.move] A sample nests tensors and names of devices, both of which are moved.
+# [operators.conformance.move] A sample nests tensors and device names, and both are replaced.
 def mapped(change, value):
     """`value` with every tensor and every device name in it changed."""
     if isinstance(value, (torch.Tensor, torch.device)):
@@ -61,7 +61,7 @@ def on(device, sample, view=lambda x: x):
     return sample.transform(lambda value: mapped(move, value))
 
 
-# [operators.conformance.run] The device has finished, and said what was wrong, when a run returns.
+# [operators.conformance.run] When a run returns, the device has finished and has reported its errors.
 def leaves_of(sample):
     """The inputs whose gradients are asked for."""
     inputs = tensors_in([sample.input, sample.args, sample.kwargs])
@@ -92,7 +92,7 @@ def has_backward(op, dtype):
     return op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
 
 
-# [operators.conformance.compare] Equal means size, dtype and, but for rounding, numbers.
+# [operators.conformance.compare] Equal tensors have the same size and dtype and, except for rounding, the same numbers.
 def inside(tensor):
     """Whether the storage is as large as sizes and strides say."""
     if tensor.layout != torch.strided or not tensor.numel():
@@ -119,7 +119,7 @@ def compare(here, there, same_numbers, is_announced=lambda: False):
             )  # fmt: skip
 
 
-# [operators.conformance.accepted] Only inputs that the CPU accepts can be compared, and only operators that do not draw.
+# [operators.conformance.accepted] Only inputs that the CPU accepts can be compared, and only operators that draw no random numbers.
 def accepted(op, dtype, samples, view=lambda x: x):
     """The first inputs that the CPU accepts."""
     inputs = []

@@ -23,7 +23,7 @@ def _softmax_backward(grad, output, scale):
     return output.new_empty(output.shape)
 
 
-# [operators.custom.python.level] Below autograd waits the kernel, or an outer transform of `torch.func`, which has derivatives of its own to record.
+# [operators.custom.python.level] The next level below autograd is the kernel or an outer transform of `torch.func`, which records derivatives of its own.
 @contextmanager
 def _next_level():
     # PyTorch runs a function's forward with both modes switched off.

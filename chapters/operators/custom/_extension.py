@@ -7,7 +7,7 @@ import torch
 
 from . import _C
 
-# [operators.extension] Where the headers and libraries are, and which flags a build needs.
+# [operators.extension] The package tells a build where its headers and libraries are, and which flags to use.
 __all__ = ["get_compile_flags", "get_include", "get_library_dir", "get_link_flags"]
 
 

@@ -4,7 +4,7 @@
 
 namespace openreg {
 
-// [operators.custom] An operator library: its namespace, and the schema of each operator.
+// [operators.custom] An operator library has a namespace, and a schema for each operator.
 /// PyTorch relies on schemas, so an operator that returns its argument's memory
 /// must declare it.
 TORCH_LIBRARY(openreg, m) {

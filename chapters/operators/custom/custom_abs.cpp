@@ -14,7 +14,7 @@
 namespace openreg {
 namespace {
 
-// [operators.custom.abs.loop] On the device, all its threads share the elements.
+// [operators.custom.abs.loop] All threads of the device share the elements.
 template <class T>
 void absInto(at::Tensor& out, const at::Tensor& input) {
   const at::Tensor packed = input.contiguous();
@@ -27,7 +27,7 @@ void absInto(at::Tensor& out, const at::Tensor& input) {
   });
 }
 
-// [operators.custom.abs] On the host: check, allocate, enqueue.
+// [operators.custom.abs] The host checks, allocates and enqueues.
 at::Tensor customAbsMeta(const at::Tensor& input) {
   TORCH_CHECK_TYPE(input.is_floating_point(), "custom_abs takes no ",
                    input.scalar_type(), "; it takes floating types, and ",
@@ -72,7 +72,7 @@ at::Tensor customAbsAutograd(const at::Tensor& input) {
   return CustomAbs::apply(input);
 }
 
-// [operators.custom.abs.register] Three keys: with data, without data, and with a gradient.
+// [operators.custom.abs.register] The operator has kernels at three keys: with data, without data, and with a gradient.
 TORCH_LIBRARY_IMPL(openreg, PrivateUse1, m) {
   m.impl("custom_abs", &customAbs);
 }

@@ -9,9 +9,9 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// [operators.custom.functions] Forward these functions touch no data; backward they halve the gradient.
-/// Such a function stands where two replicas of a part of a model meet: both
-/// add their gradients, and the half of each makes the mean.
+// [operators.custom.functions] In the forward pass these functions touch no data; in the backward pass they halve the gradient.
+/// Such a function stands where two replicas of a part of a model meet: the
+/// sum of both halved gradients is their mean.
 class ReturnsSelf : public torch::autograd::Function<ReturnsSelf> {
  public:
   static at::Tensor forward(AutogradContext*, const at::Tensor& input) {

@@ -26,7 +26,7 @@ bool countFallback(const std::string& name, FallbackPolicy policy) {
   return policy == FallbackPolicy::warn && warned.insert(name).second;
 }
 
-// [operators.fallback.shared] PyTorch's fallback copies every argument by itself, so it would separate arguments that share memory.
+// [operators.fallback.shared] PyTorch's fallback copies each argument separately, so arguments that share memory would no longer share it.
 /// Whether `op` writes an argument that has its storage in common with another.
 bool sharesWritten(const c10::OperatorHandle& op,
                    c10::ArrayRef<c10::IValue> arguments) {
@@ -42,7 +42,7 @@ bool sharesWritten(const c10::OperatorHandle& op,
   return false;
 }
 
-// [operators.fallback.twins] Then we copy whole storages, and the arguments share memory on the CPU as they do on the device.
+// [operators.fallback.twins] If arguments share memory, we copy whole storages, so that they share memory on the CPU too.
 void runOnTwins(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   struct Memory {
     at::Tensor here, on_cpu;

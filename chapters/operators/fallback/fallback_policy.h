@@ -8,7 +8,7 @@
 
 namespace openreg {
 
-// [operators.policy] What happens when an operator has no kernel of ours is the program's choice.
+// [operators.policy] The program chooses what happens when we do not have a kernel for an operator.
 enum class FallbackPolicy { silent, warn, error };
 
 /// The policy of the innermost scope on this thread; without a scope, that of

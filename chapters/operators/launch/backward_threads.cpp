@@ -23,7 +23,7 @@ void waitForBackwardThreads() {
       for (c10::DeviceIndex index = 0; index < deviceCount(); ++index)
         runBackwardPass(index);
     } catch (const std::exception&) {
-      // The program has ended: the error can be reported to no one.
+      // The program has ended, so there is nowhere to report the error.
     }
   }).join();
 }

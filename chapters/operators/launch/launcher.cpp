@@ -60,7 +60,7 @@ void prepareThread() {
   thread_local c10::WarningUtils::WarningHandlerGuard guard(&silent);
 }
 
-// [operators.launcher.run-kernel] A launch in the deterministic mode stays deterministic when the mode has ended: its loops are not parallel.
+// [operators.launcher.run-kernel] A kernel launched in deterministic mode stays deterministic after the mode is switched off: its loops are not parallel.
 namespace {
 
 /// OpenMP keeps this number for each thread.
@@ -84,7 +84,7 @@ void runKernel(const Modes& modes, const std::function<void()>& body) {
   }
 }
 
-// [operators.launcher.wait] The error travels to the host in memory that both own, because the wait may end early.
+// [operators.launcher.wait] The host and the kernel share ownership of the error, because the wait may end early.
 void runAndWait(const char* name, const c10::Stream& stream,
                 std::function<void()> body) {
   auto error = std::make_shared<std::exception_ptr>();

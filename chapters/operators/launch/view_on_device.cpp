@@ -25,7 +25,7 @@ at::Tensor View::tensor() const {
   return wrapped_number_ ? wrapped(tensor) : tensor;
 }
 
-// [operators.view.wrapped] A number of Python's takes the default dtype of its launch, whatever the default is when the kernel runs.
+// [operators.view.wrapped] A Python number takes the default dtype of its launch, whatever the default is when the kernel runs.
 at::Tensor View::wrapped(const at::Tensor& number) const {
   if (default_dtype_ != c10::get_default_dtype_as_scalartype()) {
     if (number.is_floating_point()) return number.to(default_dtype_);

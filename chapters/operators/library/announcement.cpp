@@ -77,7 +77,7 @@ Stack announceNorm(const at::Tensor& input, Sizes statistics,
           announced(statistics, dtype), announced(statistics, dtype)};
 }
 
-// [operators.announcement.each-norm] Each norm has statistics for other dimensions, and a layer norm's are float32 or wider.
+// [operators.announcement.each-norm] Norms keep statistics for different dimensions, and those of a layer norm are float32 or wider.
 Stack announceLayerNorm(const Stack& arguments) {
   const at::Tensor& input = arguments[0].toTensor();
   const auto shape = arguments[1].toIntVector();
@@ -110,7 +110,7 @@ Stack announceBatchNorm(const Stack& arguments) {
   return announceNorm(input, {input.size(1)}, input.scalar_type());
 }
 
-// [operators.announcement.table] Whatever is not the common case, errors included, is left to PyTorch.
+// [operators.announcement.table] All other cases, errors included, are left to PyTorch.
 }  // namespace
 
 Stack announceInCpp(const c10::OperatorHandle& op, const Stack& arguments) {

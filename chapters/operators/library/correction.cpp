@@ -9,7 +9,7 @@ namespace openreg {
 
 using Stack = torch::jit::Stack;
 
-// [operators.correction.correct] Attention returns no weights unless asked for them, and the loss of one sample is a scalar, on every device.
+// [operators.correction.correct] On every device, attention returns weights only on request, and the loss of one sample is a scalar.
 void correct(const c10::OperatorHandle& op, const Stack& arguments,
              Stack& results) {
   const std::string_view name = op.schema().name();

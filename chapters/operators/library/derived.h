@@ -4,10 +4,10 @@
 namespace openreg {
 
 // [operators.derived] A thread-local flag tells PyTorch's calls of an `.out` kernel from the user's.
-/// Before PyTorch's functional and in-place forms call the `.out` form, they
-/// allocate or check the outputs. A user who passes `out=` did neither. While
-/// an object lives, the next `.out` form that its thread calls is of the first
-/// kind.
+/// PyTorch's functional and in-place forms allocate or check the outputs before
+/// they call the `.out` form. A user who calls it has done neither. As long as
+/// an object lives, the next `.out` form that its thread calls counts as called
+/// by PyTorch.
 class DerivedCall {
  public:
   DerivedCall();

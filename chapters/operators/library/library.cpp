@@ -13,7 +13,7 @@
 
 namespace openreg {
 
-// [operators.derived.take] An announcement holds for one call, because the kernel may call others.
+// [operators.derived.take] The flag holds for one call, because the kernel may call other `.out` forms.
 static thread_local bool derived_call = false;
 
 DerivedCall::DerivedCall() : before_(std::exchange(derived_call, true)) {}
@@ -25,7 +25,7 @@ namespace {
 
 using Stack = torch::jit::Stack;
 
-// [operators.library.device] Each call is checked, so the check builds no list of all tensors.
+// [operators.library.device] The check runs at each call, so it does not build a list of all tensors.
 c10::DeviceIndex deviceOf(const c10::OperatorHandle& op,
                           c10::ArrayRef<c10::IValue> arguments) {
   CommonDevice device(op.schema().name().c_str());
@@ -39,7 +39,7 @@ c10::DeviceIndex deviceOf(const c10::OperatorHandle& op,
   return device.index();
 }
 
-// [operators.library.sizes] PyTorch's derived kernel runs, because we register none for this key.
+// [operators.library.sizes] At PrivateUse2, where nobody has registered kernels, the dispatcher finds PyTorch's derived kernel.
 void launchDerived(const c10::OperatorHandle& op, Stack* stack) {
   const size_t count = op.schema().arguments().size();
   moveIndices(*stack, count);
@@ -48,7 +48,7 @@ void launchDerived(const c10::OperatorHandle& op, Stack* stack) {
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), stack);
 }
 
-// [operators.library.outputs] An `.out` form returns the outputs that it was given.
+// [operators.library.outputs] An `.out` form returns the outputs that the caller passed.
 Stack outputsOf(const c10::OperatorHandle& op,
                 c10::ArrayRef<c10::IValue> arguments) {
   Stack outputs;
@@ -117,7 +117,7 @@ void run(const c10::OperatorHandle& op, const Captured& captured,
     writeBack(captured[i].view().tensor(), arguments[i].toTensor());
 }
 
-// [operators.library.wait] An argument of linear algebra says whether the host wants the error, and so must wait.
+// [operators.library.wait] Operators of linear algebra have an argument that says whether the host throws the error, and so must wait.
 bool wantsError(const c10::OperatorHandle& op,
                 c10::ArrayRef<c10::IValue> arguments) {
   const auto asks = op.schema().argumentIndexWithName("check_errors");

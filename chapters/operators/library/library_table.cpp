@@ -86,7 +86,7 @@ const std::vector<c10::OperatorHandle>& atenOperators() {
   return operators;
 }
 
-// [operators.table.find-functional] The search is repeated for no operator.
+// [operators.table.find-functional] The functional form of an operator is searched for only once.
 std::optional<c10::OperatorHandle> functionalOf(
     const c10::OperatorHandle& with_out) {
   if (!hasOutputs(with_out)) return std::nullopt;

@@ -11,7 +11,7 @@
 namespace openreg {
 
 // [operators.table] The dispatcher, not a list of names, decides which operators are in the library.
-/// The `.out` forms that have a CPU kernel and none of ours, and from which
+/// The `.out` forms that have a CPU kernel but no kernel of ours, from which
 /// PyTorch derives the functional and in-place forms; and these derived forms.
 /// Each `.out` form has its functional form beside it, if there is one.
 struct Library {

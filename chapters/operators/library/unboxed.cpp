@@ -60,7 +60,7 @@
 
 namespace openreg {
 
-// [operators.unboxed.names] In a full name, the underscore stands before the overload's.
+// [operators.unboxed.names] The name of an in-place form has an underscore before the overload's name.
 std::string inPlaceName(std::string name) {
   return name.insert(std::min(name.find('.'), name.size()), 1, '_');
 }

@@ -15,12 +15,12 @@
 
 namespace openreg {
 
-// [operators.unboxed] The kernel for an operator that programs call often.
-/// Null if there is none, and the boxed function serves the operator. Only
-/// derived forms have such kernels.
+// [operators.unboxed] Operators that programs call often have a kernel with a C++ signature.
+/// Null if the boxed function serves the operator. Only derived forms have such
+/// kernels.
 const c10::KernelFunction* unboxedKernel(const c10::OperatorHandle& op);
 
-// [operators.unboxed.held] A launch holds its arguments, and a reference to memory of the caller's becomes a copy.
+// [operators.unboxed.held] A launch owns its arguments, so references to the caller's memory become copies.
 template <class T>
 struct Held {
   T value;
@@ -53,7 +53,7 @@ struct Held<c10::string_view> {
   c10::string_view get() const { return text; }
 };
 
-// [operators.unboxed.key] Calls are alike if the boxed path would check them alike.
+// [operators.unboxed.key] Two calls are of the same kind if the boxed path would check them in the same way.
 /// Collects the key of a call, and whether it is a common one.
 class CallKey {
  public:
@@ -91,7 +91,7 @@ class CallKey {
   std::optional<c10::Device> device_;
 };
 
-// [operators.unboxed.derived] The boxed path of a form, called with the types of its schema.
+// [operators.unboxed.derived] The boxed path of a form is called with the types of its schema.
 /// @param name  without a namespace, such as "mul.Tensor".
 std::optional<c10::OperatorHandle> findOperator(const std::string& name);
 
@@ -124,7 +124,7 @@ class Derived<Result(Args...)> {
 };
 
 // [operators.unboxed.types] The meta function of a structured operator says which types its kernels have.
-/// A text that can be a template argument.
+/// A string that can be a template argument.
 struct Name {
   char text[40] = {};
   template <size_t size>
@@ -143,7 +143,7 @@ struct MetaOf<meta> {
       std::derived_from<Class, at::TensorIteratorBase>;
 };
 
-// [operators.unboxed.kernel] The first call of a kind takes the boxed path with all its checks, and calls like it do not repeat them.
+// [operators.unboxed.kernel] The first call of a kind takes the boxed path with all its checks, and later calls do not repeat them.
 /// The functional and in-place forms of the structured operator `name`, from
 /// its `meta` and from the CPU's function for its `.out` form.
 template <Name name, auto meta, typename MetaOf<meta>::Out out_form>

@@ -18,7 +18,7 @@ namespace {
 
 using Stack = torch::jit::Stack;
 
-// [operators.unstructured.outputs] A result is either an argument that was written or a new tensor as predicted.
+// [operators.unstructured.outputs] A result is either an argument that was written to or a new tensor as predicted.
 const c10::IValue* written(const c10::FunctionSchema& schema,
                            const Stack& arguments,
                            const c10::AliasInfo* alias) {
@@ -58,9 +58,9 @@ Stack compute(const c10::OperatorHandle& op, const std::vector<Argument>& from,
   return stack;
 }
 
-// [operators.unstructured.deliver] What was announced is the truth, and the results are brought to its dtypes and strides.
-/// A result that the CPU's kernel leaves out, because it will not be read, is
-/// zeros. Any other size than the announced one is a defect.
+// [operators.unstructured.deliver] The results are converted to the dtypes and strides that were announced.
+/// Where the CPU's kernel leaves out a result, because nothing will read it,
+/// the output is zeros. Any other size than the announced one is a bug.
 void deliverTensor(size_t i, const at::Tensor& to, const at::Tensor& from) {
   TORCH_CHECK(to.defined() || !from.defined(), "Result ", i,
               " was announced as undefined and is ", from.scalar_type(),
@@ -90,7 +90,7 @@ void deliver(const Stack& results, const std::vector<Argument>& outputs) {
   }
 }
 
-// [operators.unstructured.predict] If the Meta kernel refuses the arguments, the CPU's kernel may have the better words.
+// [operators.unstructured.predict] If the Meta kernel refuses the arguments, the CPU's kernel may have a better error message.
 Stack predictOrRefuse(const c10::OperatorHandle& op, const Stack& arguments) {
   try {
     return predict(op, arguments);

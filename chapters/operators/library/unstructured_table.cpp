@@ -32,7 +32,7 @@ SizeSource sizeSource(const c10::OperatorHandle& op) {
                                                 : SizeSource::result;
 }
 
-// [operators.unstructured.table.excluded] A view describes dense tensors only, and some operators have others as arguments or results.
+// [operators.unstructured.table.excluded] A view describes only dense tensors, so operators with other tensors are excluded.
 namespace {
 
 bool isSupported(const c10::OperatorHandle& op) {

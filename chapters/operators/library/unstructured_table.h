@@ -8,7 +8,7 @@
 namespace openreg {
 
 // [operators.unstructured.table] The host learns an output's size in one of three ways.
-/// From what the host learns the sizes of an operator's results.
+/// Where the host learns the sizes of an operator's results.
 enum class SizeSource {
   meta,       ///< PyTorch's Meta kernel, before the launch
   arguments,  ///< the operator returns only arguments that it was given
@@ -18,7 +18,7 @@ enum class SizeSource {
 SizeSource sizeSource(const c10::OperatorHandle& op);
 
 /// The operators that are not structured and have a CPU kernel but none of
-/// ours. Call it when all other kernels are registered.
+/// ours. Call this when all other kernels are registered.
 std::vector<c10::OperatorHandle> unstructured();
 
 // [-]

@@ -12,7 +12,7 @@
 
 namespace openreg {
 
-// [operators.quantized.stubs] PyTorch checks and allocates; the stubs compute, and the integers are all that they see.
+// [operators.quantized.stubs] PyTorch checks and allocates; the stubs compute, over dense tensors of integers.
 void quantizePerTensor(const at::Tensor& real, at::Tensor& quantized,
                        double scale, int64_t zero_point) {
   launchKernel(
@@ -76,7 +76,7 @@ void dequantizePerChannel(const at::Tensor& quantized, at::Tensor& real,
       real, integersOf(quantized), scales, zero_points);
 }
 
-// [operators.quantized.stubs.parts] Two numbers in a byte have stubs of their own, which only refuse.
+// [operators.quantized.stubs.parts] Dtypes with two numbers in a byte have separate stubs, which only throw an error.
 void refusePartsOfBytes(const at::Tensor&, at::Tensor& quantized, float,
                         float) {
   integersOf(quantized);
@@ -87,7 +87,7 @@ void refusePartsOfBytes(const at::Tensor&, at::Tensor& quantized, float,
 
 namespace at::native {
 
-// [operators.quantized.stubs.register] With zero points that are not integers, the kernels are the same.
+// [operators.quantized.stubs.register] The kernels also serve zero points that are not integers.
 REGISTER_PRIVATEUSE1_DISPATCH(quantize_tensor_per_tensor_affine_stub,
                               &openreg::quantizePerTensor)
 REGISTER_PRIVATEUSE1_DISPATCH(dequantize_tensor_per_tensor_affine_stub,

@@ -15,7 +15,7 @@
 
 namespace openreg {
 
-// [operators.quantized.alias] The dense tensor has no quantizer and an integral dtype, so every copy and view of ours takes it.
+// [operators.quantized.alias] The dense tensor has an integral dtype and no quantizer, so all our copies and views accept it.
 at::Tensor integersOf(const at::Tensor& quantized) {
   const at::ScalarType type = quantized.scalar_type();
   TORCH_CHECK_NOT_IMPLEMENTED(
@@ -35,7 +35,7 @@ at::Tensor integersOf(const at::Tensor& quantized) {
 
 namespace {
 
-// [operators.quantized.copy] A copy brings the quantizer along, with its scales on the device of the copy.
+// [operators.quantized.copy] A copy gets the quantizer too, with its scales on the device of the copy.
 at::QuantizerPtr quantizerFor(const at::Tensor& to, const at::Tensor& from) {
   if (from.qscheme() == at::kPerTensorAffine)
     return at::make_per_tensor_affine_quantizer(
@@ -71,7 +71,7 @@ at::Tensor copyQuantized(const at::Tensor& from, const at::Tensor& to,
   return to;
 }
 
-// [operators.quantized.factories] The first tensor of a program may be a quantized one, made of nothing.
+// [operators.quantized.factories] A quantized tensor may be the first tensor of a program, so its factories also install the refusals of other layouts.
 at::Tensor emptyPerTensor(at::IntArrayRef sizes,
                           std::optional<at::ScalarType> dtype,
                           std::optional<at::Layout> layout,
@@ -97,7 +97,7 @@ at::Tensor emptyPerChannel(at::IntArrayRef sizes, const at::Tensor& scales,
       format);
 }
 
-// [operators.quantized.integers.operators] Integers become a quantized tensor, and the other way round, by copies of integers.
+// [operators.quantized.integers.operators] Making a quantized tensor from integers, or integers from it, only copies integers.
 at::Tensor intRepr(const at::Tensor& self) {
   const at::Tensor integers = integersOf(self);
   return integers.clone(self.suggest_memory_format());
@@ -130,7 +130,7 @@ bool equal(const at::Tensor& self, const at::Tensor& other) {
 
 }  // namespace
 
-// [operators.quantized.register] For the rest PyTorch's own functions do: they allocate through the device's allocator, and compute through stubs.
+// [operators.quantized.register] PyTorch's own functions serve the other operators: they allocate through the device's allocator and compute through stubs.
 TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
   m.impl("_empty_affine_quantized", &emptyPerTensor);
   m.impl("_empty_per_channel_affine_quantized", &emptyPerChannel);
@@ -154,7 +154,7 @@ TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
   m.impl("as_strided", &at::native::as_strided_qtensorimpl);
 }
 
-// [operators.quantized.register.dense] Some take a dense tensor, and so have the key of dense tensors.
+// [operators.quantized.register.dense] Operators that take a dense tensor are registered at the key of dense tensors.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("quantize_per_tensor", &at::native::quantize_per_tensor);
   m.impl("quantize_per_tensor.tensor_qparams",

@@ -93,7 +93,7 @@ def resolve(text):
     return found
 
 
-# [operators.dispatch.describe] The report on one operator.
+# [operators.dispatch.describe] The report names the path, the kernel and the gradient of one operator.
 def describe(name):
     path, why, where = path_of(name)
     print(torch._C._get_schema(*split(name)))
@@ -102,7 +102,7 @@ def describe(name):
     print(f"  gradient  {autograd_of(name)}")
 
 
-# [operators.dispatch.lists] The same questions, asked about every operator.
+# [operators.dispatch.lists] The same questions can be asked about every operator.
 def has_kernel(name, key):
     return torch._C._dispatch_has_kernel_for_dispatch_key(name, key)
 
@@ -146,7 +146,7 @@ def trace(script, arguments):
             print(f"{calls:7} {inner:7}  {paths[name]:<9} {name}")
 
 
-# [operators.dispatch.main] The command line.
+# [operators.dispatch.main] One command traces a program, lists operators or describes them.
 def main():
     parser = argparse.ArgumentParser(
         "python -m torch_openreg.dispatch",

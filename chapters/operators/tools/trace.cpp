@@ -17,7 +17,7 @@ std::mutex calls_mutex;
 std::map<std::string, Calls> calls;
 at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
 
-// [operators.trace.call] A call is counted when it returns, because a factory is known by its result.
+// [operators.trace.call] A call is counted when it returns, because only the result of a factory has a device.
 thread_local int depth = 0;
 
 struct Call final : at::ObserverContext {

@@ -98,7 +98,7 @@ orError_t refuseBlock(const void* pointer, const char* origin) {
               " returned, or was given back before.");
 }
 
-// [common.failure.exception.map] A process without memory has none for a sentence either.
+// [common.failure.exception.map] A process that is out of memory cannot allocate a message either.
 orError_t failWithException() noexcept {
   try {
     try {

@@ -30,7 +30,7 @@ Machine::Machine()
     try {
       if (!forked && !onDeviceThread()) synchronizeAll();
     } catch (...) {
-      // A process that ends has nobody to tell.
+      // At exit no caller is left that could handle the error.
     }
   });
   started = true;

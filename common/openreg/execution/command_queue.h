@@ -137,7 +137,7 @@ class CommandQueue {
   /// Where the device lists the queue while it is a stream of that device.
   List::iterator listed;
 
-  // [common.queue.state] Each cache line has one writer: nobody in the steady state, the host, or the worker.
+  // [common.queue.state] In the steady state, no cache line has two writers.
  private:
   bool belongsTo(orStream_t handle) const { return open_ && handle == handle_; }
   Command* allocate();

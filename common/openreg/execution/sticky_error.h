@@ -17,7 +17,7 @@ class StickyError {
   bool isSet() const { return failed_.load(std::memory_order_relaxed); }
   bool isLost() const { return lost_; }
   /// Sets the error, unless it is set already. Called by a thread of the
-  /// device, which has nobody to tell if the host has no memory for a sentence.
+  /// device, where no caller could handle a failure to allocate the message.
   void set(const char* kernel, const char* reason) noexcept;
   /// Marks the device as lost, which no reset undoes.
   void setLost();

@@ -62,7 +62,7 @@ typedef enum orOperation {
   orOperationGraph = 10,
 } orOperation;
 
-// [common.tools.record.fields] A record of an end has the beginning in it, so nothing has to be remembered.
+// [common.tools.record.fields] A record of an end repeats the data of the beginning, so an observer need not remember it.
 typedef struct orRecord {
   orRecordPhase phase;
   orOperation operation;
@@ -90,7 +90,7 @@ typedef struct orRecord {
   int64_t begin, end;
 } orRecord;
 
-// [common.tools.observe] An observer sees whole commands, calls and ranges, or nothing of them.
+// [common.tools.observe] An observer sees a command, call or range from beginning to end, or not at all.
 /// Called on the thread that the phase names. Must not call the driver, must
 /// not throw, and must not wait for a thread that adds or removes an observer.
 typedef void (*orObserve)(const orRecord* record, void* data);

@@ -7,7 +7,7 @@
 
 using namespace openreg::hardware;
 
-// [common.api-memory.allocate] The error of a full device tells no room from fragmentation.
+// [common.api-memory.allocate] The message of a full device distinguishes a lack of memory from fragmentation.
 orError_t orMalloc(void** pointer, size_t size) noexcept try {
   ObservedCall call("orMalloc", orOperationAllocate, size);
   if (orError_t error = enter()) return error;

@@ -68,7 +68,7 @@ uint64_t MemoryFile::inode() const {
   return about.st_ino;
 }
 
-// [common.mapping.map] A forked child has neither mapping, and a core dump contains neither.
+// [common.mapping.map] A forked child inherits neither mapping, and a core dump leaves both out.
 void MemoryFile::map(char* where, size_t size, int rights) const {
   if (mmap(where, size, rights, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, number_,
            0) == MAP_FAILED) {

@@ -36,7 +36,7 @@ class Memory {
   IpcBlock ipcBlock(uintptr_t pointer, size_t size, int device) const;
   ptrdiff_t window() const { return window_; }
 
-  // [common.memory.blocks] What is known of an address, and what is told to AddressSanitizer.
+  // [common.memory.blocks] Queries about addresses, and what AddressSanitizer is told about them.
   /// Tells AddressSanitizer, if the driver is built with it, that kernels must
   /// not touch a block any more, or that they may again.
   void poison(uintptr_t address, size_t size) const;

@@ -31,7 +31,7 @@ size_t Region::freeBytes() const {
   return free_bytes_;
 }
 
-// [common.region.allocate] The smallest block that fits is split, and its rest stays free.
+// [common.region.allocate] The smallest block that fits is split, and the remainder stays free.
 static size_t reservedFor(size_t size) {
   return (size + Region::kAlignment - 1) / Region::kAlignment *
          Region::kAlignment;

@@ -9,7 +9,7 @@
 
 namespace openreg::hardware {
 
-// [common.observer.add] What has a larger number than the last one begins after the observer is in the list.
+// [common.observer.add] An observer sees what gets a number after it was added to the list.
 orObserver_t Observers::add(orObserve observe, void* data) {
   std::unique_lock lock(mutex_);
   is_observed = true;

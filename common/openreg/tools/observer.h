@@ -21,7 +21,7 @@ namespace openreg::hardware {
 
 // [common.observer.traced] A command keeps what its later records repeat.
 struct Traced {
-  /// 0 if nobody observes the command.
+  /// 0 if no observer sees the command.
   uint64_t correlation = 0;
   orOperation operation = orOperationLaunch;
   int direction = -1;
@@ -102,7 +102,7 @@ class ObservedCall {
   orRecord record_;
 };
 
-// [common.observer.ranges] Ranges are remembered while nobody observes, so that pushes and pops always match.
+// [common.observer.ranges] Ranges are kept even without an observer, so that pushes and pops always match.
 bool popRange();
 void pushRange(const char* name);
 

@@ -3,7 +3,7 @@
 
 namespace openreg {
 
-// [opencl.attention] There is no fused kernel here, so the program's setting for it begins turned off, and PyTorch composes attention.
+// [opencl.attention] Without a fused kernel, the setting for it starts switched off, and PyTorch composes attention.
 [[maybe_unused]] static const bool fused_is_off = [] {
   at::globalContext().setSDPUseOverrideable(false);
   return true;

@@ -19,13 +19,13 @@ namespace openreg {
 
 namespace {
 
-// [opencl.copies.raw] Numbers that the kernels cannot compute with can still be copied, as other numbers of their size.
+// [opencl.copies.raw] Numbers that the kernels cannot compute with can still be copied, as other numbers of the same size.
 bool haveSameBits(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.is_conj() == b.is_conj() &&
          a.is_neg() == b.is_neg();
 }
 
-/// `tensor` with a dtype that kernels know, over the same bytes.
+/// `tensor` with a dtype that the kernels support, over the same bytes.
 at::Tensor asKnown(at::Tensor tensor) {
   if (tensor.is_neg()) tensor = tensor._neg_view();
   if (tensor.is_conj()) tensor = tensor.conj();
@@ -45,7 +45,7 @@ at::Tensor emptyAs(const at::Tensor& model, c10::Device device) {
   return made;
 }
 
-// [opencl.copies.host] Other conversions, from and to complex numbers and dtypes of eight bits, are the host's.
+// [opencl.copies.host] The host makes all other conversions, from and to complex numbers and 8-bit dtypes.
 void convertOnHost(const at::Tensor& to, const at::Tensor& from) {
   at::Tensor dense = emptyAs(from, from.device());
   launchConversion(dense, from);
@@ -60,7 +60,7 @@ void convertOnHost(const at::Tensor& to, const at::Tensor& from) {
 
 }  // namespace
 
-// [opencl.copies] This function is the one that `copy.cpp` calls, which is otherwise unchanged.
+// [opencl.copies] `copy.cpp` calls this function and is otherwise unchanged.
 void launchConversion(const at::Tensor& to, const at::Tensor& from) {
   const bool raw = haveSameBits(to, from);
   if (!raw && !(knowsAll({to, from}) && !to.is_conj())) {
@@ -106,7 +106,7 @@ at::Tensor& fillTensor(at::Tensor& self, const at::Tensor& value) {
 
 at::Tensor& zero(at::Tensor& self) { return fillScalar(self, 0); }
 
-// [opencl.copies.zero-tensor] Zeros without memory, which autograd uses for gradients that are zero whatever the input.
+// [opencl.copies.zero-tensor] Autograd uses zeros without memory for gradients that are always zero.
 at::Tensor efficientZeroTensor(at::IntArrayRef size,
                                std::optional<at::ScalarType> dtype,
                                std::optional<at::Layout>,
@@ -122,7 +122,7 @@ at::Tensor efficientZeroTensor(at::IntArrayRef size,
       c10::dtype_or_default(dtype), std::nullopt);
 }
 
-// [opencl.copies.triangles] Indices of triangles are listed on the host, which checks their sizes, and copied.
+// [opencl.copies.triangles] The host lists the indices of triangles, checks their sizes, and copies them to the device.
 at::Tensor trilIndices(int64_t row, int64_t col, int64_t offset,
                        std::optional<at::ScalarType> dtype,
                        std::optional<at::Layout> layout,
@@ -141,7 +141,7 @@ at::Tensor triuIndices(int64_t row, int64_t col, int64_t offset,
       .to(*device);
 }
 
-// [opencl.copies.register] `full`, `ones` and `zeros` are composed of the fills.
+// [opencl.copies.register] PyTorch composes `full`, `ones` and `zeros` of the fills.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("tril_indices", &trilIndices);
   m.impl("triu_indices", &triuIndices);

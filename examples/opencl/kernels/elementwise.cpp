@@ -32,7 +32,7 @@ Shape shapeOf(const at::TensorIteratorBase& iterator) {
   return shape;
 }
 
-// [opencl.elementwise.key] A kernel is found by numbers, because building its text at each launch would take longer than the launch.
+// [opencl.elementwise.key] Kernels are cached under numbers, because building a text at each launch would take longer than the launch.
 struct Key {
   const char* formula;
   /// The dtypes of the operands and of the computation, a byte each; then which
@@ -104,7 +104,8 @@ void addNumber(Launch& launch, const char* compute, const c10::Scalar& value) {
   }
 }
 
-/// Whether every operand in memory lies there in the order of the index.
+/// Whether the elements of every operand are in memory in the order of the
+/// index.
 bool isDense(const at::TensorIteratorBase& iterator) {
   if (iterator.ndim() > 1) return false;
   for (int k = 0; k < iterator.ntensors(); ++k) {
@@ -120,7 +121,7 @@ bool isDense(const at::TensorIteratorBase& iterator) {
 // [-]
 }  // namespace
 
-// [opencl.elementwise.can] What the kernels do not know is left to the fallback.
+// [opencl.elementwise.can] The fallback handles calls that the kernels do not support.
 bool canLaunch(const at::TensorIteratorBase& iterator, at::ScalarType dtype) {
   if (!dtypeOf(dtype) || iterator.ndim() > kMostDimensions) return false;
   for (int k = 0; k < iterator.ntensors(); ++k) {
@@ -130,7 +131,7 @@ bool canLaunch(const at::TensorIteratorBase& iterator, at::ScalarType dtype) {
   return true;
 }
 
-// [opencl.elementwise.launch] An operand on the host is a number, and travels among the arguments.
+// [opencl.elementwise.launch] An operand on the host is a number, and is passed with the arguments.
 void launchFormula(const at::TensorIteratorBase& iterator, at::ScalarType dtype,
                    const char* formula, const c10::Scalar& s,
                    const c10::Scalar& t) {

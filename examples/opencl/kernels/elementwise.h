@@ -8,7 +8,7 @@
 
 namespace openreg {
 
-// [opencl.elementwise] An elementwise kernel is a formula over an iterator, which has done the checks, the promotion and the broadcasting.
+// [opencl.elementwise] An elementwise kernel is a formula over an iterator, which has already checked, promoted and broadcast the operands.
 /// Whether `launchFormula` can compute in `dtype` over `iterator`.
 bool canLaunch(const at::TensorIteratorBase& iterator, at::ScalarType dtype);
 

@@ -27,7 +27,7 @@ struct Formula {
   const char* text;
 };
 
-// [opencl.formulas.table] A formula of a, b and c, the operands, and s and t, the numbers.
+// [opencl.formulas.table] A formula uses a, b and c for the operands, and s and t for the numbers.
 constexpr Formula kFormulas[] = {
     {"add.out", Result::common, "a + s * b"},
     {"sub.out", Result::common, "a - s * b"},
@@ -60,7 +60,7 @@ constexpr Formula kFormulas[] = {
     {"silu.out", Result::real, "a / (1 + exp(-a))"},
 };
 
-// [opencl.formulas.more] Comparisons, and the gradients of the activations.
+// [opencl.formulas.more] Comparisons, and the gradients of activations, are formulas too.
 constexpr Formula kMoreFormulas[] = {
     {"eq.Tensor_out", Result::truth, "a == b"},
     {"eq.Scalar_out", Result::truth, "a == b"},
@@ -86,7 +86,7 @@ constexpr Formula kMoreFormulas[] = {
     {"threshold_backward.grad_input", Result::common, "b <= s ? 0 : a"},
 };
 
-// [opencl.formulas.kernel] One boxed kernel serves them all: the arguments are tensors, then numbers, and last the output.
+// [opencl.formulas.kernel] One boxed kernel serves all: its arguments are tensors, then numbers, and last the output.
 class FormulaKernel final : public c10::OperatorKernel {
  public:
   explicit FormulaKernel(const Formula& formula) : formula_(formula) {}
@@ -116,7 +116,7 @@ class FormulaKernel final : public c10::OperatorKernel {
     torch::jit::push(*stack, out);
   }
 
-  // [opencl.formulas.iterator] PyTorch's iterator is told what the CPU's kernels tell it.
+  // [opencl.formulas.iterator] The iterator gets the same settings as in the CPU's kernels.
  private:
   bool compute(const at::Tensor& out, const std::vector<at::Tensor>& inputs,
                const c10::Scalar (&numbers)[2]) const {
@@ -144,7 +144,7 @@ class FormulaKernel final : public c10::OperatorKernel {
   Formula formula_;
 };
 
-// [opencl.formulas.add] Addition is registered by hand as well, because its host time is what we compare.
+// [opencl.formulas.add] Addition is also registered by hand, because our benchmark compares its host time.
 using Add = Structured<at::meta::structured_add_Tensor>;
 
 bool addTensors(Add& add, const at::Tensor& self, const at::Tensor& other,
@@ -164,7 +164,7 @@ at::Tensor add(const at::Tensor& self, const at::Tensor& other,
       self, other, alpha);
 }
 
-// [opencl.formulas.where] Two operators that choose are not structured, so their outputs are made by the iterator.
+// [opencl.formulas.where] Two operators that choose elements are not structured, so the iterator makes their outputs.
 at::Tensor where(const at::Tensor& condition, const at::Tensor& self,
                  const at::Tensor& other) {
   if (!knowsAll({condition, self, other}) ||
@@ -191,7 +191,7 @@ at::Tensor where(const at::Tensor& condition, const at::Tensor& self,
   return iterator.output();
 }
 
-// [opencl.formulas.masked-fill] A fill with a mask reads what it keeps.
+// [opencl.formulas.masked-fill] A masked fill also reads the elements that it keeps.
 at::Tensor& maskedFill(at::Tensor& self, const at::Tensor& mask,
                        const at::Scalar& value) {
   if (!knowsAll({self, mask}) || value.isComplex() ||
@@ -210,7 +210,7 @@ at::Tensor& maskedFill(at::Tensor& self, const at::Tensor& mask,
   return self;
 }
 
-/// A value on the device is read by the host first.
+/// If the value is on the device, the host reads it first.
 at::Tensor& maskedFillTensor(at::Tensor& self, const at::Tensor& mask,
                              const at::Tensor& value) {
   TORCH_CHECK(
@@ -221,7 +221,7 @@ at::Tensor& maskedFillTensor(at::Tensor& self, const at::Tensor& mask,
   return maskedFill(self, mask, value.item());
 }
 
-// [opencl.formulas.register] PyTorch derives the functional and the in-place form of each from its `.out` form.
+// [opencl.formulas.register] PyTorch derives the functional and in-place forms of each operator from its `.out` form.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   const auto implement = [&m](const Formula& formula) {
     m.impl(formula.name, torch::CppFunction::makeFromBoxedFunctor(

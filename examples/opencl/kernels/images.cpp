@@ -20,7 +20,7 @@ namespace {
 using Sizes = at::IntArrayRef;
 using SymSizes = c10::SymIntArrayRef;
 
-// [opencl.images.windows] Both kinds of windows are described to the kernels in the same way.
+// [opencl.images.windows] The kernels get the windows of convolutions and of poolings in the same form.
 struct Windows {
   int64_t channels, height, width, rows, columns;
   int64_t kernel[2], stride[2], padding[2], dilation[2];
@@ -111,7 +111,7 @@ at::Tensor weightFor(const at::Tensor& input, const at::Tensor& weight) {
   return matrix.expand({input.size(0), matrix.size(1), matrix.size(2)});
 }
 
-// [opencl.images.forward] The sizes are checked by PyTorch, before it calls this operator.
+// [opencl.images.forward] PyTorch checks the sizes before it calls this operator.
 at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
                        const std::optional<at::Tensor>& bias, SymSizes stride,
                        SymSizes padding, SymSizes dilation, bool transposed,
@@ -133,7 +133,7 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
   return out.view({input.size(0), weight.size(0), w.rows, w.columns});
 }
 
-// [opencl.images.backward] The gradients are two products with the same columns, and a sum.
+// [opencl.images.backward] The gradients are two products with the same columns, and one sum.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolutionBackward(
     const at::Tensor& gradient, const at::Tensor& input,
     const at::Tensor& weight, SymSizes stride, SymSizes padding,
@@ -173,7 +173,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolutionBackward(
   return {grad_input, grad_weight, grad_bias};
 }
 
-// [opencl.images.pooling] Pooling has a form with outputs; PyTorch's meta function has made them the right size.
+// [opencl.images.pooling] Pooling has an `.out` form; PyTorch's meta function has given the outputs the right size.
 std::tuple<at::Tensor&, at::Tensor&> maxPoolOut(const at::Tensor& self,
                                                 Sizes kernel, Sizes stride,
                                                 Sizes padding, Sizes dilation,
@@ -204,7 +204,7 @@ std::tuple<at::Tensor&, at::Tensor&> maxPoolOut(const at::Tensor& self,
   return {out, indices};
 }
 
-// [opencl.images.pooling-backward] The gradient goes to the places that the forward pass has kept.
+// [opencl.images.pooling-backward] The gradient goes to the positions that the forward pass has kept.
 at::Tensor& maxPoolBackwardOut(const at::Tensor& gradient,
                                const at::Tensor& self, Sizes kernel,
                                Sizes stride, Sizes padding, Sizes dilation,

@@ -14,12 +14,12 @@
 namespace openreg {
 namespace {
 
-// [opencl.indexing] An index is a long or an int; the elements are copied as they are.
+// [opencl.indexing] An index is a long or an int; the elements are copied unchanged.
 bool isIndex(const at::Tensor& index) {
   return index.scalar_type() == at::kLong || index.scalar_type() == at::kInt;
 }
 
-// [opencl.indexing.select] An index that the host cannot see is checked by the kernel.
+// [opencl.indexing.select] The kernel checks indices that the host cannot see.
 at::Tensor indexSelect(const at::Tensor& self, int64_t dim,
                        const at::Tensor& index) {
   if (!isIndex(index) || self.element_size() > 8 || self.is_neg() ||

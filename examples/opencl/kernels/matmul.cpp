@@ -25,7 +25,7 @@
 namespace openreg {
 namespace {
 
-// [opencl.matmul.parts] The fast kernel computes whole blocks, and the plain one the columns and the rows that remain.
+// [opencl.matmul.parts] The fast kernel computes whole blocks, and the plain kernel the remaining columns and rows.
 struct Product {
   int64_t rows, columns, depth;
   int64_t out[3], a[3], b[3], c[3];
@@ -100,7 +100,7 @@ void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
 
 namespace {
 
-// [opencl.matmul.operators] PyTorch's meta functions check the sizes; matrices become batches of one.
+// [opencl.matmul.operators] PyTorch's meta functions check the sizes; a single matrix becomes a batch of one.
 bool canMultiply(const at::Tensor& out, const at::Tensor& a,
                  const at::Tensor& b) {
   return at::isFloatingType(out.scalar_type()) && knowsAll({out, a, b}) &&
@@ -153,7 +153,7 @@ at::Tensor& baddbmmOut(const at::Tensor& self, const at::Tensor& a,
   return out;
 }
 
-// [opencl.matmul.vector] A vector is a matrix of one column.
+// [opencl.matmul.vector] A vector is treated as a matrix of one column.
 at::Tensor& addmvOut(const at::Tensor& self, const at::Tensor& a,
                      const at::Tensor& x, const at::Scalar& beta,
                      const at::Scalar& alpha, at::Tensor& out) {
@@ -179,7 +179,7 @@ at::Tensor dot(const at::Tensor& self, const at::Tensor& other) {
   return self.mul(other).sum(self.scalar_type());
 }
 
-// [opencl.matmul.register] `matmul`, `mv` and `linear` are composed of these.
+// [opencl.matmul.register] PyTorch composes `matmul`, `mv` and `linear` of these operators.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("mm.out", &mmOut);
   m.impl("bmm.out", &bmmOut);

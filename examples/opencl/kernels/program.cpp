@@ -14,7 +14,7 @@
 
 namespace openreg {
 
-// [opencl.program.dtypes] Halves are computed as floats, and whole numbers as long, as on the CPU.
+// [opencl.program.dtypes] Halves are computed as floats, and integers as long, as on the CPU.
 const Dtype* dtypeOf(at::ScalarType dtype) {
   static const std::map<at::ScalarType, Dtype> dtypes = {
       {at::kByte, {"uchar", 1, "long"}},

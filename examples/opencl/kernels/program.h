@@ -11,7 +11,7 @@
 
 namespace openreg {
 
-// [opencl.program.dtype] A dtype has a name in the sources, and a type to compute in.
+// [opencl.program.dtype] Each dtype has a name in the sources, and a type to compute in.
 struct Dtype {
   const char* name;
   int size;
@@ -19,15 +19,15 @@ struct Dtype {
   const char* compute;
 };
 
-/// Null for a dtype of which the kernels know nothing: complex numbers, and
-/// those of eight bits or less that are not whole.
+/// Null for a dtype that the kernels do not support: complex numbers, and
+/// dtypes of eight bits or less that are not integers.
 const Dtype* dtypeOf(at::ScalarType dtype);
 
-/// Whether kernels know the dtypes of all of `tensors`, each of which is on an
-/// openreg device.
+/// Whether the kernels support the dtypes of all `tensors`, each of which is on
+/// an openreg device.
 bool knowsAll(at::ArrayRef<at::Tensor> tensors);
 
-// [opencl.program] A source is specialised by macros, so one text serves all dtypes.
+// [opencl.program] Macros specialise a source, so one text serves all dtypes.
 class Program {
  public:
   /// The kernel `name` of `source`, one of the texts in sources.h.

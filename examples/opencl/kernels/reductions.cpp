@@ -39,7 +39,7 @@ void Target::finish() const {
 
 namespace {
 
-// [opencl.reductions] A reduction is an expression that combines two numbers, and one that finishes the result.
+// [opencl.reductions] A reduction has one expression that combines two numbers, and one that finishes the result.
 struct Reduction {
   const char* first;
   const char* combine;
@@ -96,7 +96,7 @@ void reduceDense(const at::Tensor& out, const at::Tensor& in, Rows rows,
   reduceRows(out, between, rows, reduction, scale);
 }
 
-// [opencl.reductions.dims] The dimensions to reduce are moved together, and a copy makes them dense if they are not.
+// [opencl.reductions.dims] The dimensions to reduce are moved next to each other, and a copy makes them dense if they are not.
 bool reduce(const at::Tensor& self, at::IntArrayRef dims, const at::Tensor& out,
             const Reduction& reduction) {
   if (!knowsAll({self, out}) || self.numel() == 0) return false;
@@ -128,7 +128,7 @@ bool reduce(const at::Tensor& self, at::IntArrayRef dims, const at::Tensor& out,
   return true;
 }
 
-// [opencl.reductions.operators] The functional forms arrive here with an output of the right size and dtype.
+// [opencl.reductions.operators] The functional forms call these with an output of the right size and dtype.
 at::Tensor& sumOut(const at::Tensor& self, at::OptionalIntArrayRef dim,
                    bool keepdim, std::optional<at::ScalarType> dtype,
                    at::Tensor& out) {
@@ -151,7 +151,7 @@ at::Tensor& meanOut(const at::Tensor& self, at::OptionalIntArrayRef dim,
   return OPENREG_FALLBACK(mean, out, self, dim, keepdim, dtype, out);
 }
 
-// [opencl.reductions.largest] The largest element, and its index.
+// [opencl.reductions.largest] This operator returns the largest element and its index.
 at::Tensor& amaxOut(const at::Tensor& self, at::IntArrayRef dim, bool keepdim,
                     at::Tensor& out) {
   Structured<at::meta::structured_amax>(out, true).meta(self, dim, keepdim);
@@ -186,7 +186,7 @@ at::Tensor& argmaxOut(const at::Tensor& self, std::optional<int64_t> dim,
   return out;
 }
 
-// [opencl.reductions.register] `max`, `norm` and the others that reduce use the fallback.
+// [opencl.reductions.register] `max`, `norm` and the other reductions use the fallback.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("sum.IntList_out", &sumOut);
   m.impl("mean.out", &meanOut);

@@ -64,7 +64,7 @@ bool softmax(const at::Tensor& self, int64_t dim, at::Tensor& out) {
   return true;
 }
 
-// [opencl.rows.softmax-launch-backward] The gradient of softmax needs its output, in rows as well.
+// [opencl.rows.softmax-launch-backward] The gradient of softmax needs its output, which is also in rows.
 template <bool kLog>
 bool softmaxBackward(const at::Tensor& gradient, const at::Tensor& output,
                      int64_t dim, at::Tensor& out) {
@@ -124,7 +124,7 @@ at::Tensor& logSoftmaxBackwardOut(const at::Tensor& gradient,
                           dim, input_dtype, out);
 }
 
-// [opencl.rows.norm] Weight and bias are two more operators, which have kernels already.
+// [opencl.rows.norm] The weight and the bias take two more operators, which already have kernels.
 using Three = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
 Three layerNorm(const at::Tensor& input, c10::SymIntArrayRef normalized_shape,
@@ -201,7 +201,7 @@ Three layerNormBackward(const at::Tensor& gradient, const at::Tensor& input,
   return {grad_input, grad_weight, grad_bias};
 }
 
-// [opencl.rows.loss] The loss of each row is a kernel; their sum is the operator that is there already.
+// [opencl.rows.loss] One kernel computes the loss of each row, and an existing operator adds them up.
 bool canTakeLoss(const at::Tensor& self, const at::Tensor& target,
                  const std::optional<at::Tensor>& weight) {
   return isReal({self}) && target.scalar_type() == at::kLong &&
@@ -271,7 +271,7 @@ at::Tensor& nllLossBackwardOut(const at::Tensor& gradient,
   return out;
 }
 
-// [opencl.rows.register] Layer norm is the one that is not structured, so it makes its own outputs.
+// [opencl.rows.register] Layer norm is not structured, so its kernel makes its own outputs.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_softmax.out", &softmaxOut);
   m.impl("_log_softmax.out", &logSoftmaxOut);

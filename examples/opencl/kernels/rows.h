@@ -5,7 +5,7 @@
 
 namespace openreg {
 
-// [opencl.rows] A dense tensor, cut along one dimension into runs.
+// [opencl.rows] A dense tensor is cut into runs along one dimension.
 /// A dense tensor as [outer, n, inner], of which `n` is dimension `dim`.
 struct Rows {
   Rows(const at::Tensor& tensor, int64_t dim);

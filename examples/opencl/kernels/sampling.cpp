@@ -12,7 +12,7 @@
 namespace openreg {
 namespace {
 
-// [opencl.sampling] The offsets are reserved on the host in program order, as in the chapters.
+// [opencl.sampling] The host reserves the offsets in program order, as in the chapters.
 RandomState reserve(const at::Tensor& self,
                     const std::optional<at::Generator>& generator) {
   const at::Generator& chosen = generator && generator->defined()
@@ -42,7 +42,7 @@ int digitsOf(at::ScalarType dtype) {
                                   : 11;
 }
 
-// [opencl.sampling.launch] All samplers are one kernel with another expression.
+// [opencl.sampling.launch] All samplers use one kernel, each with its own expression.
 struct Numbers {
   double x = 0, y = 0;
   uint64_t first = 0, range = 1;
@@ -74,7 +74,7 @@ void sample(const at::Tensor& self, const char* expression,
   target.finish();
 }
 
-// [opencl.sampling.operators] Four distributions, and dropout, which is composed of one.
+// [opencl.sampling.operators] Four distributions have samplers, and dropout is composed of one of them.
 at::Tensor& uniform(at::Tensor& self, double from, double to,
                     std::optional<at::Generator> generator) {
   TORCH_CHECK_VALUE(from <= to, "uniform_ needs from <= to; from is ", from,
@@ -101,7 +101,7 @@ at::Tensor& bernoulli(at::Tensor& self, double p,
   return self;
 }
 
-// [opencl.sampling.whole] Whole numbers are the bits modulo the range, which is exact for the ranges that programs use.
+// [opencl.sampling.whole] An integer is the random bits modulo the range, which is exact for the ranges that programs use.
 at::Tensor& randomFromTo(at::Tensor& self, int64_t from,
                          std::optional<int64_t> to,
                          std::optional<at::Generator> generator) {

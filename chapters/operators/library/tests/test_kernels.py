@@ -149,6 +149,14 @@ def test_a_reduction_takes_its_type_from_its_output():
     assert out.item() == 70000
 
 
+def test_an_output_may_be_one_that_is_announced_by_copying():
+    """PyTorch's shared code for `baddbmm` copies the first input into the output."""
+    x, y, z = torch.randn(2, 3, 5), torch.randn(2, 3, 4), torch.randn(2, 4, 5)
+    out = torch.empty(2, 3, 5, device="openreg")
+    torch.baddbmm(x.to("openreg"), y.to("openreg"), z.to("openreg"), out=out)
+    torch.testing.assert_close(out.cpu(), torch.baddbmm(x, y, z))
+
+
 def test_an_output_may_be_an_input():
     x = torch.arange(4.0, device="openreg")
     torch.cumsum(x, 0, out=x)

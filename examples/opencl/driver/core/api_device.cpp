@@ -9,7 +9,7 @@
 
 using namespace openreg::hardware;
 
-// [opencl.api-device.count] A machine without devices has zero of them, which is no error.
+// [opencl.api-device.count] A machine without devices reports zero, which is not an error.
 orError_t orGetDeviceCount(int* count) noexcept try {
   if (!count) {
     return fail(orErrorInvalidValue,
@@ -93,7 +93,7 @@ orError_t orDeviceReset() noexcept try {
   return failWithException();
 }
 
-// [opencl.api-device.tools] The optional parts are refused, each in its own words.
+// [opencl.api-device.tools] The optional functions are refused, each with its own message.
 orError_t orInject(const char* order) noexcept try {
   if (!order || !*order) return orSuccess;
   return fail(orErrorNotSupported,
@@ -164,7 +164,7 @@ orError_t orGraphLaunch(orGraphExec_t, orStream_t) noexcept {
 }
 orError_t orGraphExecDestroy(orGraphExec_t) noexcept { return refuseGraphs(); }
 
-// [opencl.api-device.sharing] A storage that is sent to another process arrives at these, and its sender learns why not.
+// [opencl.api-device.sharing] When PyTorch sends a storage to another process, these functions tell the sender why that fails.
 static orError_t refuseSharing() {
   return fail(orErrorNotSupported,
               "OpenCL 1.2 cannot share device memory between processes; send "

@@ -29,7 +29,7 @@ const char* clErrorName(cl_int code) {
   }
 }
 
-// [opencl.error.translate] A lack of memory has its own code, because PyTorch's allocator then frees its cache and tries again.
+// [opencl.error.translate] Running out of memory has its own code, because PyTorch's allocator then frees its cache and tries again.
 orError_t checkCl(cl_int code, const char* call) {
   switch (code) {
     case CL_SUCCESS:

@@ -8,7 +8,7 @@
 
 namespace openreg::hardware {
 
-// [opencl.error] Every code of OpenCL is translated here, and no code is discarded.
+// [opencl.error] Every OpenCL error is translated here, and none is discarded.
 /// The name of an OpenCL error, such as "CL_OUT_OF_RESOURCES".
 const char* clErrorName(cl_int code);
 

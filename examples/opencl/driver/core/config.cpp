@@ -8,13 +8,13 @@
 namespace openreg::hardware {
 namespace {
 
-// [opencl.config.variable] A variable that is empty is one that is not set.
+// [opencl.config.variable] An empty variable counts as not set.
 std::string variable(const char* name) {
   const char* text = std::getenv(name);
   return text ? text : "";
 }
 
-// [opencl.config.number] A number outside its bounds is refused, as the simulated device's driver does.
+// [opencl.config.number] A number out of bounds is refused, as by the simulated device's driver.
 size_t number(Config& config, const char* name, size_t least, size_t most,
               bool units) {
   const std::string text = variable(name);
@@ -37,7 +37,7 @@ size_t number(Config& config, const char* name, size_t least, size_t most,
   return value << shift;
 }
 
-// [opencl.config.read] What only a simulation can do is refused, and not ignored.
+// [opencl.config.read] Settings that only a simulation can obey are refused, and not ignored.
 Config readConfig() {
   Config config;
   config.most_devices =

@@ -5,7 +5,7 @@
 
 namespace openreg::hardware {
 
-// [opencl.device.streams] A destroyed stream leaves the event of its last command, for which the device still waits.
+// [opencl.device.streams] A destroyed stream leaves the event of its last command, and the device still waits for that.
 orStream_t Device::defaultStream() {
   std::call_once(once_, [this] { default_stream_ = createStream(0); });
   return default_stream_;

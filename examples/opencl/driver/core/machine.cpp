@@ -18,7 +18,7 @@ std::atomic<bool> forked{false};
 // [-]
 }  // namespace
 
-// [opencl.machine.start] The runtime starts here, and not when devices are counted.
+// [opencl.machine.start] The runtime starts here, and not when the host counts devices.
 Machine::Machine() {
   Survey found;
   const std::vector<cl_device_id> ids = findDevices(&found);
@@ -51,7 +51,7 @@ Machine& machine() {
   return machine;
 }
 
-// [opencl.machine.enter] Without a device, the survey has the reason.
+// [opencl.machine.enter] Without a device, the error gives the survey's reason.
 orError_t checkConfiguration() {
   if (!config().problem.empty()) {
     return setLastError(orErrorInvalidConfiguration, config().problem);

@@ -23,10 +23,10 @@ struct Device {
   HostFunctions host_functions;
 
   orStream_t defaultStream();
-  /// A new stream; null, and the last error, if there is none.
+  /// A new stream; null, with the last error set, if that fails.
   orStream_t createStream(int priority);
   void addRetired(EventRef last);
-  /// Waits for all commands of all streams, also of destroyed ones.
+  /// Waits for all commands of all streams, including destroyed ones.
   void synchronize();
 
   /// Stops the device for the reason `code`, unless it has stopped already.
@@ -47,7 +47,7 @@ struct Device {
   std::string detail_;
 };
 
-// [opencl.machine] One context holds all devices, so an event of one can be waited for on another.
+// [opencl.machine] One context holds all devices, so one device can wait for an event of another.
 struct Machine {
   Machine();
 
@@ -61,7 +61,7 @@ struct Machine {
 /// Starts the machine when it is first called. It is never destroyed.
 Machine& machine();
 
-// [opencl.machine.check] Every call asks these before it does anything.
+// [opencl.machine.check] Every call makes these checks before it does anything.
 /// orSuccess if the configuration is valid and there is a device.
 orError_t checkConfiguration();
 /// Refuses calls in a forked child and without devices, and starts the machine.

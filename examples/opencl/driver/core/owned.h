@@ -8,7 +8,7 @@
 
 namespace openreg::hardware {
 
-// [opencl.owned] OpenCL counts references, and a shared pointer keeps the count.
+// [opencl.owned] OpenCL counts references, and a shared pointer releases ours.
 using EventRef = std::shared_ptr<std::remove_pointer_t<cl_event>>;
 using MemoryRef = std::shared_ptr<std::remove_pointer_t<cl_mem>>;
 using QueueRef = std::shared_ptr<std::remove_pointer_t<cl_command_queue>>;

@@ -14,7 +14,7 @@
 namespace openreg::hardware {
 namespace {
 
-// [opencl.survey.property] OpenCL answers one question at a time, in bytes.
+// [opencl.survey.property] OpenCL answers one question at a time, as bytes.
 template <class T>
 T property(cl_device_id device, cl_device_info name) {
   T value{};
@@ -28,7 +28,7 @@ std::string text(cl_device_id device, cl_device_info name) {
   return value;
 }
 
-// [opencl.survey.needs] A device is refused with the feature that it lacks.
+// [opencl.survey.needs] A device is refused with the name of the feature that it lacks.
 /// Empty if the device can be used.
 std::string missingFeature(cl_device_id device) {
   const std::string version = text(device, CL_DEVICE_VERSION);
@@ -59,7 +59,7 @@ DeviceInfo describe(cl_device_id device, const char* platform) {
   return info;
 }
 
-// [opencl.survey.platform] All devices must be of one platform, because only those share a context.
+// [opencl.survey.platform] All devices must belong to one platform, because only those can share a context.
 std::vector<cl_device_id> findOn(cl_platform_id platform, Survey* survey) {
   char name[128] = "";
   clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof(name) - 1, name,
@@ -113,7 +113,7 @@ Survey surveyInChild() {
 // [-]
 }  // namespace
 
-// [opencl.survey.find] Without a device, the sentence says what was looked for.
+// [opencl.survey.find] Without a device, the error says what the driver looked for.
 std::vector<cl_device_id> findDevices(Survey* survey) {
   cl_platform_id platforms[16];
   cl_uint count = 0;

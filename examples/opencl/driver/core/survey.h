@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-// [opencl.survey.version] OpenCL 1.2 is what every runtime has.
+// [opencl.survey.version] OpenCL 1.2 is the version that every runtime supports.
 #ifndef CL_TARGET_OPENCL_VERSION
 #define CL_TARGET_OPENCL_VERSION 120
 #endif
@@ -12,7 +12,7 @@
 
 namespace openreg::hardware {
 
-// [opencl.survey] What the host must know of the devices before any of them is started.
+// [opencl.survey] The host must know some facts about the devices before any of them is started.
 struct DeviceInfo {
   char name[64];
   size_t memory;
@@ -24,12 +24,12 @@ struct DeviceInfo {
 struct Survey {
   int count = 0;
   DeviceInfo devices[16] = {};
-  /// Why there is no device, in a sentence; empty if there is one.
+  /// A sentence that says why there is no device; empty if there is one.
   char problem[512] = "";
 };
 
-/// The usable devices of the first platform that has any. Starts no runtime in
-/// this process: a child process asks, once.
+/// The usable devices of the first platform that has any. A child process asks
+/// for them, once, so this process starts no runtime.
 const Survey& survey();
 
 /// The devices that `survey` describes, in its order. Starts the runtime.

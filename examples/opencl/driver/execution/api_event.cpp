@@ -5,7 +5,7 @@ using namespace openreg::hardware;
 
 namespace {
 
-// [opencl.api-event.find] What is known of an event is copied, so nobody waits with its lock.
+// [opencl.api-event.find] The state of an event is copied, so that waiting does not hold its lock.
 struct LockedEvent {
   Event* event = nullptr;
   std::unique_lock<std::mutex> lock;
@@ -85,7 +85,7 @@ orError_t orEventDestroy(orEvent_t handle) noexcept try {
   return failWithException();
 }
 
-// [opencl.api-event.record] Recording is a marker; streams that wait for the marker before keep it.
+// [opencl.api-event.record] Recording enqueues a marker; streams that wait for the previous marker keep it.
 orError_t orEventRecord(orEvent_t event_handle,
                         orStream_t stream_handle) noexcept try {
   if (orError_t error = enter()) return error;
@@ -115,7 +115,7 @@ orError_t orEventRecord(orEvent_t event_handle,
   return failWithException();
 }
 
-// [opencl.api-event.wait] Waiting is a barrier, which OpenCL holds until the marker is reached, on any device of the context.
+// [opencl.api-event.wait] Waiting enqueues a barrier, which OpenCL holds until the marker is reached, on any device of the context.
 orError_t orStreamWaitEvent(orStream_t stream_handle, orEvent_t event_handle,
                             unsigned int flags) noexcept try {
   if (orError_t error = enter()) return error;
@@ -159,7 +159,7 @@ orError_t orEventSynchronize(orEvent_t handle) noexcept try {
   return failWithException();
 }
 
-// [opencl.api-event.elapsed] The device's profiling clock has the times, in nanoseconds.
+// [opencl.api-event.elapsed] The device's profiling clock reports the times, in nanoseconds.
 static cl_ulong endOf(const EventRef& event) {
   cl_ulong time = 0;
   clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_END, sizeof(time),
@@ -167,7 +167,7 @@ static cl_ulong endOf(const EventRef& event) {
   return time;
 }
 
-// [opencl.api-event.between] Both events must be complete, of one device, and created with timing.
+// [opencl.api-event.between] Both events must be complete, belong to one device, and record times.
 orError_t orEventElapsedTime(float* ms, orEvent_t start_handle,
                              orEvent_t end_handle) noexcept try {
   if (orError_t error = enter()) return error;

@@ -16,7 +16,7 @@ struct orFunction {
 
 namespace {
 
-// [opencl.function.build] The compiler's log has the line of a mistake; the sentence adds the kernel and the device.
+// [opencl.function.build] The compiler's log names the line of an error; our message adds the kernel and the device.
 orError_t refuseProgram(cl_program program, const char* name) {
   for (const auto& device : machine().devices) {
     cl_build_status status = CL_BUILD_NONE;

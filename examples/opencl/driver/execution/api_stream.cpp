@@ -3,7 +3,7 @@
 
 using namespace openreg::hardware;
 
-// [opencl.api-stream.create] OpenCL 1.2 has no priorities, so every one is clamped to 0.
+// [opencl.api-stream.create] OpenCL 1.2 does not have priorities, so every priority is clamped to 0.
 orError_t orStreamCreate(orStream_t* handle) noexcept {
   return orStreamCreateWithPriority(handle, 0, 0);
 }
@@ -27,7 +27,7 @@ orError_t orStreamCreateWithPriority(orStream_t* handle, unsigned int flags,
   return failWithException();
 }
 
-// [opencl.api-stream.properties] A stream has a device of its own, whichever device is current.
+// [opencl.api-stream.properties] A stream belongs to one device, whichever device is current.
 orError_t orStreamGetPriority(orStream_t handle, int* priority) noexcept try {
   if (orError_t error = enter()) return error;
   if (!priority) {
@@ -87,7 +87,7 @@ orError_t orDeviceGetDefaultStream(orStream_t* handle, int device) noexcept
   return failWithException();
 }
 
-// [opencl.api-stream.wait] A stream is done when its last command is, and nobody holds its lock meanwhile.
+// [opencl.api-stream.wait] A stream is done when its last command is, and the wait does not hold its lock.
 orError_t orStreamQuery(orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
   const LockedStream stream = findStream(handle);
@@ -112,7 +112,7 @@ orError_t orStreamSynchronize(orStream_t handle) noexcept try {
   return failWithException();
 }
 
-// [opencl.api-stream.destroy] A queue that is destroyed cannot be waited for, so the device keeps its last event.
+// [opencl.api-stream.destroy] The host cannot wait for a destroyed queue, so the device keeps the queue's last event.
 orError_t orStreamDestroy(orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
   LockedStream stream = handle ? findStream(handle) : LockedStream{};
@@ -135,7 +135,7 @@ orError_t orStreamDestroy(orStream_t handle) noexcept try {
   return failWithException();
 }
 
-// [opencl.api-stream.host] A host function is a marker, a thread of ours and a barrier.
+// [opencl.api-stream.host] A host function takes a marker, a thread of ours and a barrier.
 orError_t orLaunchHostFunc(orStream_t handle, void (*function)(void*),
                            void* data) noexcept try {
   if (!function) {

@@ -54,7 +54,7 @@ void CL_CALLBACK HostFunctions::becomeReady(cl_event, cl_int status,
   owner.woken_.notify_one();
 }
 
-// [opencl.host-functions.run] One thread of each device runs them, one after the other.
+// [opencl.host-functions.run] One thread of each device runs the functions, one after the other.
 void HostFunctions::run() {
   is_host_function_thread = true;
   for (std::unique_lock lock(mutex_);;) {

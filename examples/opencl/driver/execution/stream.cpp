@@ -20,7 +20,7 @@ LockedStream findStream(orStream_t handle) {
   return {};
 }
 
-// [opencl.stream.enqueue] A host that runs ahead waits for a command of long ago, or its memory would fill with commands.
+// [opencl.stream.enqueue] A host that runs ahead waits for an older command, because queued commands take memory.
 constexpr uint64_t kHalfOfBound = 2048;
 
 orError_t submit(LockedStream stream, const char* call, const Enqueue& enqueue,
@@ -54,7 +54,7 @@ orError_t submit(orStream_t handle, const char* call, const Enqueue& enqueue,
   return submit(std::move(stream), call, enqueue, command);
 }
 
-// [opencl.stream.wait] An event with a negative status failed, and its device has stopped.
+// [opencl.stream.wait] A negative status means that the command failed, which stops the device.
 static cl_int statusOf(const EventRef& event) {
   cl_int status = CL_COMPLETE;
   if (event) {

@@ -11,7 +11,7 @@ namespace openreg::hardware {
 
 struct Device;
 
-// [opencl.stream] A stream is a command queue that keeps order, and the event of its last command.
+// [opencl.stream] A stream is an in-order command queue and the event of its last command.
 struct Stream {
   std::mutex mutex;
   /// Null once the stream is destroyed; its place may be another's by then.
@@ -36,7 +36,7 @@ struct Event {
   EventRef latest;
 };
 
-// [opencl.stream.find] A stream that was found stays as it is while it is locked.
+// [opencl.stream.find] A stream cannot be destroyed while its lock is held.
 struct LockedStream {
   Stream* stream = nullptr;
   std::unique_lock<std::mutex> lock;
@@ -46,11 +46,11 @@ struct LockedStream {
 };
 
 /// The stream of `handle`; null means the default stream of the current device.
-/// Empty, and the last error, if there is no such stream.
+/// Empty, with the last error set, if there is no such stream.
 LockedStream findStream(orStream_t handle);
 
-// [opencl.stream.submit] Every command passes one function, which keeps its event and bounds the queue.
-/// A call of OpenCL that enqueues one command and returns its event.
+// [opencl.stream.submit] Every command goes through one function, which keeps its event and bounds the queue.
+/// An OpenCL call that enqueues one command and returns its event.
 using Enqueue = std::function<cl_int(cl_command_queue queue, cl_event* event)>;
 
 /// Enqueues a command, unless the device has stopped. `call` names what
@@ -65,7 +65,7 @@ orError_t submit(LockedStream stream, const char* call, const Enqueue& enqueue,
 /// failed stops the device.
 orError_t waitFor(Device& device, const EventRef& event);
 
-/// Whether `event` has happened. Null is the event of no command.
+/// Whether `event` is complete. Null stands for an event without a command.
 bool isComplete(const EventRef& event);
 
 // [-]

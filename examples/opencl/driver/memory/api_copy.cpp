@@ -8,7 +8,7 @@ using namespace openreg::hardware;
 
 namespace {
 
-// [opencl.api-copy.side] Each side of a copy must be where the kind says, and large enough.
+// [opencl.api-copy.side] Each side of a copy must be where the copy's kind says, and large enough.
 struct Side {
   orPointerAttributes block;
   Place place;
@@ -41,7 +41,7 @@ orError_t findSide(Side* side, const void* pointer, size_t count,
   return orSuccess;
 }
 
-// [opencl.api-copy.overlap] OpenCL refuses to copy between parts of one buffer that overlap, so we refuse it first, in a sentence.
+// [opencl.api-copy.overlap] OpenCL refuses to copy between overlapping parts of a buffer, so we refuse first, with a clear message.
 orError_t checkOverlap(const Side& to, const Side& from, size_t count) {
   const size_t a = to.place.offset, b = from.place.offset;
   if (to.place.buffer != from.place.buffer || a + count <= b || b + count <= a)
@@ -77,7 +77,7 @@ orError_t enqueueHostCopy(LockedStream stream, const Copy& copy,
   return error;
 }
 
-// [opencl.api-copy.sides] The sides that have a buffer say which command it is.
+// [opencl.api-copy.sides] The command depends on which sides have a buffer.
 orError_t enqueueCopy(LockedStream stream, const Side& to, const Side& from,
                       const Copy& copy, EventRef* command) {
   if (!to.place.buffer && !from.place.buffer) {
@@ -105,7 +105,7 @@ orError_t enqueueCopy(LockedStream stream, const Side& to, const Side& from,
 
 }  // namespace
 
-// [opencl.api-copy.copy] A copy of pageable memory is waited for, because the host may change the memory afterwards.
+// [opencl.api-copy.copy] The host waits for a copy of pageable memory, because the program may change the memory afterwards.
 orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
                         orMemcpyKind kind, orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
@@ -141,7 +141,7 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
   return failWithException();
 }
 
-// [opencl.api-copy.wait] The synchronous copy is an asynchronous one and a wait.
+// [opencl.api-copy.wait] The synchronous copy is an asynchronous copy followed by a wait.
 orError_t orMemcpy(void* dst, const void* src, size_t count,
                    orMemcpyKind kind) noexcept try {
   if (orError_t error = checkMayWait()) return error;
@@ -152,7 +152,7 @@ orError_t orMemcpy(void* dst, const void* src, size_t count,
   return failWithException();
 }
 
-// [opencl.api-copy.peer] All devices share a context, so the runtime moves what a copy between two of them needs.
+// [opencl.api-copy.peer] All devices share a context, so the runtime moves the data for a copy between two of them.
 orError_t orMemcpyPeerAsync(void* dst, int dst_device, const void* src,
                             int src_device, size_t count,
                             orStream_t stream) noexcept try {

@@ -3,7 +3,7 @@
 
 using namespace openreg::hardware;
 
-// [opencl.api-memory.allocate] A lost device has no memory to give.
+// [opencl.api-memory.allocate] A lost device cannot allocate memory.
 orError_t orMalloc(void** pointer, size_t size) noexcept try {
   if (orError_t error = enter()) return error;
   if (!pointer) {

@@ -7,7 +7,7 @@
 
 namespace openreg::hardware {
 
-// [opencl.memory.ranges] Reserving addresses costs no memory, so each device has as many as it has bytes.
+// [opencl.memory.ranges] Reserving addresses costs no memory, so each device reserves one address for each of its bytes.
 Memory::Memory(cl_context context, cl_device_id device,
                std::vector<size_t> sizes)
     : context_(context) {
@@ -27,7 +27,7 @@ Memory::Memory(cl_context context, cl_device_id device,
   }
 }
 
-// [opencl.memory.allocate] OpenCL does not say how much memory is free, so the region of the device counts it.
+// [opencl.memory.allocate] OpenCL does not say how much memory is free, so each device's region counts it.
 void* Memory::allocate(int device, size_t size, size_t largest) {
   Region& region = *regions_[device];
   if (size > largest && size <= region.size()) {
@@ -92,7 +92,7 @@ void Memory::free(const orPointerAttributes& block) {
   clFinish(mapping_queue_.get());
 }
 
-// [opencl.memory.find] An address is looked up among the blocks, and the buffer by the beginning of its block.
+// [opencl.memory.find] The driver finds an address among the blocks, and a buffer by the start of its block.
 orPointerAttributes Memory::attributes(const void* pointer) const {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   for (size_t index = 0; index < regions_.size(); ++index) {

@@ -15,7 +15,7 @@
 
 namespace openreg::hardware {
 
-// [opencl.memory] A device address is a number of ours, and OpenCL knows only the buffer behind it.
+// [opencl.memory] The driver makes its own device addresses; OpenCL knows only the buffers behind them.
 /// A place in device memory, as OpenCL names it.
 struct Place {
   MemoryRef buffer;
@@ -29,16 +29,16 @@ class Memory {
   /// `sizes` are those of the devices. `device` maps the pinned memory.
   Memory(cl_context context, cl_device_id device, std::vector<size_t> sizes);
 
-  /// The address of a new block; null, and the last error, if there is none.
+  /// The address of a new block; null, with the last error set, if that fails.
   void* allocate(int device, size_t size, size_t largest);
   void* allocatePinned(size_t size);
 
-  /// Begins to free a block, which is no longer found, or undoes that. Of
-  /// several threads that claim a block, one gets true.
+  /// Begins to free a block, which is no longer found, or undoes that. If
+  /// several threads claim a block, one of them gets true.
   bool claim(const orPointerAttributes& block);
   void free(const orPointerAttributes& block);
 
-  // [opencl.memory.look-up] What is known of an address.
+  // [opencl.memory.look-up] A look-up returns the block of an address, or its buffer and offset.
   /// The block that contains `pointer`; of type orMemoryTypeUnmanaged if none
   /// does.
   orPointerAttributes attributes(const void* pointer) const;

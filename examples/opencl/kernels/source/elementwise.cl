@@ -26,8 +26,8 @@
 // [opencl.elementwise.kernel] One kernel is compiled for each formula and the dtypes of its operands.
 /// The host defines FORMULA, an expression of a, b, c (the operands), s, t (the
 /// numbers) and i (the index), and STORE. For each operand in memory it defines
-/// a macro such as LOAD_A, and its size, SIZE_A. DENSE says that all operands
-/// lie in memory in the order of the index.
+/// a macro such as LOAD_A, and its size, SIZE_A. DENSE says that the elements
+/// of all operands are in memory in the order of the index.
 __kernel void elementwise(__global char* out, ulong out_at, A, B, THIRD, C s,
                           C t, long count SHAPE) {
   const long i = get_global_id(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// [opencl.gemm.product] A product of matrices, of which the host describes every stride.
+// [opencl.gemm.product] The host describes every stride of the product's operands.
 /// out[i, j] = alpha * sum over k of a[i, k] * b[k, j] + beta * c[i, j], for
 /// each batch. Strides are in elements: of the batch, the row and the column.
 typedef struct {
@@ -13,7 +13,7 @@ typedef struct {
 typedef __global C* Elements;
 #define BASE(x, s) ((Elements)(x + x##_at) + get_global_id(1) * (s)[0])
 
-// [opencl.gemm.plain] The plain kernel computes one element in each work item, for the edges and for small products.
+// [opencl.gemm.plain] The plain kernel computes one element in each work item; it serves the edges and small products.
 __kernel void gemm_plain(__global char* out, ulong out_at, __global char* a,
                          ulong a_at, __global char* b, ulong b_at,
                          __global char* c, ulong c_at, Product p, C alpha,

@@ -7,7 +7,7 @@ typedef struct {
   long size[2], stride[2], padding[2], dilation[2];
 } Windows;
 
-// [opencl.images.unfold] A convolution becomes a product of matrices when each window is a column of one.
+// [opencl.images.unfold] A convolution becomes a matrix product when each window is a column of a matrix.
 /// `out` is [n, channels * kernel, windows], `in` is [n, channels, height,
 /// width]. A place outside of the image is zero.
 __kernel void unfold(__global char* out, ulong out_at, __global const char* in,
@@ -26,7 +26,7 @@ __kernel void unfold(__global char* out, ulong out_at, __global const char* in,
   STORE(out + out_at + id * SIZE, inside ? LOAD(in) : 0);
 }
 
-// [opencl.images.fold] The backward pass adds up all windows that see a pixel, in the work item of the pixel.
+// [opencl.images.fold] In the backward pass, the work item of each pixel adds up all windows that contain it.
 __kernel void fold(__global char* out, ulong out_at, __global const char* in,
                    ulong in_at, long count, Windows w) {
   const long id = get_global_id(0);
@@ -49,7 +49,7 @@ __kernel void fold(__global char* out, ulong out_at, __global const char* in,
   STORE(out + out_at + id * SIZE, sum);
 }
 
-// [opencl.images.pool] Pooling keeps the place of each maximum for the backward pass.
+// [opencl.images.pool] Pooling keeps the position of each maximum for the backward pass.
 __kernel void max_pool(__global char* out, ulong out_at, __global char* places,
                        ulong places_at, __global const char* in, ulong in_at,
                        long count, Windows w) {
@@ -77,7 +77,7 @@ __kernel void max_pool(__global char* out, ulong out_at, __global char* places,
   ((__global long*)(places + places_at))[id] = place;
 }
 
-// [opencl.images.pool-backward] Windows may overlap, so each work item has a whole plane, and adds alone.
+// [opencl.images.pool-backward] Windows may overlap, so one work item handles a whole plane and needs no atomic additions.
 __kernel void max_pool_backward(__global char* out, ulong out_at,
                                 __global const char* gradient,
                                 ulong gradient_at, __global const char* places,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// [opencl.index.select] Rows are copied as bytes; an index that does not exist gives a row of zeros.
+// [opencl.index.select] Rows are copied as bytes; an index out of range gives a row of zeros.
 /// `in` is [outer, from, inner], `out` is [outer, to, inner], in units of UNIT.
 __kernel void index_select(__global char* out, ulong out_at,
                            __global const char* in, ulong in_at,
@@ -17,7 +17,7 @@ __kernel void index_select(__global char* out, ulong out_at,
                    : source[(block * from + index) * inner + column];
 }
 
-// [opencl.index.embedding] Rows with the same index are added up by one work item, because floats have no atomic addition.
+// [opencl.index.embedding] One work item adds up rows with the same index, because OpenCL has no atomic addition of floats.
 /// `out` is [rows, inner] and zero; work item i adds column i of each row of
 /// `gradient`, [count, inner], to the row that its index names.
 __kernel void embedding_backward(__global char* out, ulong out_at,

@@ -27,7 +27,7 @@ __kernel void reduce(__global char* out, ulong out_at,
   STORE(out + out_at + id * SIZE_OUT, FINISH(total));
 }
 
-// [opencl.reduce.index] The index of the largest element; NaN counts as larger than all numbers.
+// [opencl.reduce.index] The kernel finds the index of the largest element; NaN counts as larger than all numbers.
 __kernel void index_of_largest(__global char* out, ulong out_at,
                                __global const char* in, ulong in_at, long outer,
                                long n, long inner) {

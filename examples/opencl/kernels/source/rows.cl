@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// [opencl.rows.element] Element k of a row is found by the row's first element and the distance between two.
+// [opencl.rows.element] Element k of a row is found from the row's first element and the distance between two elements.
 #define IN(base, k) LOAD_IN(base + (first + (k) * inner) * SIZE_IN)
 #define OUT(base, k) (base + (first + (k) * inner) * SIZE_OUT)
 
-// [opencl.rows.softmax] Softmax subtracts the largest element first, because exp of a large number is infinite.
+// [opencl.rows.softmax] Softmax subtracts the largest element first, because exp of a large number would be infinite.
 /// Each work item has one row of a tensor [outer, n, inner], along n. With LOG
 /// the result is the logarithm.
 __kernel void softmax(__global char* out, ulong out_at,
@@ -28,7 +28,7 @@ __kernel void softmax(__global char* out, ulong out_at,
 #endif
 }
 
-// [opencl.rows.softmax-backward] The gradient needs the output, and not the input.
+// [opencl.rows.softmax-backward] The gradient needs the output, but not the input.
 __kernel void softmax_backward(__global char* out, ulong out_at,
                                __global const char* gradient, ulong gradient_at,
                                __global const char* result, ulong result_at,
@@ -51,7 +51,7 @@ __kernel void softmax_backward(__global char* out, ulong out_at,
 #endif
 }
 
-// [opencl.rows.layer-norm] Layer norm keeps the mean and the reciprocal deviation of each row for the backward pass.
+// [opencl.rows.layer-norm] Layer norm keeps the mean and the reciprocal standard deviation of each row for the backward pass.
 __kernel void layer_norm(__global char* out, ulong out_at, __global char* means,
                          ulong means_at, __global char* scales, ulong scales_at,
                          __global const char* in, ulong in_at, long outer,

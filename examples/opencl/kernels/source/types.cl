@@ -2,12 +2,12 @@
 // Stands before every source. The host defines C, the type to compute in, and
 // which of the following macros load and store a kernel's operands.
 
-// [opencl.types.double] OpenCL 1.2 leaves it to the device whether there are doubles.
+// [opencl.types.double] In OpenCL 1.2, support for doubles is optional.
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
-// [opencl.types] A number is loaded from its dtype and stored to it, and computed in float, double or long.
+// [opencl.types] A number is loaded from its dtype, computed in float, double or long, and stored to its dtype.
 #define load_uchar(p) (*(const __global uchar*)(p))
 #define load_char(p) (*(const __global char*)(p))
 #define load_short(p) (*(const __global short*)(p))
@@ -30,14 +30,14 @@
 #define store_half(p, v) vstore_half((float)(v), 0, (__global half*)(p))
 #define store_bfloat(p, v) (*(__global ushort*)(p) = to_bfloat((float)(v)))
 
-// [opencl.types.bfloat] A bfloat16 is the upper half of a float, rounded to the nearest, and to even between two.
+// [opencl.types.bfloat] A bfloat16 is the upper half of a float, rounded to nearest, ties to even.
 ushort to_bfloat(float value) {
   const uint bits = as_uint(value);
   if (value != value) return 0x7fc0;
   return (ushort)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-// [opencl.types.shape] What broadcasting and views leave of an operator: sizes, and a stride in bytes for each operand.
+// [opencl.types.shape] A kernel gets the sizes that are left after broadcasting and merging, and each operand's strides in bytes.
 typedef struct {
   long dims;
   long sizes[8];

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`torch.compile`: this chapter's share of `torch.openreg`."""
+
+import torch
+
+from . import _C, _hooks
+
+# [compile.python] Inductor asks the package for a scheduling when it first compiles, and nothing of it is loaded before.
+__all__ = ["__getattr__", "current_device", "get_rng_state", "set_rng_state"]
+
+
+def __getattr__(name):
+    """Registers the device with Inductor when Inductor asks for `Scheduling`.
+
+    Raises:
+        AttributeError: always. If the name existed, Inductor would register it itself and without our pass.
+    """
+    if name == "Scheduling":
+        from .compile_register import register
+
+        register()
+    raise AttributeError(f"module {__package__!r} has no attribute {name!r}")
+
+
+# [compile.python.trace] Dynamo traces Python and stops at functions of C++, except those of `torch.accelerator`.
+def current_device():
+    """The number of the device that is current on this thread."""
+    if torch.compiler.is_compiling():
+        return torch.accelerator.current_device_index()
+    return _C.current_device()
+
+
+# [compile.python.state] Dynamo leaves random states alone, as it does for CUDA.
+get_rng_state = torch._disable_dynamo(_hooks.get_rng_state)
+set_rng_state = torch._disable_dynamo(_hooks.set_rng_state)
+
+# [-]

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the kernels that Inductor generates include.
+#pragma once
+
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/waiting.h"
+
+#include <c10/util/Exception.h>
+
+#include <cstdint>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+
+namespace openreg {
+
+// [compile.kernels.launch] A compiled kernel is launched like any other, and keeps the message of its error.
+/// Enqueues `loops()`. `name` must outlive the launch; errors quote it.
+template <class Loops>
+orError_t launchCompiled(uintptr_t stream, const char* name, Loops loops) {
+  WithoutGil others_run;  // A full queue makes the host wait.
+  return launch(reinterpret_cast<orStream_t>(stream), name,
+                [loops = std::move(loops)] {
+                  try {
+                    loops();
+                  } catch (const c10::Error& error) {
+                    throw std::runtime_error(error.what_without_backtrace());
+                  }
+                });
+}
+
+// [compile.kernels.division] Loops that divide integers report a zero through one variable for the whole process.
+/// Kernels that divide integers hold it while they run.
+inline std::mutex integer_division;
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compiled kernels are kernels: they run on the device, later, in the order of a stream, and have names."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from busy import hold
+from torch._inductor.utils import run_and_get_code
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile
+
+
+def code_of(function, *arguments):
+    result, programs = run_and_get_code(torch.compile(function), *arguments)
+    return result, "\n".join(programs)
+
+
+def wave(x):
+    return torch.sin(x) + 1
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    function = torch.compile(wave)
+    function(torch.ones(8, device="openreg"))
+    return function
+
+
+def test_a_kernel_has_the_names_of_its_operators_in_a_profile(compiled):
+    x = torch.ones(8, device="openreg")
+    with profile(activities=[ProfilerActivity.PrivateUse1]) as profiler:
+        compiled(x)
+        torch.openreg.synchronize()
+    names = [e.name for e in profiler.events() if e.device_type != DeviceType.CPU]
+    assert names == ["openreg_fused_add_sin_0_kernel"]
+
+
+def test_a_call_returns_before_its_kernel_has_run(compiled):
+    x, stream = torch.zeros(8, device="openreg"), torch.openreg.current_stream()
+    hold(stream)
+    result = compiled(x)
+    assert not stream.query()
+    assert torch.equal(result.cpu(), torch.ones(8))
+
+
+def test_the_memory_of_a_dropped_result_serves_the_next_call_on_the_stream(compiled):
+    x = torch.ones(1 << 16, device="openreg")
+    address = compiled(x).data_ptr()
+    assert compiled(x).data_ptr() == address
+
+
+def test_an_index_out_of_range_is_an_error_of_the_device_that_names_the_kernel():
+    take = torch.compile(lambda x, i: x[i] + 1)
+    x = torch.ones(1 << 17, device="openreg")
+    take(x, torch.zeros(1 << 17, dtype=torch.long, device="openreg"))
+    take(x, torch.full((1 << 17,), 1 << 20, device="openreg"))
+    with pytest.raises(torch.AcceleratorError, match="openreg_fused_add_index_0.*out of bounds"):
+        torch.openreg.synchronize()
+    with pytest.raises(torch.AcceleratorError, match="openreg_fused_add_index_0"):
+        wave_on_device = torch.compile(wave)
+        wave_on_device(x)
+    torch.openreg.reset_device()
+
+
+def test_dividing_integers_by_zero_is_an_error_of_the_device():
+    divide = torch.compile(lambda x, y: x // y)
+    x = torch.arange(8, device="openreg")
+    assert torch.equal(divide(x, x + 1).cpu(), torch.arange(8) // (torch.arange(8) + 1))
+    divide(x, x)
+    with pytest.raises(torch.AcceleratorError, match="ZeroDivisionError"):
+        torch.openreg.synchronize()
+    torch.openreg.reset_device()
+
+
+def test_only_loops_that_divide_integers_touch_the_flag_of_the_process():
+    x = torch.arange(8, device="openreg")
+    _, sums = code_of(lambda x: x + 3, x)
+    _, quotients = code_of(lambda x, y: x // y, x, x + 1)
+    assert "integer_div_error_flag" not in sums
+    assert "one_kernel(openreg::integer_division)" in quotients
+
+
+def test_large_loops_use_several_threads_and_small_ones_one():
+    for elements, parallel in ((16, False), (1 << 20, torch.get_num_threads() > 1)):
+        x = torch.ones(elements, device="openreg")
+        result, code = code_of(lambda x: x * 3, x)
+        assert ("#pragma omp parallel" in code) == parallel
+        assert (result == 3).all()
+
+
+def test_loops_that_may_throw_use_one_thread():
+    """An exception that leaves a parallel region would end the process."""
+    x = torch.zeros(1 << 20, dtype=torch.long, device="openreg")
+    result, code = code_of(lambda x: x[x] * 3, x)
+    assert "TORCH_CHECK" in code
+    assert "#pragma omp parallel" not in code
+    assert (result == 0).all()
+
+
+def test_a_number_of_the_host_is_read_at_the_launch(compiled):
+    scale = torch.compile(lambda x, factor: x * factor)
+    x, factor = torch.ones(8, device="openreg"), torch.tensor(2.0)
+    result, code = code_of(lambda x, factor: x * factor, x, factor)
+    assert "= *in_ptr" in code
+    scale(x, factor)
+    result = scale(x, factor)
+    factor.fill_(5)
+    assert (result == 2).all()
+    assert (scale(x, factor) == 5).all()
+
+
+def test_a_kernel_that_reads_an_array_of_the_host_is_refused():
+    from torch._inductor.virtualized import V
+    from torch_openreg.compile_kernels import on_host
+
+    array = SimpleNamespace(
+        get_device=lambda: torch.device("cpu"), get_numel=lambda: 6, get_size=lambda: [2, 3]
+    )
+    graph = SimpleNamespace(get_buffer=lambda name: array)
+    sentence = r"A kernel on openreg reads arg1_1, which is on the host and has the shape \(2, 3\)"
+    with V.set_graph_handler(graph), pytest.raises(NotImplementedError, match=sentence):
+        on_host("arg1_1")

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Generated programs name their device and their streams, and change neither for the caller."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+import torch.nn.functional as F
+from busy import hold
+from torch import nn
+
+
+def wave(x):
+    return torch.sin(x) + 1
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    function = torch.compile(wave)
+    function(torch.ones(8, device="openreg"))
+    return function
+
+
+def test_a_program_runs_on_the_device_of_its_inputs(compiled):
+    x = torch.ones(8, device="openreg:1")
+    found = compiled(x)
+    assert (found.device, torch.openreg.current_device()) == (x.device, 0)
+    assert torch.equal(found.cpu(), wave(x).cpu())
+
+
+def test_one_program_may_use_two_devices():
+    @torch.compile(fullgraph=True)
+    def across(x, y):
+        return (x + 1).to(y.device) * y + 2, x * 3
+
+    x, y = torch.ones(8, device="openreg:0"), torch.ones(8, device="openreg:1")
+    there, here = across(x, y)
+    assert (there.device, here.device) == (y.device, x.device)
+    assert (there == 4).all()
+    assert (here == 3).all()
+    assert torch.openreg.current_device() == 0
+
+
+def test_a_program_runs_on_the_stream_of_its_caller(compiled):
+    x, side = torch.zeros(8, device="openreg"), torch.Stream("openreg")
+    torch.openreg.synchronize()
+    hold(side)
+    with side:
+        found = compiled(x)
+    assert torch.openreg.default_stream().query()
+    assert not side.query()
+    side.synchronize()
+    assert (found == 1).all()
+
+
+def test_a_program_may_choose_streams_and_record_events():
+    side, done = torch.Stream("openreg"), torch.Event("openreg")
+
+    @torch.compile(fullgraph=True)
+    def two_streams(x):
+        y = x + 1
+        side.wait_stream(torch.accelerator.current_stream())
+        with side:
+            z = y * 2
+            z.record_stream(side)
+            done.record()
+        done.wait()
+        return z + y
+
+    x = torch.ones(8, device="openreg")
+    for _ in range(3):
+        assert (two_streams(x) == 6).all()
+
+
+def test_several_threads_call_one_program(compiled):
+    found = {}
+
+    def call(number):
+        with torch.Stream(f"openreg:{number % 2}"):
+            x = torch.full((8,), float(number), device=f"openreg:{number % 2}")
+            found[number] = sum(compiled(x) for _ in range(50)).cpu()
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, total in found.items():
+        torch.testing.assert_close(total, 50 * wave(torch.full((8,), float(number))))
+
+
+def test_one_program_serves_sizes_that_vary():
+    counter = torch._dynamo.testing.CompileCounterWithBackend("inductor")
+    total = torch.compile(lambda x: (x * 2).sum(0) + x.shape[0], backend=counter, dynamic=True)
+    for size in (3, 5, 64, 1000):
+        x = torch.ones(size, 2, device="openreg")
+        assert (total(x) == 3 * size).all()
+    assert counter.frame_count == 1
+
+
+def test_a_program_goes_on_after_what_cannot_be_traced():
+    @torch.compile
+    def broken(x):
+        y = x + 1
+        torch._dynamo.graph_break()
+        return y * (2 if y.sum().item() > 0 else 3)
+
+    assert (broken(torch.ones(8, device="openreg")) == 4).all()
+    assert (broken(-3 * torch.ones(8, device="openreg")) == -6).all()
+
+
+def test_branches_and_loops_are_part_of_the_program():
+    @torch.compile(fullgraph=True)
+    def controlled(x):
+        y = torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+        first = torch.zeros((), dtype=torch.long, device=x.device)
+        _, z = torch._higher_order_ops.while_loop(
+            lambda i, z: i < 3, lambda i, z: (i + 1, z * 2), (first, y)
+        )
+        return z
+
+    assert (controlled(torch.ones(4, device="openreg")) == 16).all()
+    assert (controlled(-torch.ones(4, device="openreg")) == -16).all()
+
+
+def test_autocast_is_compiled():
+    model = nn.Linear(8, 8, device="openreg")
+
+    def forward(x):
+        with torch.autocast("openreg", dtype=torch.bfloat16):
+            return F.gelu(model(x))
+
+    x = torch.randn(4, 8, device="openreg")
+    found = torch.compile(forward)(x)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found, forward(x))
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
+def test_an_optimizer_is_compiled(kind):
+    def trained(compile):
+        parameter = nn.Parameter(torch.ones(8, device="openreg"))
+        optimizer = kind([parameter], lr=0.1)
+        step = torch.compile(optimizer.step) if compile else optimizer.step
+        for _ in range(2):
+            parameter.grad = parameter.detach() * 3
+            step()
+        return parameter.detach()
+
+    torch.testing.assert_close(trained(True), trained(False))
+
+
+def test_a_custom_operator_stays_a_call():
+    @torch.library.custom_op("openreg_compile_tests::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    twice.register_fake(torch.empty_like)
+    x = torch.ones(8, device="openreg")
+    assert (torch.compile(lambda x: twice(x + 1) + 1, fullgraph=True)(x) == 5).all()
+
+
+def test_random_numbers_are_those_of_eager_mode_on_request_and_otherwise_repeatable():
+    def noisy(x):
+        return F.dropout(x, 0.5) + torch.rand_like(x)
+
+    x = torch.ones(64, device="openreg")
+
+    def drawn(function):
+        torch.manual_seed(1)
+        return function(x)
+
+    own = torch.compile(noisy)
+    assert torch.equal(drawn(own), drawn(own))
+    assert not torch.equal(own(x), own(x))
+    with torch._inductor.config.patch(fallback_random=True):
+        assert torch.equal(drawn(torch.compile(lambda x: noisy(x) + 0)), drawn(noisy))
+
+
+def test_backward_is_compiled_as_a_whole():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Tanh()).to("openreg")
+    x = torch.ones(2, 4, device="openreg")
+
+    def gradients():
+        model.zero_grad()
+        model(x).sum().backward()
+        return [parameter.grad.clone() for parameter in model.parameters()]
+
+    expected = gradients()
+    with torch._dynamo.compiled_autograd._enable(torch.compile):
+        torch.testing.assert_close(gradients(), expected)
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"])
+def test_every_mode_works(mode):
+    x = torch.ones(8, 8, device="openreg")
+    assert (torch.compile(lambda x: x @ x + 1, mode=mode)(x) == 9).all()
+
+
+def test_programs_in_cpp_are_refused():
+    x = torch.ones(8, device="openreg")
+    with torch._inductor.config.patch(cpp_wrapper=True):
+        with pytest.raises(Exception, match="Programs for openreg are in Python"):
+            torch.compile(lambda x: x + 7)(x)
+    exported = torch.export.export(nn.ReLU(), (x,))
+    with pytest.raises(Exception, match="AOTInductor writes them in C.., so it cannot compile"):
+        torch._inductor.aoti_compile_and_package(exported)
+
+
+def test_an_exported_program_is_loaded_and_compiled(tmp_path):
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU()).to("openreg")
+    x = torch.randn(2, 8, device="openreg")
+    torch.export.save(torch.export.export(model, (x,)), tmp_path / "model.pt2")
+    loaded = torch.export.load(tmp_path / "model.pt2").module()
+    torch.testing.assert_close(torch.compile(loaded)(x), model(x))
+
+
+def test_seeding_inside_a_compiled_function_breaks_the_graph_and_works():
+    @torch.compile
+    def seeded(x):
+        torch.openreg.manual_seed(3)
+        return x + torch.rand_like(x)
+
+    x = torch.zeros(8, device="openreg")
+    assert torch.equal(seeded(x), seeded(x))
+
+
+STREAMS = """
+import torch
+
+def work(x, side):
+    side.wait_stream(torch.accelerator.current_stream())
+    with side:
+        y = (x * 2).sum(0)
+    torch.accelerator.current_stream().wait_stream(side)
+    return torch.cat([x + i for i in range(3)]).sum(0) - y
+
+side, compiled = torch.Stream("openreg"), torch.compile(work)
+for i in range(8):
+    x = torch.full((16, 8), float(i), device="openreg")
+    assert compiled(x, side).tolist() == [16.0 * i + 48] * 8
+print("right")
+"""
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_streams_are_respected_in_any_schedule(seed):
+    environment = dict(os.environ, OPENREG_SCHEDULE=f"seed:{seed}")
+    done = subprocess.run(
+        [sys.executable, "-c", STREAMS], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout == "right\n", done.stderr

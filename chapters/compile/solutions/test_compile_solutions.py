@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tests of the exercises."""
+
+import torch
+import torch.nn.functional as F
+from fast_gelu import fast_gelu
+from fused_relu import FusedRelu
+from scalar_loops import scalar_loops
+from torch._inductor import config
+from torch._inductor.utils import run_and_get_code
+
+
+def test_our_gelu_is_close_and_needs_no_error_function():
+    x = torch.linspace(-4, 4, 64, device="openreg")
+    found, (code,) = run_and_get_code(torch.compile(F.gelu, backend=fast_gelu), x)
+    assert "erf(" not in code
+    assert 0 < (found - F.gelu(x)).abs().max() < 0.021
+
+
+def test_our_pass_makes_one_operator_of_two():
+    layer = torch.nn.Linear(8, 8, device="openreg").requires_grad_(False)
+    x = torch.randn(4, 8, device="openreg")
+    with config.patch(post_grad_custom_post_pass=FusedRelu()):
+        found, (code,) = run_and_get_code(torch.compile(lambda x: F.relu(layer(x))), x)
+    assert "_addmm_activation" in code
+    assert "openreg_fused" not in code
+    torch.testing.assert_close(found, F.relu(layer(x)))
+
+
+def test_our_loops_have_no_vectors_and_the_same_results():
+    x = torch.randn(1000, device="openreg")
+    with scalar_loops():
+        found, (code,) = run_and_get_code(torch.compile(lambda x: x.sin() * 2), x)
+    assert "Vectorized" not in code
+    torch.testing.assert_close(found, x.sin() * 2)
+    _, (code,) = run_and_get_code(torch.compile(lambda x: x.sin() * 3), x)
+    assert "Vectorized" in code

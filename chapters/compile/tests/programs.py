@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that are compiled, and what they need. Many operators share a kernel, which takes a compiler a second."""
+
+import torch
+import torch.nn.functional as F
+
+
+def pointwise(x, y):
+    a = torch.sin(x) * y.exp() + x.clamp(-0.5, 0.5)
+    b = torch.where(x > 0, x, y).to(torch.float64)
+    return a, b, x.to(torch.int32) % 3, (x * 10).long() // 7, x.to(torch.bfloat16), x > y
+
+
+def reductions(x, y):
+    return (
+        x.sum(),
+        x.mean(0),
+        x.var(1),
+        x.amax(1, keepdim=True),
+        x.argmax(1),
+        x.T.argmax(),
+        x.softmax(1) @ y.T,
+        F.layer_norm(x, x.shape[1:]),
+        (x > 0).any(0),
+        x.logsumexp(1),
+        x.norm(),
+    )
+
+
+def indexing(x, y):
+    rows = torch.tensor([3, 0, 2], device=x.device)
+    z = x.clone()
+    z[1:3] += 1
+    z.index_put_((rows,), y[:3])
+    w = torch.zeros_like(x).scatter_add(0, rows[:, None].expand(3, x.shape[1]), y[:3])
+    return z, w, x[rows], x[torch.tensor([1, 2])], x.index_select(1, rows), x.gather(0, rows[None])
+
+
+def views(x, y):
+    a = x.T.contiguous().view(-1)[3:].flip(0)
+    b = torch.cat([x, y], 1)[:, 1::2]
+    return (
+        a,
+        b.unflatten(0, (2, -1)).transpose(0, 1),
+        F.pad(x, (1, 2)),
+        torch.stack([x, y]).unbind(1)[1],
+    )
+
+
+def mutation(x, y):
+    z = x.detach().clone()
+    z.add_(1)
+    z.view(-1)[:4].mul_(y.view(-1)[0])
+    z.T.copy_(z.T * 2)
+    return z, z.sum()
+
+
+def image(x, y):
+    x, kernel = x.view(1, 1, 8, 8).repeat(2, 3, 1, 1), y.view(-1)[:54].view(2, 3, 3, 3)
+    z = F.relu(F.conv2d(x, kernel, padding=1))
+    return (
+        z,
+        F.max_pool2d(z, 2),
+        F.avg_pool2d(z, 2),
+        F.interpolate(z, scale_factor=2),
+        F.group_norm(z, 2),
+    )
+
+
+def attention(x, y):
+    q, k, v = (t.view(1, 2, 4, 8) for t in (x, y, x + y))
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(
+        4, 16
+    ) @ y[:, :2].reshape(16, 1)
+
+
+def numbers_of_the_host(x, y):
+    host = torch.tensor(3.0)
+    return x * host, x + host.sqrt() * y.sum(), x.masked_fill(y > 0, host)
+
+
+def complex_numbers(x, y):
+    return torch.fft.rfft(x).abs(), torch.view_as_real(torch.complex(x, y) * 2)
+
+
+PROGRAMS = [
+    attention,
+    complex_numbers,
+    image,
+    indexing,
+    mutation,
+    numbers_of_the_host,
+    pointwise,
+    reductions,
+    views,
+]
+
+
+def inputs(device="openreg"):
+    generator = torch.Generator().manual_seed(0)
+    return tuple(torch.randn(8, 8, generator=generator).to(device) for _ in range(2))
