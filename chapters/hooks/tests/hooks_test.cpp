@@ -86,9 +86,8 @@ TEST(Generator,
   } catch (const c10::NotImplementedError& error) {
     EXPECT_EQ(std::string(error.what_without_backtrace()),
               "Random numbers cannot be drawn on stream " +
-                  std::to_string(stream.id()) +
-                  " of openreg:0 while it is captured; every run would draw "
-                  "the same ones.");
+                  std::to_string(stream.id()) + " of " + stream.device().str() +
+                  " while it is captured; every run would draw the same ones.");
   }
   static uint64_t asked = 0;
   openreg::onCapturedReserve([](const std::shared_ptr<openreg::Counter>&,
