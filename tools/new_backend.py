@@ -140,13 +140,12 @@ class Names:
     def __init__(self, name: str, tree: dict[str, str]):
         self.prefix = new_prefix(name, tree)
         self.camel = "".join(part.capitalize() for part in name.split("_"))
-        self.forms = {OLD: name, OLD.upper(): name.upper(), OLD.capitalize(): self.camel}
-        self.forms[OLD_CAMEL] = self.camel
+        self.forms = {OLD: name, OLD.upper(): name.upper(), OLD_CAMEL: self.camel}
         for word in c_functions(tree):
             self.forms[word] = self.prefix + word.removeprefix(OLD_PREFIX)
         functions = "|".join(sorted(c_functions(tree), key=len, reverse=True))
         self.token = re.compile(
-            rf"{OLD}|{OLD.upper()}|{OLD.capitalize()}|{OLD_CAMEL}|(?<![A-Za-z0-9])(?:{functions})\b"
+            rf"{OLD}|{OLD.upper()}|{OLD_CAMEL}|(?<![A-Za-z0-9])(?:{functions})\b"
             rf"|(?<=[\"`]){OLD_PREFIX}(?=[\"`])"
         )
         self.forms[OLD_PREFIX] = self.prefix
