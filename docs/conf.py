@@ -16,7 +16,9 @@ from sphinx.util.docutils import SphinxDirective
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
 import autocast_rules
+import differences
 import figures
+import private_names
 import timeline
 
 project = "torch_openreg"
@@ -95,6 +97,43 @@ class AutocastRules(SphinxDirective):
         return [nodes.table("", title, group)]
 
 
+class PrivateNames(SphinxDirective):
+    """A table of the private names of PyTorch that our code uses, and of the files that do."""
+
+    def run(self):
+        group = nodes.tgroup("", cols=2)
+        group += [nodes.colspec(colwidth=3), nodes.colspec(colwidth=2)]
+        group += nodes.thead("", nodes.row("", *(_entry(nodes.Text(t)) for t in ("name", "where"))))
+        group += (body := nodes.tbody())
+        for name, places in private_names.private_names().items():
+            lines = [nodes.literal("", f"{file}:{line}") for file, line in places]
+            body += nodes.row("", _entry(nodes.literal("", name)), _entry(*lines))
+        return [nodes.table("", group)]
+
+
+def _entry(*contents):
+    spaced = [node for content in contents for node in (content, nodes.Text(" "))]
+    return nodes.entry("", nodes.paragraph("", "", *spaced[:-1]))
+
+
+class Differences(SphinxDirective):
+    """The differences between releases, and what asks for each."""
+
+    def run(self):
+        group = nodes.tgroup("", cols=3)
+        group += [nodes.colspec(colwidth=width) for width in (1, 2, 4)]
+        titles = ("since", "PyTorch's change", "what")
+        group += nodes.thead("", nodes.row("", *(_entry(nodes.Text(t)) for t in titles)))
+        group += (body := nodes.tbody())
+        for each in differences.all_differences().values():
+            what, _ = self.state.inline_text(each.what, self.lineno)
+            repository, _, number = each.change.partition("#")
+            url = f"https://github.com/{repository}/pull/{number}"
+            link = nodes.reference("", each.change, refuri=url)
+            body += nodes.row("", _entry(nodes.Text(each.since)), _entry(link), _entry(*what))
+        return [nodes.table("", group)]
+
+
 class TimelineOf(SphinxDirective):
     """The picture of a step of a profile, drawn from the slices in a file; the text is its caption."""
 
@@ -151,7 +190,9 @@ def end_with_code(app, document):
 def setup(app):
     app.add_directive("torchinclude", TorchInclude)
     app.add_directive("autocastrules", AutocastRules)
+    app.add_directive("differences", Differences)
     app.add_directive("figures", Figures)
+    app.add_directive("privatenames", PrivateNames)
     app.add_directive("timeline", TimelineOf)
     app.connect("config-inited", run_doxygen)
     app.connect("doctree-read", end_with_code)

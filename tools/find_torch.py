@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Prints where PyTorch's headers and libraries are, and its version.
+"""Prints where PyTorch's headers and libraries are, its version, and the supported range.
 
 Nothing is imported: a stale backend, or a PyTorch that does not load, must not
 keep us from being built anew.
@@ -7,27 +7,43 @@ keep us from being built anew.
 
 import importlib.util
 import pathlib
+import re
 import sys
 
-TESTED = "2.13"
+METADATA = pathlib.Path(__file__).parents[1] / "pyproject.toml"
+
+
+def supported():
+    """The supported minor releases, (2, 13), (2, 14) and so on, from the package's metadata."""
+    text = METADATA.read_text("utf-8")
+    found = re.search(r'^dependencies = \["torch>=(\d+)\.(\d+),<\1\.(\d+)"', text, re.MULTILINE)
+    major, first, end = map(int, found.groups())
+    return [(major, minor) for minor in range(first, end)]
+
+
+def in_words(releases):
+    """`2.13 to 2.15`."""
+    (major, first), (_, last) = releases[0], releases[-1]
+    return f"{major}.{first} to {major}.{last}"
 
 
 def find():
     """The folder of torch and its version, or a sentence that says what is wrong."""
     spec = importlib.util.find_spec("torch")
-    advice = "install it there, or point Meson at another Python with --native-file."
+    wanted = in_words(supported())
+    advice = "install one there, or point Meson at another Python with --native-file."
     if spec is None or spec.origin is None:
-        sys.exit(f"No torch {TESTED} in {sys.executable}; {advice}")
+        sys.exit(f"No torch {wanted} in {sys.executable}; {advice}")
     folder = pathlib.Path(spec.origin).parent
     namespace = {}
     exec((folder / "version.py").read_text(), namespace)
     version = str(namespace["__version__"])
-    if version.split("+")[0].split(".")[:2] != TESTED.split("."):
+    if version.split("+")[0].split(".")[:2] not in [[str(n) for n in r] for r in supported()]:
         found = f"torch {version} is in {sys.executable}"
-        sys.exit(f"{found}, but this is built for torch {TESTED}; {advice}")
+        sys.exit(f"{found}, but this can be built for torch {wanted}; {advice}")
     return folder, version
 
 
 if __name__ == "__main__":
     folder, version = find()
-    print(folder / "include", folder / "lib", version, sep="\n")
+    print(folder / "include", folder / "lib", version, in_words(supported()), sep="\n")

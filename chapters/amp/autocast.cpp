@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/differences.h"
+
 #include <ATen/autocast_mode.h>
 #include <torch/library.h>
 
@@ -39,7 +41,7 @@ at::Tensor bannedBinaryCrossEntropy(const at::Tensor&, const at::Tensor&,
 
 namespace at::autocast {
 
-// [amp.register] PyTorch's own lists register all rules.
+// [amp.register] PyTorch's own lists register all rules but one, which only CUDA was given.
 TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
   AT_FORALL_LOWER_PRECISION_FP(OPENREG_LOWER_PRECISION)
   AT_FORALL_FP32(OPENREG_FP32)
@@ -47,6 +49,7 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
   AT_FORALL_DIFFERENT_REDISPATCH_SIGNATURE(
       KERNEL_DIFFERENT_REDISPATCH_SIGNATURE_PRIVATEUSEONE)
   AT_FORALL_PROMOTE(OPENREG_PROMOTE)
+  OPENREG_FORALL_FP32_NOT_LISTED(OPENREG_FP32)
   m.impl("binary_cross_entropy", &openreg::bannedBinaryCrossEntropy);
 }
 

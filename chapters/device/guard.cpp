@@ -2,6 +2,7 @@
 #include "torch_openreg/chapters/device/memory/allocator.h"
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/common/check.h"
+#include "torch_openreg/common/differences.h"
 #include "torch_openreg/common/waiting.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -19,6 +20,9 @@ static c10::DeviceCapability capability() {
   auto& types = all.supported_scalar_types;
   types.has_UInt16 = types.has_UInt32 = types.has_UInt64 = 1;
   types.has_QInt8 = types.has_QUInt8 = types.has_QInt32 = 1;
+  // The bits are in the order of the enumeration.
+  if (kBComplex32)
+    all.capability_bits |= uint64_t{1} << static_cast<int>(*kBComplex32);
   return capability;
 }
 

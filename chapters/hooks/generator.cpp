@@ -86,6 +86,24 @@ void Generator::set_state(const c10::TensorImpl& bytes) {
   counter()->set(state);
 }
 
+// [hooks.generator.philox] Kernels from outside reserve offsets, too; PyTorch counts one for each 32 bits, we for each 128.
+void Generator::philox_state(uint64_t increment, at::Tensor& seed,
+                             at::Tensor& offset,
+                             at::Tensor& intragraph_offset) {
+  const auto tensor = [](uint64_t value) {
+    at::Tensor element = at::detail::empty_cpu({1}, at::kLong);
+    std::memcpy(element.mutable_data_ptr(), &value, sizeof(value));
+    return element;
+  };
+  const RandomRange range = reserve(increment / 4 + (increment % 4 > 0));
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !range.base, "philox_state has no numbers for a graph that is captured ",
+      "on ", device(), "; its kernels must draw from the generator.");
+  seed = tensor(range.state.seed);
+  offset = tensor(range.state.offset * 4);
+  intragraph_offset = tensor(0);
+}
+
 // [hooks.generator.clone] A clone has a counter of its own.
 Generator* Generator::clone_impl() const {
   auto* copy = new Generator(device().index());

@@ -65,6 +65,11 @@ class Generator final : public c10::GeneratorImpl {
   void set_state(const c10::TensorImpl& state) override;
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override;
 
+  /// Reserves `increment` numbers of 32 bits for every i; the offset is counted
+  /// in them, too. Overrides PyTorch's since 2.14, pytorch/pytorch#191019.
+  void philox_state(uint64_t increment, at::Tensor& seed, at::Tensor& offset,
+                    at::Tensor& intragraph_offset);
+
   void graphsafe_set_state(
       const c10::intrusive_ptr<c10::GeneratorImpl>& other) override;
   c10::intrusive_ptr<c10::GeneratorImpl> graphsafe_get_state() const override;

@@ -13,7 +13,7 @@ if importlib.util.find_spec("._C", __name__) is None:
         "`meson compile -C build`, and start Python with `meson devenv -C build`"
     )
 
-from ._chapters import MODULES, TORCH_VERSION, __version__
+from ._chapters import MODULES, TORCH_RANGE, TORCH_VERSION, __version__
 
 # [python.name] The name by which PyTorch will know the device.
 NAME = "openreg"
@@ -63,12 +63,13 @@ def _bind_chapters():
             globals()[name] = getattr(module, name)
 
 
-# [python.version] Libraries built for another PyTorch must not even be opened.
+# [python.version] Libraries built for another minor version of PyTorch must not even be opened.
 def _check_torch(version):
     if version.split("+")[0].split(".")[:2] != TORCH_VERSION.split(".")[:2]:
         raise ImportError(
             f"torch_openreg {__version__} was built for torch {TORCH_VERSION}, but this is "
-            f"torch {version}; build it again with `pip install --no-build-isolation .`"
+            f"torch {version}; its sources support torch {TORCH_RANGE}: build it again with "
+            "`pip install --no-build-isolation .`"
         )
 
 

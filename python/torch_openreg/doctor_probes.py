@@ -42,8 +42,8 @@ PROBES = [
     ("amp", "with torch.autocast(D): torch.ones(2, 2, device=D) @ torch.ones(2, 2, device=D)"),
     ("amp", "torch.amp.GradScaler(D).scale(torch.ones(1, device=D))"),
     ("profiler", "profiled_kernels(D)"),
-    ("", "torch.accelerator.Graph()"),
-    ("", "inductor_backend(D)"),
+    ("graphs", "torch.accelerator.Graph()"),
+    ("compile", "inductor_backend(D)"),
     ("", "torch.distributed.get_default_backend_for_device(D)"),
 ]
 

@@ -42,7 +42,6 @@ def test_nearly_all_of_the_database_was_compared(in_float32):
 def test_hardly_anything_falls_back(in_float32):
     fell_back = {name: result["fallbacks"] for name, result in in_float32.items()}
     assert {op for ops in fell_back.values() for op in ops} == {
-        "aten::_to_sparse",
         "aten::linalg_eig",
         "aten::_linalg_eigvals",
     }

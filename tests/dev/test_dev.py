@@ -67,7 +67,7 @@ def dev(monkeypatch, tmp_path):
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("dev", loader))
     loader.exec_module(module)
     monkeypatch.setattr(module, "ROOT", tmp_path)
-    monkeypatch.setattr(module, "LOGS", tmp_path / "build-logs")
+    module.use_torch("2.13.0")
     return module
 
 
@@ -185,11 +185,10 @@ def bookmarks(dev, testlog, monkeypatch, tmp_path):
     """./dev test, with a log for each bookmark in the place of a build, or None if it
     cannot be built; returns its exit status and the selections that Meson was given."""
     monkeypatch.setattr(dev, "CHAPTERS", ("device", "hooks", "amp"))
-    monkeypatch.setattr(dev, "BUILD", tmp_path)
     monkeypatch.setattr(dev, "HAS_OPENCL", True)
     monkeypatch.setattr(dev, "set_up", lambda with_tests: None)
-    monkeypatch.setattr(dev, "folder_of", lambda bookmark: tmp_path)
-    (tmp_path / "meson-logs").mkdir()
+    for folder in (dev.BUILD, dev.folder_of("opencl")):
+        (folder / "meson-logs").mkdir(parents=True)
 
     def run(logs, *arguments):
         def set_up_opencl():
@@ -207,7 +206,7 @@ def bookmarks(dev, testlog, monkeypatch, tmp_path):
         def step(title, command, result=None, **_):
             if title.endswith(": test"):
                 selections[at[-1]] = command[command.index("--print-errorlogs") + 1 :]
-                testlog(*logs[at[-1]]).rename(tmp_path / "meson-logs/testlog.json")
+                testlog(*logs[at[-1]]).rename(dev.folder_of(at[-1]) / "meson-logs/testlog.json")
                 result()
 
         monkeypatch.setattr(dev, "build_up_to", build_up_to)
@@ -334,8 +333,118 @@ def test_help_names_the_commands_and_the_variable(dev):
     command = [sys.executable, str(ROOT / "dev"), "--help"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0
-    for name in (*(action.__name__ for action in dev.COMMANDS), "OPENREG_TORCH_INDEX"):
+    commands = (action.__name__ for action in dev.COMMANDS)
+    for name in (*commands, "OPENREG_TORCH_INDEX", "OPENREG_TORCH=", "--torch"):
         assert name in done.stdout
+
+
+@pytest.fixture
+def started(dev, monkeypatch):
+    """What a command line starts: which PyTorch in which folders."""
+    found = []
+
+    def test(**_):
+        found.append((dev.TORCH, dev.VENV.name, dev.BUILD.name, dev.LOGS.name, dev.MESON))
+
+    monkeypatch.setattr(dev, "COMMANDS", {test: "try it"})
+    monkeypatch.delenv("OPENREG_TORCH", raising=False)
+
+    def run(*arguments):
+        return dev.main(arguments), found.pop() if found else None
+
+    yield run
+    dev.use_torch(next(iter(dev.RELEASES)))
+
+
+def test_each_release_of_pytorch_has_its_own_folders_and_the_default_the_plain_ones(
+    dev, started, monkeypatch
+):
+    meson = str(dev.ROOT / ".venv{}" / "bin" / "meson")
+    plain = ("2.13.0", ".venv", "build", "build-logs", meson.format(""))
+    other = ("2.15.0", ".venv-2.15.0", "build-2.15.0", "build-logs-2.15.0", meson.format("-2.15.0"))
+    assert started("test") == (None, plain)
+    assert started("--torch", "2.15.0", "test") == (None, other)
+    dev.use_torch("2.13.0")
+    assert started("test", "--torch", "2.15.0") == (None, other)
+    monkeypatch.setenv("OPENREG_TORCH", "2.15.0")
+    assert started("test") == (None, other)
+    assert started("--torch", "2.13.0", "test") == (None, plain)
+
+
+def test_a_release_that_is_not_tested_is_refused_with_those_that_are(started, capsys):
+    assert started("--torch", "2.12.0", "test") == (1, None)
+    sentence = "torch 2.12.0 is not tested here; choose one of 2.13.0, 2.14.1, 2.15.0."
+    assert sentence in capsys.readouterr().out
+
+
+def test_the_tested_releases_are_one_of_each_minor_version_that_the_package_supports(dev):
+    range_ = re.search(
+        r'^dependencies = \["torch>=2\.(\d+),<2\.(\d+)"', text("pyproject.toml"), re.M
+    )
+    minors = [f"2.{minor}" for minor in range(int(range_[1]), int(range_[2]))]
+    assert [dev.minor(version) for version in dev.RELEASES] == minors
+    others = re.search(r"^releases=\((.*)\)$", text(".ci/run"), re.M)[1]
+    assert others.split() == list(dev.RELEASES)[1:]
+
+
+@pytest.mark.parametrize(("chosen", "other"), [((), "2.15.0"), (("--torch", "2.16.0"), "2.16.0")])
+def test_drift_compares_any_release_with_the_default_and_looks_in_a_build_where_there_is_one(
+    dev, monkeypatch, chosen, other
+):
+    looked, compared = [], []
+    monkeypatch.setattr(dev, "set_up", lambda: None)
+    monkeypatch.setattr(
+        dev, "step", lambda title, command, building: looked.append((title, command, building))
+    )
+
+    def run(command, **_):
+        compared.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(dev.subprocess, "run", run)
+    dev.BUILD.mkdir()
+    (dev.BUILD / "build.ninja").touch()
+    root = dev.ROOT
+    assert dev.main(["drift", *chosen]) == 0
+    files = [str(root / f"build-logs{suffix}" / "drift.json") for suffix in ("", f"-{other}")]
+    pythons = [str(root / f".venv{suffix}" / "bin" / "python") for suffix in ("", f"-{other}")]
+    meson = str(root / ".venv" / "bin" / "meson")
+    assert looked == [
+        (
+            "Look at torch 2.13.0",
+            [
+                meson,
+                "devenv",
+                "-C",
+                "build",
+                "-w",
+                ".",
+                pythons[0],
+                "tools/drift.py",
+                "--look",
+                files[0],
+            ],
+            False,
+        ),
+        (f"Look at torch {other}", [pythons[1], "tools/drift.py", "--look", files[1]], True),
+    ]
+    assert compared == [[pythons[1], "tools/drift.py", *files]]
+
+
+def test_a_failure_with_another_release_is_repeated_in_its_folders(dev):
+    dev.use_torch("2.15.0")
+    pytest_ = dev.repetition("a", "tests/a.py::test_b", UNDER_PYTEST)
+    assert pytest_ == (
+        ".venv-2.15.0/bin/meson devenv -C build-2.15.0 -w . .venv-2.15.0/bin/python"
+        " -m pytest tests/a.py::test_b"
+    )
+    tally = dev.Tally()
+    tally.add("opencl", {}, {("a", ""): dev.repetition("a", "", [])})
+    tally.add("hooks", {}, {("a", ""): dev.repetition("a", "", [])})
+    assert [command for _, command in tally.failures] == [
+        "./dev --torch 2.15.0 build opencl && .venv-2.15.0/bin/meson test -C build-opencl-2.15.0 a",
+        "./dev --torch 2.15.0 build hooks && .venv-2.15.0/bin/meson test -C build-2.15.0 a",
+    ]
 
 
 def test_an_old_python_is_refused_by_version(dev):

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -10,7 +11,11 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
+
+import find_torch as finder  # noqa: E402
 from contents import order_of_chapters  # noqa: E402
+
+RANGE = finder.in_words(finder.supported())
 
 
 def find_torch(*flags, path=None):
@@ -33,24 +38,36 @@ def test_a_python_without_torch_is_named_with_what_to_do():
     result = find_torch("-S")
     assert result.returncode != 0
     assert (
-        f"No torch 2.13 in {sys.executable}; install it there, or point Meson at" in result.stderr
+        f"No torch {RANGE} in {sys.executable}; install one there, or point Meson at"
+        in result.stderr
     )
 
 
-def test_another_torch_is_refused_with_both_versions(tmp_path):
-    result = find_torch(path=fake_torch(tmp_path, "2.12.1+cpu"))
+@pytest.mark.parametrize("version", ["2.12.1+cpu", "2.16.0a0+git", "3.13.0", "2.130.0"])
+def test_another_torch_is_refused_with_its_version_and_the_range(tmp_path, version):
+    result = find_torch(path=fake_torch(tmp_path, version))
     assert result.returncode != 0
-    assert "torch 2.12.1+cpu is in" in result.stderr
-    assert "but this is built for torch 2.13;" in result.stderr
+    assert f"torch {version} is in {sys.executable}" in result.stderr
+    assert "but this can be built for torch 2.13 to 2.15;" in result.stderr
 
 
-@pytest.mark.parametrize("version", ["2.13.0", "2.13.1", "2.13.0+cu130"])
-def test_any_2_13_is_taken_and_never_imported(tmp_path, version):
+def test_the_range_of_the_isolated_build_is_that_of_the_package():
+    text = (ROOT / "pyproject.toml").read_text()
+    requirements = re.findall(r'"(torch[<>=!~][^"]*)"', text)
+    assert len(requirements) == 2
+    assert len(set(requirements)) == 1
+
+
+@pytest.mark.parametrize(
+    "version", ["2.13.0", "2.13.1", "2.13.0+cu130", "2.14.1", "2.15.0+local.1"]
+)
+def test_any_patch_of_the_range_is_taken_and_never_imported(tmp_path, version):
     result = find_torch(path=fake_torch(tmp_path, version))
     assert result.stdout.splitlines() == [
         str(tmp_path / "torch/include"),
         str(tmp_path / "torch/lib"),
         version,
+        RANGE,
     ]
 
 

@@ -35,6 +35,16 @@ def code(cell):
     return re.fullmatch(r"`(.*)`", cell)[1]
 
 
+def error_in(cell):
+    """The error that a cell names, of two that for the kind of PyTorch that is installed."""
+    without, _, with_cuda = cell.partition(", with CUDA ")
+    version = {}
+    exec(
+        (Path(importlib.util.find_spec("torch").origin).parent / "version.py").read_text(), version
+    )
+    return code(with_cuda if with_cuda and version["cuda"] else without)
+
+
 def read(page):
     """The rows of all tables, each with the block of Python that stands above its table."""
     for section in re.split(r"^```python\n", page, flags=re.MULTILINE)[1:]:
@@ -42,7 +52,7 @@ def read(page):
         for line in re.findall(r"^\| (`.*) \|$", below, re.MULTILINE):
             program, error, _, last = line.split(" | ")
             chapter = re.match(r"\[\w+\]\((\w+)\.md\)", last)
-            yield Row(setup, code(program), code(error), chapter and chapter[1])
+            yield Row(setup, code(program), error_in(error), chapter and chapter[1])
 
 
 ROWS = list(read(PAGE.read_text("utf-8")))

@@ -52,9 +52,7 @@ def python(tmp_path_factory):
     folder = tmp_path_factory.mktemp("new")
     make(NAME, folder / "tree")
     python = fresh_environment(folder / "environment")
-    # Nobody measures this build, so the compiler need not take its time.
-    pip(sys.executable, "wheel", "--no-build-isolation", "--no-deps", "-w", folder,
-        "-Csetup-args=-Doptimization=0", folder / "tree")  # fmt: skip
+    pip(sys.executable, "wheel", "--no-build-isolation", "--no-deps", "-w", folder, folder / "tree")
     pip(python, "install", "--no-deps", next(folder.glob("*.whl")))
     return python
 

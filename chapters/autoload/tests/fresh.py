@@ -37,6 +37,23 @@ def install(folder, name, program):
     return folder
 
 
+def built_for():
+    """The PyTorch that this build says it is for, and those of the minor versions beside it."""
+    built = {}
+    exec((PACKAGE / "_chapters.py").read_text(), built)
+    major, minor, _ = built["TORCH_VERSION"].split(".")
+    beside = [f"{major}.{int(minor) + step}.0" for step in (-1, 1)]
+    return built["TORCH_VERSION"], beside, built["TORCH_RANGE"]
+
+
+def say_built_for(folder, version):
+    """Makes the copy in `folder` say that it was built for another PyTorch."""
+    stamp = folder / "torch_openreg/_chapters.py"
+    text = stamp.read_text().replace(f'"{built_for()[0]}"', f'"{version}"')
+    stamp.unlink()
+    stamp.write_text(text)
+
+
 def copy_of_us(folder):
     """Another copy of all that is installed; its libraries are links."""
     shutil.copytree(PACKAGE, folder / "torch_openreg", symlinks=True,

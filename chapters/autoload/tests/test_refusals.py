@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import py_compile
+from importlib.metadata import version
 
 import pytest
-from fresh import PACKAGE, USE, copy_of_us, install, run
+from fresh import PACKAGE, USE, built_for, copy_of_us, install, run, say_built_for
 
 NOVA = "import torch\ntorch.utils.rename_privateuse1_backend('nova')"
 
@@ -25,17 +26,14 @@ def warns_and_raises(result, sentence):
 # Another PyTorch.
 
 
-@pytest.fixture
-def for_another_torch(tmp_path):
-    """A copy of us that says it was built for torch 2.12, and whose libraries cannot be opened."""
-    built = copy_of_us(tmp_path) / "torch_openreg/_chapters.py"
-    text = built.read_text().replace("2.13", "2.12")
-    built.unlink()
-    built.write_text(text)
+@pytest.fixture(params=built_for()[1])
+def for_another_torch(request, tmp_path):
+    """A copy of us that says it was built for another torch, and whose libraries cannot be opened."""
+    say_built_for(copy_of_us(tmp_path), request.param)
     for library in (tmp_path / "torch_openreg").glob("*.so"):
         library.unlink()
         library.write_text("not a library")
-    return {"PYTHONPATH": str(tmp_path)}
+    return request.param, {"PYTHONPATH": str(tmp_path)}
 
 
 def test_built_for_another_torch_says_both_versions_and_leaves_pytorch_as_it_was(
@@ -48,8 +46,12 @@ def test_built_for_another_torch_says_both_versions_and_leaves_pytorch_as_it_was
         "except RuntimeError as error: print(error)"
     )
     (tmp_path / "program.py").write_text(import_both(program))
-    result = run("program.py", cwd=tmp_path, **for_another_torch)
-    sentence = "torch_openreg 0.1.0 was built for torch 2.12.0, but this is torch 2.13.0"
+    another, path = for_another_torch
+    result = run("program.py", cwd=tmp_path, **path)
+    sentence = (
+        f"torch_openreg 0.1.0 was built for torch {another}, but this is torch {version('torch')}; "
+        f"its sources support torch {built_for()[2]}: build it again with `pip install"
+    )
     said = warns_and_raises(result, sentence)
     assert said.startswith("privateuseone False\nNone\nExpected one of cpu")
     # The warning is about the line of the program, not about one of ours.
@@ -57,7 +59,8 @@ def test_built_for_another_torch_says_both_versions_and_leaves_pytorch_as_it_was
 
 
 def test_even_if_warnings_are_errors_pytorch_can_be_imported(for_another_torch):
-    result = run("-W", "error", "-c", "import torch; print('torch works')", **for_another_torch)
+    program = ("-W", "error", "-c", "import torch; print('torch works')")
+    result = run(*program, **for_another_torch[1])
     assert result.stdout == "torch works\n", result.stderr
     assert result.stderr.startswith("This process has no device openreg: torch_openreg 0.1.0 was")
 

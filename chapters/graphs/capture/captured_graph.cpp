@@ -189,8 +189,8 @@ void CapturedGraph::debug_dump(const std::string& path) {
 
 // [graphs.register] PyTorch finds the class by the name of the device in capital letters.
 namespace at {
-using OpenregGraph = openreg::CapturedGraph;
-REGISTER_GRAPH_IMPL(OPENREG, OpenregGraph)
+using OpenRegGraph = openreg::CapturedGraph;
+REGISTER_GRAPH_IMPL(OPENREG, OpenRegGraph)
 }  // namespace at
 
 // [-]

@@ -8,6 +8,7 @@
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
 #include <ATen/Context.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/StorageImpl.h>
 #include <gtest/gtest.h>
@@ -71,6 +72,19 @@ TEST(Generator, offsets_are_given_to_one_thread_each) {
   for (size_t i = 0; i < offsets.size(); ++i) EXPECT_EQ(offsets[i], i * 4);
 }
 
+TEST(Generator, a_kernel_from_outside_reserves_numbers_of_32_bits) {
+  openreg::Generator generator(0);
+  generator.set_current_seed(7);
+  at::Tensor seed, offset, within;
+  for (int64_t expected : {0, 8, 12}) {
+    generator.philox_state(expected ? 4 : 5, seed, offset, within);
+    EXPECT_EQ(*seed.const_data_ptr<int64_t>(), 7);
+    EXPECT_EQ(*offset.const_data_ptr<int64_t>(), expected);
+    EXPECT_EQ(*within.const_data_ptr<int64_t>(), 0);
+  }
+  EXPECT_EQ(generator.get_offset(), 4u);
+}
+
 TEST(Generator,
      a_captured_stream_gets_no_numbers_unless_somebody_provides_them) {
   const c10::Stream stream = openreg::poolStream(0, 0);
@@ -86,9 +100,8 @@ TEST(Generator,
   } catch (const c10::NotImplementedError& error) {
     EXPECT_EQ(std::string(error.what_without_backtrace()),
               "Random numbers cannot be drawn on stream " +
-                  std::to_string(stream.id()) +
-                  " of openreg:0 while it is captured; every run would draw "
-                  "the same ones.");
+                  std::to_string(stream.id()) + " of " + stream.device().str() +
+                  " while it is captured; every run would draw the same ones.");
   }
   static uint64_t asked = 0;
   openreg::onCapturedReserve([](const std::shared_ptr<openreg::Counter>&,
@@ -98,6 +111,20 @@ TEST(Generator,
   });
   EXPECT_EQ(generator.reserve(3).state.offset, 2u);
   EXPECT_EQ(asked, 3u);
+  static const openreg::RandomState base{};
+  openreg::onCapturedReserve([](const std::shared_ptr<openreg::Counter>&,
+                                const c10::Stream&, uint64_t) {
+    return openreg::RandomRange{{}, &base};
+  });
+  at::Tensor seed, offset, within;
+  try {
+    generator.philox_state(4, seed, offset, within);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const c10::NotImplementedError& error) {
+    EXPECT_EQ(std::string(error.what_without_backtrace()),
+              "philox_state has no numbers for a graph that is captured on "
+              "openreg:0; its kernels must draw from the generator.");
+  }
   openreg::onCapturedReserve(nullptr);
   orGraph_t graph;
   EXPECT_EQ(orStreamEndCapture(openreg::nativeStream(stream), &graph),

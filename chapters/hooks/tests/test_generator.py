@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import copy
 import pickle
+import sys
+from pathlib import Path
 
 import numpy
 import pytest
 import torch
 import torch_openreg  # noqa: F401
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
+
+import differences
 
 
 def test_a_generator_is_of_its_device():
@@ -143,6 +149,35 @@ def test_fork_rng_finds_the_device_by_itself():
     with torch.random.fork_rng(devices=[0, 1]):
         torch.manual_seed(12)
     assert torch.openreg.initial_seed() == 11
+
+
+@pytest.mark.skipif(not differences.PHILOX_STATE, reason=str(differences.PHILOX_STATE))
+def test_a_kernel_from_outside_reserves_numbers_that_no_other_gets():
+    generator = torch.Generator("openreg").manual_seed(7)
+    before = generator.get_offset()
+    reserved = [[part.item() for part in generator.philox_state(n)] for n in (4, 1, 9, 0)]
+    assert reserved == [[7, 0, 0], [7, 4, 0], [7, 8, 0], [7, 20, 0]]
+    assert generator.get_offset() - before == 20 // 4
+    huge = generator.manual_seed(-1).philox_state(2**64 - 1)
+    assert [(part.dtype, part.device.type, part.item()) for part in huge[:2]] == [
+        (torch.int64, "cpu", -1),
+        (torch.int64, "cpu", 0),
+    ]
+
+
+@pytest.mark.skipif(not differences.ACCELERATOR_RANDOM, reason=str(differences.ACCELERATOR_RANDOM))
+def test_the_random_numbers_of_torch_accelerator_are_those_of_the_device():
+    random = torch.accelerator.random
+    torch.openreg.manual_seed_all(5)
+    torch.Generator("openreg:1")  # another generator changes nothing
+    torch.openreg._C.default_generator(1).manual_seed(6)
+    assert [random.initial_seed(), random.initial_seed(1)] == [5, 6]
+    assert random.initial_seed("openreg:1") == 6
+    states = random.get_rng_state_all()
+    assert [state.tolist() for state in states] == [
+        torch.openreg.get_rng_state(index).tolist() for index in (0, 1)
+    ]
+    assert random.get_rng_state(1).tolist() == states[1].tolist() != states[0].tolist()
 
 
 def test_torch_seed_reaches_every_device():

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/launch/launcher.h"
+#include "torch_openreg/common/differences.h"
 
 #include <ATen/ops/empty.h>
 
@@ -49,6 +50,7 @@ void checkConvertible(const at::Scalar& value, at::ScalarType dtype) {
   // The largest half.
   if (is_usual && !value.isComplex() && std::abs(value.toDouble()) <= 65504)
     return;
+  if (dtype == kBComplex32) dtype = at::kComplexFloat;
   // Two elements: PyTorch fills a single one without this check.
   at::empty({2}, at::TensorOptions(dtype)).fill_(value);
 }

@@ -33,10 +33,8 @@ auto refusal() {
 // [operators.layouts.factories] An operator that needs no tensor can be the first one of a program, so it is refused from the beginning.
 template <const RefusedLayout& layout>
 void refuseFactories(torch::Library& m) {
-  for (const char* name :
-       {"_efficientzerotensor", "_sparse_coo_tensor_with_dims",
-        "_sparse_coo_tensor_with_dims_and_tensors", "empty.memory_format",
-        "empty_strided", "from_file", "tril_indices", "triu_indices"}) {
+  for (const char* name : {"_efficientzerotensor", "empty_strided", "from_file",
+                           "tril_indices", "triu_indices"}) {
     m.impl(name, refusal<layout>());
   }
 }
@@ -47,6 +45,7 @@ TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
 }
 TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
   refuseFactories<kQuantized>(m);
+  m.impl("empty.memory_format", refusal<kQuantized>());
 }
 
 // [operators.layouts.fallbacks] A fallback goes into the table of every operator, so it is registered when the first tensor is made.

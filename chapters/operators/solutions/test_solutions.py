@@ -162,3 +162,16 @@ def test_quantized_tensors_are_added_on_the_device():
         q.cpu().dequantize() + 2 * r.cpu().dequantize(), 0.1, 3, torch.qint8
     )
     assert torch.equal(total.cpu(), expected)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_sparse_matrices_are_multiplied_on_the_device():
+    import sparse_matmul  # noqa: F401
+
+    for seed in range(5):
+        torch.manual_seed(seed)
+        one, other = torch.randint(-3, 3, (5, 4)).relu(), torch.randint(-3, 3, (4, 6)).relu()
+        with no_fallback():
+            product = one.to("openreg").to_sparse() @ other.to("openreg").to_sparse()
+        assert product.is_sparse and product.is_coalesced()
+        assert torch.equal(product.to_dense().cpu(), one @ other)

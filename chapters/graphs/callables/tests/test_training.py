@@ -45,6 +45,12 @@ OPTIMIZERS = {
     "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.05, momentum=0.9),
     "adamw": lambda parameters: torch.optim.AdamW(parameters, lr=1e-3, capturable=True),
 }
+FUSED = {
+    "fused sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.05, fused=True),
+    "fused adamw": lambda parameters: torch.optim.AdamW(
+        parameters, lr=1e-3, capturable=True, fused=True
+    ),
+}
 
 
 class Step:
@@ -52,8 +58,10 @@ class Step:
 
     def __init__(self, net, optimizer, sample, amp=False):
         self.net, self.amp = net.to(DEVICE), amp
-        self.optimizer = OPTIMIZERS[optimizer](self.net.parameters())
-        self.scaler = torch.amp.GradScaler(DEVICE, init_scale=1024.0, enabled=amp)
+        self.optimizer = {**OPTIMIZERS, **FUSED}[optimizer](self.net.parameters())
+        self.scaler = torch.amp.GradScaler(
+            DEVICE, init_scale=1024.0, growth_interval=4, enabled=amp
+        )
         self.x = sample.to(DEVICE)
         self.y = torch.zeros(len(sample), dtype=torch.long, device=DEVICE)
 
@@ -138,6 +146,26 @@ def test_autocast_and_the_scaling_of_gradients_are_captured(name):
         return loss
 
     compare(eager, replayed, eager.whole, replay, data)
+
+
+@pytest.mark.parametrize("optimizer", FUSED)
+@pytest.mark.parametrize("name", MODELS)
+def test_a_fused_optimizer_lets_the_scaler_be_captured_too(name, optimizer):
+    eager, replayed, data = steps(name, optimizer, amp=True)
+    graph, loss = captured(replayed.whole)
+
+    def replay():
+        graph.replay()
+        return loss
+
+    compare(eager, replayed, eager.whole, replay, data)
+    assert eager.scaler.get_scale() == replayed.scaler.get_scale() > 1024.0
+
+
+def test_another_optimizer_with_a_scaler_is_refused():
+    _, replayed, _ = steps("mlp", amp=True)
+    with pytest.raises(RuntimeError, match="orMemcpyAsync copies memory that is neither the dev"):
+        captured(replayed.whole)
 
 
 def test_pytorch_does_not_check_our_optimizers_so_capturable_must_be_said():

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`torch.accelerator.Graph` on our device: what it captures, replays and refuses."""
 
+import ctypes
 import gc
 import threading
 
 import pytest
 import torch
+import torch_openreg
 from graphs import SCHEDULES, captured, run
 from torch.accelerator import Graph
 
@@ -58,7 +60,8 @@ def test_a_program_can_ask_whether_it_is_captured():
     captured(lambda: None)
     answers = []
     captured(lambda: answers.append(torch.openreg.is_current_stream_capturing()))
-    assert answers == [True]
+    captured(lambda: answers.append(torch.openreg.current_stream().is_capturing()))
+    assert answers == [True, True]
     assert not torch.openreg.is_current_stream_capturing()
 
 
@@ -439,6 +442,21 @@ def test_every_generator_counts_for_itself():
     same = torch.Generator(DEVICE).manual_seed(1)
     expected = [torch.empty(100, device=DEVICE).uniform_(generator=same) for _ in range(2)]
     assert torch.equal(x.cpu(), expected[1].cpu())
+
+
+def test_a_capture_that_others_began_gets_no_numbers():
+    driver = ctypes.CDLL(torch_openreg.__file__.replace("__init__.py", "libopenreg.so"))
+    stream, graph = torch.Stream(), ctypes.c_void_p()
+    handle = ctypes.c_void_p(stream.native_handle)
+    with stream:
+        assert driver.orStreamBeginCapture(handle, 0) == 0
+        try:
+            with pytest.raises(RuntimeError, match=r"Capture \d+ was begun with the driver, so Py"):
+                torch.rand(4, device=DEVICE)
+        finally:
+            assert driver.orStreamEndCapture(handle, ctypes.byref(graph)) == 0
+        assert torch.rand(4, device=DEVICE).sum().item() > 0
+    assert driver.orGraphDestroy(graph) == 0
 
 
 def test_an_eager_stream_draws_its_own_numbers_during_a_capture():

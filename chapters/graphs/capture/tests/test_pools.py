@@ -64,6 +64,22 @@ def test_graphs_share_a_pool():
     assert total.item() == 3 * BYTES
 
 
+def test_a_pool_serves_one_device_at_a_time():
+    pool = torch.openreg.graph_pool_handle()
+    first, second = torch.accelerator.Graph(pool=pool), torch.accelerator.Graph(pool=pool)
+    with torch.Stream("openreg:0"), first:
+        x = torch.ones(4, device=DEVICE)
+        with torch.Stream("openreg:1"):
+            with pytest.raises(RuntimeError, match="already recording to mempool_id"):
+                second.capture_begin()
+            assert not torch.openreg.is_current_stream_capturing()
+    with torch.Stream("openreg:1"), second:
+        y = torch.ones(4, device=DEVICE) + 1
+    first.replay()
+    second.replay()
+    assert (x.tolist(), y.tolist()) == ([1.0] * 4, [2.0] * 4)
+
+
 def test_handles_and_own_pools_are_never_the_same():
     graphs = [captured(lambda: None)[0] for _ in range(3)]
     ids = [graph.pool() for graph in graphs] + [torch.openreg.graph_pool_handle() for _ in range(3)]

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/operators/sparse/sparse.h"
+
+#include <ATen/NativeFunctions.h>
+#include <ATen/ops/_sparse_compressed_tensor_unsafe.h>
+#include <ATen/ops/add.h>
+#include <torch/library.h>
+
+namespace openreg {
+namespace {
+
+// [operators.sparse.compressed] A sum is computed in COO and compressed again.
+at::Tensor& setCompressed(at::Tensor& out, const at::Tensor& made) {
+  TORCH_CHECK(at::canCast(made.scalar_type(), out.scalar_type()),
+              "result type ", made.scalar_type(),
+              " can't be cast to the desired output type ", out.scalar_type());
+  at::native::resize_as_sparse_compressed_(out, made);
+  return out.copy_(made);
+}
+
+at::Tensor& addCompressedOut(const at::Tensor& self, const at::Tensor& other,
+                             const at::Scalar& alpha, at::Tensor& out) {
+  if (other.layout() == at::kStrided)
+    return addSparseOut(other.mul(alpha), self.to_sparse(), 1, out);
+  if (self.layout() == at::kStrided)
+    return addSparseOut(self, other.to_sparse(), alpha, out);
+  const at::Tensor sum = at::add(self.to_sparse(), other.to_sparse(), alpha);
+  return setCompressed(out, sum.to_sparse(self.layout()));
+}
+
+// [operators.sparse.sampled] Only the entries of the product that `self` has are computed: each is a row times a column.
+at::Tensor sampledAddmm(const at::Tensor& self, const at::Tensor& mat1,
+                        const at::Tensor& mat2, const at::Scalar& beta,
+                        const at::Scalar& alpha) {
+  TORCH_CHECK(self.layout() == at::kSparseCsr && self.dim() == 2 &&
+                  mat1.layout() == at::kStrided && mat1.dim() == 2 &&
+                  mat2.layout() == at::kStrided && mat2.dim() == 2,
+              "sparse_sampled_addmm: openreg takes a matrix in the layout CSR "
+              "and two dense ones.");
+  TORCH_CHECK(mat1.size(1) == mat2.size(0) && mat1.size(0) == self.size(0) &&
+                  mat2.size(1) == self.size(1),
+              "sparse_sampled_addmm: the product of ", mat1.sizes(), " and ",
+              mat2.sizes(), " does not have the sizes of self, ", self.sizes(),
+              ".");
+  const auto type = self.scalar_type();
+  TORCH_CHECK(
+      type == at::kFloat || type == at::kDouble || at::isComplexType(type),
+      "sparse_sampled_addmm: Expected self to be a floating-point or "
+      "complex tensor, but got ",
+      type);
+  const auto [rows, columns, values] = entriesOf(self);
+  const at::Tensor products =
+      mat1.index_select(0, rows).mul(mat2.t().index_select(0, columns)).sum(1);
+  return at::_sparse_compressed_tensor_unsafe(
+      self.crow_indices().clone(), self.col_indices().clone(),
+      values.mul(beta).add(products, alpha), self.sizes(), self.options());
+}
+
+at::Tensor& sampledAddmmOut(const at::Tensor& self, const at::Tensor& mat1,
+                            const at::Tensor& mat2, const at::Scalar& beta,
+                            const at::Scalar& alpha, at::Tensor& out) {
+  return setCompressed(out, sampledAddmm(self, mat1, mat2, beta, alpha));
+}
+
+}  // namespace
+
+// [operators.sparse.compressed.register] CSR, CSC, BSR and BSC share one dispatch key, and PyTorch's functions tell them apart.
+TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
+  m.impl("add.out", &addCompressedOut);
+  m.impl("sparse_sampled_addmm", &sampledAddmm);
+  m.impl("sparse_sampled_addmm.out", &sampledAddmmOut);
+  m.impl("empty.memory_format", &at::native::empty_sparse_compressed);
+  m.impl("empty_like", &at::native::empty_like_sparse_csr);
+  m.impl("clone", &at::native::clone_sparse_compressed);
+  m.impl("copy_", &at::native::copy_sparse_compressed_);
+  m.impl("zero_", &at::native::zero_sparse_csr_);
+  m.impl("fill_.Scalar", &at::native::fill_sparse_csr_);
+  m.impl("resize_", &at::native::resize_sparse_csr_);
+  m.impl("resize_as_sparse_", &at::native::resize_as_sparse_compressed_);
+  m.impl("sparse_dim", &at::native::sparse_dim_sparse_csr);
+  m.impl("dense_dim", &at::native::dense_dim_sparse_csr);
+  m.impl("_nnz", &at::native::_nnz_sparse_csr);
+  m.impl("values", &at::native::values_sparse_csr);
+  m.impl("crow_indices", &at::native::crow_indices_sparse_csr);
+  m.impl("col_indices", &at::native::col_indices_sparse_csr);
+  m.impl("ccol_indices", &at::native::ccol_indices_sparse_csr);
+  m.impl("row_indices", &at::native::row_indices_sparse_csr);
+  m.impl("sparse_mask", &at::native::sparse_mask_sparse_compressed);
+  m.impl("add.Tensor", &at::native::add_sparse_csr);
+  m.impl("add_.Tensor", &at::native::add_sparse_csr_);
+  m.impl("mul.Tensor", &at::native::mul_sparse_csr);
+  m.impl("mul_.Tensor", &at::native::mul_sparse_csr_);
+  m.impl("mul.out", &at::native::mul_out_sparse_csr);
+  m.impl("mul.Scalar", &at::native::mul_scalar_sparse_csr);
+  m.impl("mul_.Scalar", &at::native::mul__scalar_sparse_csr);
+  m.impl("abs", &at::native::abs_sparse_csr);
+  m.impl("abs.out", &at::native::abs_sparse_csr_out);
+  m.impl("sgn", &at::native::sgn_sparse_csr);
+  m.impl("sgn.out", &at::native::sgn_sparse_csr_out);
+  m.impl("neg", &at::native::neg_sparse_csr);
+  m.impl("neg.out", &at::native::neg_sparse_csr_out);
+  m.impl("sum", &at::native::sum_csr);
+  m.impl("select.int", &at::native::select_sparse_csr);
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/operators/sparse/sparse.h"
+
+#include <ATen/NativeFunctions.h>
+#include <torch/library.h>
+
+namespace openreg {
+
+// [operators.sparse.conversions] A sparse tensor of any layout becomes COO, CSR or CSC. Blocks are made of dense tensors only.
+namespace {
+
+/// PyTorch changes rows to columns with a stub that its headers do not declare,
+/// so compressed tensors take the way through COO.
+template <at::Layout layout>
+at::Tensor recompress(const at::Tensor& self,
+                      std::optional<int64_t> dense_dim) {
+  if (self.layout() == layout) return self;
+  const at::Tensor coo = self.to_sparse();
+  return layout == at::kSparseCsr
+             ? at::native::coo_to_sparse_csr(coo, dense_dim)
+             : at::native::coo_to_sparse_csc(coo, dense_dim);
+}
+
+at::Tensor toSparseLayout(const at::Tensor& self,
+                          std::optional<at::Layout> layout,
+                          at::OptionalIntArrayRef blocks,
+                          std::optional<int64_t> dense_dim) {
+  const at::Layout to = layout.value_or(at::kSparse);
+  if (to == at::kSparseCsr) return recompress<at::kSparseCsr>(self, dense_dim);
+  if (to == at::kSparseCsc) return recompress<at::kSparseCsc>(self, dense_dim);
+  TORCH_CHECK_NOT_IMPLEMENTED(to == at::kSparse,
+                              "openreg makes a tensor with the layout ", to,
+                              " of a dense one only; call to_dense() first.");
+  return self.is_sparse() ? self
+                          : at::native::sparse_compressed_to_sparse(
+                                self, layout, blocks, dense_dim);
+}
+
+}  // namespace
+
+// [operators.sparse.conversions.register] From and to dense tensors, PyTorch's functions do.
+using ToLayout = at::Tensor(const at::Tensor&, std::optional<at::Layout>,
+                            at::OptionalIntArrayRef, std::optional<int64_t>);
+using ToCoo = at::Tensor(const at::Tensor&, int64_t);
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_to_sparse",
+         &OnDevice<static_cast<ToLayout*>(&at::native::dense_to_sparse)>::call);
+  m.impl("_to_sparse.sparse_dim",
+         &OnDevice<static_cast<ToCoo*>(&at::native::dense_to_sparse)>::call);
+  m.impl("_to_sparse_csr", &at::native::dense_to_sparse_csr);
+  m.impl("_to_sparse_csc", &at::native::dense_to_sparse_csc);
+  m.impl("_to_sparse_bsr", &at::native::dense_to_sparse_bsr);
+  m.impl("_to_sparse_bsc", &at::native::dense_to_sparse_bsc);
+}
+
+TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
+  m.impl("_to_dense", &at::native::sparse_to_dense);
+  m.impl("_to_sparse", &toSparseLayout);
+  m.impl("_to_sparse.sparse_dim",
+         static_cast<ToCoo*>(&at::native::sparse_coo_to_sparse));
+  m.impl("_to_sparse_csr", &recompress<at::kSparseCsr>);
+  m.impl("_to_sparse_csc", &recompress<at::kSparseCsc>);
+}
+
+TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
+  m.impl("_to_dense", &at::native::sparse_compressed_to_dense);
+  m.impl("_to_sparse", &toSparseLayout);
+  m.impl("_to_sparse.sparse_dim",
+         static_cast<ToCoo*>(&at::native::sparse_compressed_to_sparse));
+  m.impl("_to_sparse_csr", &recompress<at::kSparseCsr>);
+  m.impl("_to_sparse_csc", &recompress<at::kSparseCsc>);
+}
+
+// [-]
+}  // namespace openreg

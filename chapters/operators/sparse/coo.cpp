@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/operators/sparse/sparse.h"
+
+#include <ATen/NativeFunctions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/native/Resize.h>
+#include <ATen/native/SparseTensorUtils.h>
+#include <ATen/ops/_unique2.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/searchsorted.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/library.h>
+
+namespace openreg {
+namespace {
+
+// [operators.sparse.positions] One number for each index: its position among the sparse dimensions in row-major order.
+at::Tensor positionsOf(const at::Tensor& sparse) {
+  const at::Tensor indices = sparse._indices();
+  at::Tensor positions = at::zeros({indices.size(1)}, indices.options());
+  for (int64_t dim = 0; dim < indices.size(0); ++dim) {
+    positions = positions * sparse.size(dim) + indices[dim];
+  }
+  return positions;
+}
+
+// [operators.sparse.assign] A kernel computes new indices and values, and the output takes them over without a copy.
+void checkCast(at::ScalarType from, at::ScalarType to) {
+  TORCH_CHECK(at::canCast(from, to), "result type ", from,
+              " can't be cast to the desired output type ", to);
+}
+
+at::Tensor& setParts(at::Tensor& out, const at::Tensor& like,
+                     const at::Tensor& indices, const at::Tensor& values,
+                     bool coalesced) {
+  checkCast(values.scalar_type(), out.scalar_type());
+  // Copied: `like` may be `out`.
+  const auto sizes = like.sizes().vec();
+  out.sparse_resize_and_clear_(sizes, indices.size(0), values.dim() - 1);
+  at::sparse::alias_into_sparse(out, indices, values.to(out.scalar_type()));
+  out._coalesced_(coalesced);
+  return out;
+}
+
+// [operators.sparse.coalesce] The number of distinct indices depends on the data, so this is where the host waits.
+at::Tensor coalesceSparse(const at::Tensor& self) {
+  if (self._nnz() < 2) return self.clone()._coalesced_(true);
+  const at::Tensor indices = self._indices(), values = self._values();
+  const auto [distinct, which, counts] =
+      at::_unique2(positionsOf(self), /*sorted=*/true, /*return_inverse=*/true);
+  auto shape = values.sizes().vec();
+  shape.front() = distinct.size(0);
+  at::Tensor made = at::empty({0}, self.options());
+  return setParts(
+      made, self,
+      at::empty({indices.size(0), shape.front()}, indices.options())
+          .index_copy_(1, which, indices),
+      at::zeros(shape, values.options()).index_add_(0, which, values),
+      /*coalesced=*/true);
+}
+
+// [operators.sparse.lookup] For each index of `where`, the value of `tensor`: read if it is dense, and else found by binary search.
+c10::List<std::optional<at::Tensor>> indexOf(const at::Tensor& sparse) {
+  c10::List<std::optional<at::Tensor>> index;
+  for (const at::Tensor& each : sparse._indices().unbind()) {
+    index.push_back(each);
+  }
+  return index;
+}
+
+at::Tensor valuesAt(const at::Tensor& where, const at::Tensor& tensor) {
+  const at::Tensor values = where._values();
+  if (!tensor.is_sparse()) {
+    const at::Tensor dense = tensor.expand(where.sizes());
+    return where.sparse_dim() ? dense.index(indexOf(at))
+                              : dense.expand_as(values);
+  }
+  TORCH_CHECK(at::sparse::is_same_density(where, tensor),
+              "openreg looks up values only in a tensor with as many sparse "
+              "dimensions, ",
+              where.sparse_dim(), "; this one has ", tensor.sparse_dim(), ".");
+  const at::Tensor known = tensor.coalesce();
+  if (known._nnz() == 0) return at::zeros_like(values, known.scalar_type());
+  const at::Tensor wanted = positionsOf(where), positions = positionsOf(known);
+  const at::Tensor place =
+      at::searchsorted(positions, wanted).clamp_max(known._nnz() - 1);
+  std::vector<int64_t> column(values.dim(), 1);
+  column.front() = -1;
+  const at::Tensor missing = positions.index_select(0, place).ne(wanted);
+  return known._values().index_select(0, place).masked_fill(
+      missing.view(column), 0);
+}
+
+// [operators.sparse.mask] The values of one tensor at the indices of another.
+at::Tensor sparseMask(const at::Tensor& self, const at::Tensor& mask) {
+  TORCH_CHECK(self.sizes() == mask.sizes(), "sparse_mask(): operands have ",
+              "incompatible sizes; self has size ", self.sizes(),
+              " but mask has size ", mask.sizes());
+  at::Tensor made = at::empty({0}, mask.options().dtype(self.scalar_type()));
+  return setParts(made, mask, mask._indices().clone(), valuesAt(mask, self),
+                  mask.is_coalesced());
+}
+
+// [operators.sparse.mul] A product has the indices of the first sparse factor, so its size does not depend on the data.
+at::Tensor& sparseMulOut(const at::Tensor& self, const at::Tensor& other,
+                         at::Tensor& out) {
+  const at::Tensor& sparse = self.is_sparse() ? self : other;
+  const at::Tensor& factor = self.is_sparse() ? other : self;
+  TORCH_CHECK(factor.dim() == 0 || factor.sizes() == sparse.sizes(),
+              "mul: openreg multiplies a sparse tensor by a number or by a "
+              "tensor of the same sizes, ",
+              sparse.sizes(), "; this one has sizes ", factor.sizes(), ".");
+  const at::Tensor values =
+      factor.dim() == 0 && !factor.is_sparse()
+          ? sparse._values().mul(factor)
+          : sparse._values().mul(valuesAt(sparse, factor));
+  return setParts(out, sparse, sparse._indices(), values,
+                  sparse.is_coalesced());
+}
+
+}  // namespace
+
+// [operators.sparse.add] A sum has the indices of both, one after the other, and is coalesced only if both are.
+at::Tensor& addSparseOut(const at::Tensor& self, const at::Tensor& other,
+                         const at::Scalar& alpha, at::Tensor& out) {
+  TORCH_CHECK(other.is_sparse(), "add(sparse, dense) is not supported. Use ",
+              "add(dense, sparse) instead.");
+  TORCH_CHECK(self.sizes() == other.sizes(), "add: expected 'self' and ",
+              "'other' to have the same sizes, but ", self.sizes(),
+              " != ", other.sizes(), "; sparse tensors do not broadcast.");
+  const auto type = at::promoteTypes(self.scalar_type(), other.scalar_type());
+  const at::Tensor terms = other._values().to(type).mul(alpha);
+  if (!self.is_sparse()) {
+    checkCast(type, out.scalar_type());
+    at::native::resize_output(out, self.sizes());
+    if (!out.is_same(self)) out.copy_(self);
+    if (other.sparse_dim() == 0) return out.add_(terms.sum(0));
+    return out.index_put_(indexOf(other), terms.to(out.scalar_type()),
+                          /*accumulate=*/true);
+  }
+  if (self._nnz() == 0)
+    return setParts(out, other, other._indices(), terms, other.is_coalesced());
+  TORCH_CHECK(at::sparse::is_same_density(self, other),
+              "add: expected 'self' and 'other' to have same density, but "
+              "'self' has ",
+              self.sparse_dim(), " sparse dimensions while 'other' has ",
+              other.sparse_dim(), " sparse dimensions");
+  const bool coalesced = self.is_coalesced() && other.is_coalesced();
+  setParts(out, self, at::cat({self._indices(), other._indices()}, 1),
+           at::cat({self._values().to(type), terms}), /*coalesced=*/false);
+  // Without a limit, a sum that a program adds to again and again would grow.
+  if (!coalesced && out._nnz() <= out.numel()) return out;
+  const at::Tensor sum = out.coalesce();
+  return setParts(out, sum, sum._indices(), sum._values(), true);
+}
+
+// [operators.sparse.register] For the rest PyTorch's own functions do: they read and set the indices and values of any device.
+TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
+  m.impl("_coalesce", &coalesceSparse);
+  m.impl("sparse_mask", &sparseMask);
+  m.impl("mul.out", &sparseMulOut);
+  m.impl("add.out", &addSparseOut);
+  m.impl("empty.memory_format", &OnDevice<&at::native::empty_sparse>::call);
+  m.impl("_sparse_coo_tensor_with_dims",
+         &OnDevice<&at::native::new_with_dims_sparse>::call);
+  m.impl("_sparse_coo_tensor_with_dims_and_tensors",
+         &OnDevice<&at::native::new_with_dims_and_tensor_sparse_symint>::call);
+  m.impl("clone", &OnDevice<&at::native::clone_sparse>::call);
+  m.impl("empty_like", &at::native::empty_like_sparse_coo);
+  m.impl("copy_", &at::native::copy_sparse_wrapper_);
+  m.impl("copy_sparse_to_sparse_", &at::native::copy_sparse_);
+  m.impl("zero_", &at::native::zero_sparse_);
+  m.impl("sparse_resize_", &at::native::sparse_resize_);
+  m.impl("sparse_resize_and_clear_", &at::native::sparse_resize_and_clear_);
+  m.impl("resize_as_sparse_", &at::native::resize_as_sparse_);
+  m.impl("sparse_dim", &at::native::sparse_dim_sparse);
+  m.impl("dense_dim", &at::native::dense_dim_sparse);
+  m.impl("_nnz", &at::native::_nnz_sparse);
+  m.impl("is_coalesced", &at::native::is_coalesced_sparse);
+  m.impl("_coalesced_", &at::native::_coalesced_sparse_);
+  m.impl("_indices", &at::native::_indices_sparse);
+  m.impl("_values", &at::native::_values_sparse);
+  m.impl("indices", &at::native::indices_sparse);
+  m.impl("values", &at::native::values_sparse);
+}
+
+// [operators.sparse.register.composed] PyTorch composes these of the operators above.
+using Binary = at::Tensor(const at::Tensor&, const at::Tensor&);
+using BinaryInPlace = at::Tensor&(at::Tensor&, const at::Tensor&);
+using BinaryOut = at::Tensor&(const at::Tensor&, const at::Tensor&,
+                              at::Tensor&);
+
+TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
+  m.impl("add.Tensor", &at::native::add_sparse);
+  m.impl("add_.Tensor", &at::native::add_sparse_);
+  m.impl("sub.Tensor", &at::native::sub_sparse);
+  m.impl("sub_.Tensor", &at::native::sub_sparse_);
+  m.impl("mul.Tensor", &at::native::mul_sparse);
+  m.impl("mul_.Tensor", &at::native::mul_sparse_);
+  m.impl("div.Tensor", static_cast<Binary*>(&at::native::div_sparse));
+  m.impl("div_.Tensor", static_cast<BinaryInPlace*>(&at::native::div_sparse_));
+  m.impl("div.out",
+         static_cast<BinaryOut*>(&at::native::div_out_sparse_zerodim));
+  m.impl("abs", &at::native::abs_sparse);
+  m.impl("abs.out", &at::native::abs_sparse_out);
+  m.impl("sgn", &at::native::sgn_sparse);
+  m.impl("sgn.out", &at::native::sgn_sparse_out);
+  m.impl("neg", &at::native::neg_sparse);
+  m.impl("neg.out", &at::native::neg_out_sparse);
+  m.impl("sum", &at::native::sum_coo);
+  m.impl("sum.dim_IntList", &at::native::sum_sparse_coo);
+  m.impl("permute", &at::native::permute_sparse_coo);
+  m.impl("unsqueeze", &at::native::unsqueeze_sparse);
+  m.impl("cat", &at::native::cat_sparse);
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where the supported releases of PyTorch differ, said once: for the tests, and for the page that lists it.
+
+A difference is true if the PyTorch that runs has the change. It asks for the feature itself; the
+release is for the reader, and for the test that says when a difference is no longer needed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+
+class Difference(NamedTuple):
+    since: str  # the first release that has the change
+    change: str  # PyTorch's pull request
+    what: str
+    here: bool
+
+    def __bool__(self):
+        return self.here
+
+    def __str__(self):
+        return f"PyTorch has it since {self.since}, {self.change}"
+
+
+BCOMPLEX32 = Difference(
+    "2.14",
+    "pytorch/pytorch#173783",
+    "There is a dtype of two bfloat16, which the CPU copies and does not fill.",
+    hasattr(torch, "bcomplex32"),
+)
+ACCELERATOR_RANDOM = Difference(
+    "2.14",
+    "pytorch/pytorch#186597",
+    "`torch.accelerator.random` asks the hooks for the default generator of a device.",
+    hasattr(torch.accelerator, "random"),
+)
+PHILOX_STATE = Difference(
+    "2.14",
+    "pytorch/pytorch#191019",
+    "Kernels from outside reserve random numbers with `Generator.philox_state`.",
+    hasattr(torch.Generator, "philox_state"),
+)
+MATRIX_SQRTH = Difference(
+    "2.14",
+    "pytorch/pytorch#187987",
+    "Autocast has a rule for `linalg_matrix_sqrth` on CUDA that is in none of the lists for other devices.",
+    hasattr(torch.linalg, "matrix_sqrth"),
+)
+
+
+def all_differences():
+    """{name: difference}, in the order of this file."""
+    return {name: value for name, value in globals().items() if isinstance(value, Difference)}
