@@ -127,9 +127,11 @@ class Derived<Result(Args...)> {
 /// A string that can be a template argument.
 struct Name {
   char text[40] = {};
+  char schema[40] = "aten::";  ///< "aten::mul" for "mul.Tensor"
   template <size_t size>
   consteval Name(const char (&from)[size]) {
     std::copy(from, from + size, text);
+    std::copy(from, std::find(from, from + size, '.'), schema + 6);
   }
 };
 
@@ -195,7 +197,7 @@ struct Unboxed<name, meta, out_form> {
   static void run(Structured<Meta>& op, c10::DeviceIndex device,
                   const at::Tensor& self, Args... args) {
     (op.*meta)(self, args...);
-    check(launch(nativeStream(currentStream(device)), name.text,
+    check(launch(nativeStream(currentStream(device)), name.schema,
                  [to = View(op.output()), from = Held<at::Tensor>(self),
                   held = std::tuple(Held<std::decay_t<Args>>(args)...),
                   modes = Modes()] {
