@@ -75,7 +75,7 @@ at::Tensor valuesAt(const at::Tensor& where, const at::Tensor& tensor) {
   const at::Tensor values = where._values();
   if (!tensor.is_sparse()) {
     const at::Tensor dense = tensor.expand(where.sizes());
-    return where.sparse_dim() ? dense.index(indexOf(at))
+    return where.sparse_dim() ? dense.index(indexOf(where))
                               : dense.expand_as(values);
   }
   TORCH_CHECK(at::sparse::is_same_density(where, tensor),
