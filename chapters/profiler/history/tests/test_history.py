@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The history of memory, as PyTorch's own viewer reads it."""
 
+import gc
 import pickle
 import subprocess
 import sys
@@ -17,6 +18,7 @@ LARGE = 30 << 20  # It has a segment to itself.
 
 @pytest.fixture(autouse=True)
 def nothing_is_recorded_afterwards():
+    gc.collect()  # A tensor of an earlier test would be freed while this one records.
     torch.openreg.empty_cache()
     memory._record_memory_history(None, clear_history=True)
     yield
