@@ -122,8 +122,9 @@ TEST(Generator,
     ADD_FAILURE() << "nothing was thrown";
   } catch (const c10::NotImplementedError& error) {
     EXPECT_EQ(std::string(error.what_without_backtrace()),
-              "philox_state has no numbers for a graph that is captured on "
-              "openreg:0; its kernels must draw from the generator.");
+              "philox_state has no numbers for a graph that is captured on " +
+                  stream.device().str() +
+                  "; its kernels must draw from the generator.");
   }
   openreg::onCapturedReserve(nullptr);
   orGraph_t graph;
