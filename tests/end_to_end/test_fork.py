@@ -26,6 +26,7 @@ SENTENCE = (
 # `torch.accelerator.set_device_index` is what autograd does for each device in each of its threads.
 QUIET = {
     "openreg": [
+        "_is_guest",
         "_is_in_bad_fork",
         "_register",
         "device_count",
@@ -35,6 +36,8 @@ QUIET = {
         "get_include",
         "get_library_dir",
         "get_link_flags",
+        "graph",
+        "graph_pool_handle",
         "is_available",
         "is_bf16_supported",
         "is_initialized",
@@ -64,7 +67,8 @@ state = torch.zeros(16, dtype=torch.uint8)
 there = torch.ones(2, device="openreg")
 given = {"device": 0, "obj": there, "seed": 1, "tensor": there, "labels": {"a"},
     "new_state": state, "new_states": [state] * 2, "stream": None, "peer_device": 1,
-    "data_ptr": 0, "policy": "error", "device_index": 0}
+    "data_ptr": 0, "policy": "error", "device_index": 0, "openreg_graph": None,
+    "callables": torch.sin, "sample_args": (there,)}
 calls = {}
 for name in dir(torch.openreg):
     if not name.startswith(("__", "_bind", "_check", "_tell")) and name not in ("Event", "Stream"):

@@ -20,49 +20,45 @@ struct Text {
   const char* sentence;
 };
 
-#define OPENREG_TEXT(error, sentence) \
+#define TEXT(error, sentence) \
   { error, #error, sentence }
 
 // [common.failure.texts.table] The sentence is true of every failure with that code.
 constexpr Text kTexts[] = {
-    OPENREG_TEXT(orSuccess, "The call succeeded."),
-    OPENREG_TEXT(orErrorUnknown, "The error code is not one of openreg's."),
-    OPENREG_TEXT(orErrorNotReady, "The work is still running."),
-    OPENREG_TEXT(orErrorInvalidValue,
-                 "An argument has a value that is not allowed."),
-    OPENREG_TEXT(orErrorMemoryAllocation, "There is not enough memory left."),
-    OPENREG_TEXT(orErrorInvalidDevice, "There is no device of that number."),
-    OPENREG_TEXT(orErrorNoDevice, "This machine has no openreg device."),
-    OPENREG_TEXT(orErrorInvalidResourceHandle,
-                 "The stream or event does not exist, or no longer."),
-    OPENREG_TEXT(orErrorInvalidMemcpyDirection,
-                 "A pointer is not where the kind of copy says it is."),
-    OPENREG_TEXT(orErrorLaunchFailure,
-                 "A kernel threw an exception; the device runs nothing more "
-                 "until it is reset."),
-    OPENREG_TEXT(orErrorForked,
-                 "openreg devices cannot be used in a process that was forked "
-                 "after they were started."),
-    OPENREG_TEXT(
-        orErrorInvalidConfiguration,
-        "An environment variable of openreg has a value that is not allowed."),
-    OPENREG_TEXT(orErrorDeviceLost,
-                 "The device is gone, and no reset brings it back."),
-    OPENREG_TEXT(orErrorNotSupported,
-                 "This driver does not have the function that was called."),
-    OPENREG_TEXT(orErrorNotPermitted,
-                 "Code that runs on the device cannot wait for the device."),
-    OPENREG_TEXT(
-        orErrorStreamCaptureUnsupported,
-        "A stream is being captured, and the call cannot be recorded."),
-    OPENREG_TEXT(orErrorStreamCaptureInvalidated,
-                 "An earlier call has invalidated the capture of the stream."),
-    OPENREG_TEXT(orErrorStreamCaptureUnjoined,
-                 "A stream of the capture was not joined."),
-    OPENREG_TEXT(orErrorStreamCaptureIsolation,
-                 "A stream that is captured cannot wait for one that is not."),
+    TEXT(orSuccess, "The call succeeded."),
+    TEXT(orErrorUnknown, "The error code is not one of openreg's."),
+    TEXT(orErrorNotReady, "The work is still running."),
+    TEXT(orErrorInvalidValue, "An argument has a value that is not allowed."),
+    TEXT(orErrorMemoryAllocation, "There is not enough memory left."),
+    TEXT(orErrorInvalidDevice, "There is no device of that number."),
+    TEXT(orErrorNoDevice, "This machine has no openreg device."),
+    TEXT(orErrorInvalidResourceHandle,
+         "The stream or event does not exist, or no longer."),
+    TEXT(orErrorInvalidMemcpyDirection,
+         "A pointer is not where the kind of copy says it is."),
+    TEXT(orErrorLaunchFailure,
+         "A kernel threw an exception; the device runs nothing more "
+         "until it is reset."),
+    TEXT(orErrorForked,
+         "openreg devices cannot be used in a process that was forked "
+         "after they were started."),
+    TEXT(orErrorInvalidConfiguration,
+         "An environment variable of openreg has a value that is not allowed."),
+    TEXT(orErrorDeviceLost, "The device is gone, and no reset brings it back."),
+    TEXT(orErrorNotSupported,
+         "This driver does not have the function that was called."),
+    TEXT(orErrorNotPermitted,
+         "Code that runs on the device cannot wait for the device."),
+    TEXT(orErrorStreamCaptureUnsupported,
+         "A stream is being captured, and the call cannot be recorded."),
+    TEXT(orErrorStreamCaptureInvalidated,
+         "An earlier call has invalidated the capture of the stream."),
+    TEXT(orErrorStreamCaptureUnjoined,
+         "A stream of the capture was not joined."),
+    TEXT(orErrorStreamCaptureIsolation,
+         "A stream that is captured cannot wait for one that is not."),
 };
-#undef OPENREG_TEXT
+#undef TEXT
 
 // [common.failure.look-up] A number that is not a code has the text of orErrorUnknown.
 const Text& textOf(orError_t error) {
