@@ -2,6 +2,7 @@
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 #include "torch_openreg/chapters/operators/quantized/quantized.h"
 
+#include <ATen/NativeFunctions.h>
 #include <ATen/native/quantized/AffineQuantizer.h>
 #include <ATen/ops/_make_per_channel_quantized_tensor.h>
 #include <ATen/ops/_make_per_tensor_quantized_tensor.h>
@@ -9,6 +10,7 @@
 #include <ATen/ops/int_repr.h>
 #include <ATen/ops/quantize_per_channel.h>
 #include <ATen/ops/quantize_per_tensor.h>
+#include <torch/library.h>
 
 namespace openreg {
 
@@ -80,6 +82,22 @@ void dequantizePerChannel(const at::Tensor& quantized, at::Tensor& real,
 void refusePartsOfBytes(const at::Tensor&, at::Tensor& quantized, float,
                         float) {
   integersOf(quantized);
+}
+
+// [operators.quantized.register.kernels] What computes is registered beside its kernels, so a backend without them falls back or refuses.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("quantize_per_tensor", &at::native::quantize_per_tensor);
+  m.impl("quantize_per_tensor.tensor_qparams",
+         &at::native::quantize_per_tensor_tensor_qparams);
+  m.impl("quantize_per_tensor.tensors",
+         &at::native::quantize_per_tensor_list_cpu);
+  m.impl("quantize_per_channel", &at::native::quantize_per_channel);
+  m.impl("dequantize.self", &at::native::dequantize_cpu_or_cuda);
+}
+
+TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
+  m.impl("dequantize.self", &at::native::dequantize_quantized);
+  m.impl("dequantize.tensors", &at::native::dequantize_tensors_quantized_cpu);
 }
 
 // [-]

@@ -138,8 +138,6 @@ TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
   m.impl("empty_like", &at::native::empty_like_quantized);
   m.impl("clone", &at::native::quantized_clone);
   m.impl("_copy_from", &copyQuantized);
-  m.impl("dequantize.self", &at::native::dequantize_quantized);
-  m.impl("dequantize.tensors", &at::native::dequantize_tensors_quantized_cpu);
   m.impl("int_repr", &intRepr);
   m.impl("qscheme", &at::native::qscheme_quant);
   m.impl("q_scale", &at::native::q_scale_quant);
@@ -154,17 +152,10 @@ TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
   m.impl("as_strided", &at::native::as_strided_qtensorimpl);
 }
 
-// [operators.quantized.register.dense] Operators that take a dense tensor are registered at the key of dense tensors.
+// [operators.quantized.register.dense] Two make a quantized tensor of a dense one, whose key they have.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("quantize_per_tensor", &at::native::quantize_per_tensor);
-  m.impl("quantize_per_tensor.tensor_qparams",
-         &at::native::quantize_per_tensor_tensor_qparams);
-  m.impl("quantize_per_tensor.tensors",
-         &at::native::quantize_per_tensor_list_cpu);
-  m.impl("quantize_per_channel", &at::native::quantize_per_channel);
   m.impl("_make_per_tensor_quantized_tensor", &makePerTensor);
   m.impl("_make_per_channel_quantized_tensor", &makePerChannel);
-  m.impl("dequantize.self", &at::native::dequantize_cpu_or_cuda);
 }
 
 // [-]
