@@ -86,29 +86,31 @@ class AutocastRules(SphinxDirective):
         names = autocast_rules.rules(autocast_rules.header().read_text())[self.arguments[0]]
         title = nodes.title("", "", nodes.literal("", self.arguments[0]))
         title += nodes.Text(f": {len(names)} operators")
-        group = nodes.tgroup("", cols=self.columns)
-        group += [nodes.colspec(colwidth=1) for _ in range(self.columns)]
-        group += (body := nodes.tbody())
-        for first in range(0, len(names), self.columns):
-            body += (row := nodes.row())
-            for name in (names[first : first + self.columns] + [""] * self.columns)[: self.columns]:
-                text = [nodes.literal("", name)] if name else []
-                row += nodes.entry("", nodes.paragraph("", "", *text))
-        return [nodes.table("", title, group)]
+        entries = [_entry(nodes.literal("", name)) for name in names]
+        entries += [_entry() for _ in range(-len(names) % self.columns)]
+        rows = [entries[n : n + self.columns] for n in range(0, len(entries), self.columns)]
+        return [_table([1] * self.columns, rows, title=[title])]
 
 
 class PrivateNames(SphinxDirective):
     """A table of the private names of PyTorch that our code uses, and of the files that do."""
 
     def run(self):
-        group = nodes.tgroup("", cols=2)
-        group += [nodes.colspec(colwidth=3), nodes.colspec(colwidth=2)]
-        group += nodes.thead("", nodes.row("", *(_entry(nodes.Text(t)) for t in ("name", "where"))))
-        group += (body := nodes.tbody())
+        rows = []
         for name, places in private_names.private_names().items():
             lines = [nodes.literal("", f"{file}:{line}") for file, line in places]
-            body += nodes.row("", _entry(nodes.literal("", name)), _entry(*lines))
-        return [nodes.table("", group)]
+            rows.append([_entry(nodes.literal("", name)), _entry(*lines)])
+        return [_table([3, 2], rows, heads=("name", "where"))]
+
+
+def _table(widths, rows, heads=(), title=()):
+    """Rows are lists of entries, heads are texts."""
+    group = nodes.tgroup("", cols=len(widths))
+    group += [nodes.colspec(colwidth=width) for width in widths]
+    if heads:
+        group += nodes.thead("", nodes.row("", *(_entry(nodes.Text(head)) for head in heads)))
+    group += nodes.tbody("", *(nodes.row("", *row) for row in rows))
+    return nodes.table("", *title, group)
 
 
 def _entry(*contents):
@@ -120,18 +122,14 @@ class Differences(SphinxDirective):
     """The differences between releases, and what asks for each."""
 
     def run(self):
-        group = nodes.tgroup("", cols=3)
-        group += [nodes.colspec(colwidth=width) for width in (1, 2, 4)]
-        titles = ("since", "PyTorch's change", "what")
-        group += nodes.thead("", nodes.row("", *(_entry(nodes.Text(t)) for t in titles)))
-        group += (body := nodes.tbody())
+        rows = []
         for each in differences.all_differences().values():
             what, _ = self.state.inline_text(each.what, self.lineno)
             repository, _, number = each.change.partition("#")
             url = f"https://github.com/{repository}/pull/{number}"
             link = nodes.reference("", each.change, refuri=url)
-            body += nodes.row("", _entry(nodes.Text(each.since)), _entry(link), _entry(*what))
-        return [nodes.table("", group)]
+            rows.append([_entry(nodes.Text(each.since)), _entry(link), _entry(*what)])
+        return [_table([1, 2, 4], rows, heads=("since", "PyTorch's change", "what"))]
 
 
 class TimelineOf(SphinxDirective):

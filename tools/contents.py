@@ -28,25 +28,32 @@ NOT_IN_THE_BOOK = {
 INCLUDE = re.compile(r'\s*#\s*include\s*["<](?:torch_openreg/)?(chapters/[^">]+)')
 
 
-def quoted_list(path: Path, pattern: str) -> list[str]:
-    """The quoted words of a list in one of Meson's files; none if there is no such list."""
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+CONTENTS = r"^contents\s*=\s*\[(.*?)\]"
+
+
+def quoted_list(text: str, pattern: str) -> list[str]:
+    """The quoted words of a list in the text of one of Meson's files; none if it has no such list."""
     found = re.search(pattern, text, re.MULTILINE | re.DOTALL)
     return re.findall(r"'([^']+)'", re.sub("#.*", "", found[1])) if found else []
 
 
 def order_of_chapters(root: Path) -> list[str]:
-    return quoted_list(root / "meson.build", r"^contents\s*=\s*\[(.*?)\]")
+    return quoted_list(text_of(root / "meson.build"), CONTENTS)
 
 
 def order_of_sections(root: Path, chapter: str) -> list[str]:
     """Empty for a chapter that is not divided."""
-    return quoted_list(root / "chapters" / chapter / "meson.build", r"^sections\s*=\s*\[(.*?)\]")
+    build = text_of(root / "chapters" / chapter / "meson.build")
+    return quoted_list(build, r"^sections\s*=\s*\[(.*?)\]")
+
+
+def text_of(file: Path) -> str:
+    return file.read_text("utf-8") if file.is_file() else ""
 
 
 def toctree(page: Path) -> list[str]:
     """The pages that a page lists in its tables of contents, without suffixes."""
-    blocks = fences(page.read_text("utf-8").splitlines() if page.is_file() else [])
+    blocks = fences(text_of(page).splitlines())
     entries = [
         re.sub(r".*<(.*)>", r"\1", line.strip())
         for _, info, body in blocks
@@ -139,7 +146,8 @@ def problems(root: Path, contents: Contents, code: dict[str, list[str]]):
     chapters = contents.chapters
     if not chapters:
         yield "meson.build", 1, "names no chapters; it needs `contents = ['device', ...]`."
-    choices = quoted_list(root / "meson.options", r"option\(\s*'chapter'.*?choices\s*:\s*\[(.*?)\]")
+    options = text_of(root / "meson.options")
+    choices = quoted_list(options, r"option\(\s*'chapter'.*?choices\s*:\s*\[(.*?)\]")
     if choices != chapters:
         yield (
             "meson.options",

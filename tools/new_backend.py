@@ -57,17 +57,17 @@ def files_of(root: Path) -> list[str]:
         listing = [*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(listing, capture_output=True, text=True, check=True).stdout
         return sorted(name for name in names.split("\0") if (root / name).is_file())
-    ignored = [line.strip("/") for line in (root / ".gitignore").read_text().split("\n")]
+    lines = (root / ".gitignore").read_text().split("\n")
+    ignored = [".git", *(line.strip("/") for line in lines if line)]
     return sorted(
         path.relative_to(root).as_posix()
         for path in root.rglob("*")
         if path.is_file()
         and path.name != "PKG-INFO"
         and not any(
-            pattern and fnmatch.fnmatch(part, pattern)
-            for part in [".git", *path.relative_to(root).parts]
-            for pattern in [".git", *ignored]
-            if part != ".git" or ".git" in path.relative_to(root).parts
+            fnmatch.fnmatch(part, pattern)
+            for part in path.relative_to(root).parts
+            for pattern in ignored
         )
     )
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import posixpath
 import re
 
+from contents import CONTENTS, quoted_list
+
 NUMBERS = "no one two three four five six seven eight nine ten eleven twelve"
 # What belongs to no chapter needs all of them, but for this, which a chapter before the last has.
 SHARED = ("benchmarks", "examples", "tests")
@@ -68,13 +70,9 @@ PATH = r"`((?:benchmarks|chapters|common|docs|examples|tests|tools)/[\w./]+)`"
 LINK = r"(?<!!)\[([^][]*)\]\(([^() ]+)\)"
 
 
-def order_of_chapters(tree: dict[str, str]) -> list[str]:
-    return re.findall(r"\w+", re.search(r"^contents = \[(.*?)\]", tree["meson.build"], re.M)[1])
-
-
 def stop_at(tree: dict[str, str], chapter: str) -> None:
     """Leaves out the chapters after `chapter`, and what needs them."""
-    order = order_of_chapters(tree)
+    order = quoted_list(tree["meson.build"], CONTENTS)
     kept = order[: order.index(chapter) + 1]
     if kept == order:
         return

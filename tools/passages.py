@@ -170,7 +170,8 @@ class Book:
         passages = [(s.path, p) for s in self.sources.values() for p in s.passages]
         hidden = [(p.decisions, path, p.line) for path, p in passages if p.name == "-"]
         self.shown = sum(p.decisions for _, p in passages if p.name != "-")
-        self.share = sum(h[0] for h in hidden) / max(1, self.shown + sum(h[0] for h in hidden))
+        self.lines = self.shown + sum(lines for lines, _, _ in hidden)
+        self.share = (self.lines - self.shown) / max(1, self.lines)
         self.counted = sum(p.name != "-" for _, p in passages)
         if self.share > LARGEST_HIDDEN_SHARE:
             lines, path, line = max(hidden)

@@ -8,8 +8,21 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 FOLDER = tempfile.mkdtemp(prefix="openreg-compile-")
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = FOLDER
 os.environ["OPENREG_DEVICE_COUNT"] = "2"
 sys.path.insert(0, str(Path(__file__).parent / "tests"))
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """`programs.wave`, compiled for the device."""
+    import torch
+    from programs import wave
+
+    function = torch.compile(wave)
+    function(torch.ones(8, device="openreg"))
+    return function

@@ -5,9 +5,9 @@ namespace openreg {
 
 // [operators.derived] A thread-local flag tells PyTorch's calls of an `.out` kernel from the user's.
 /// PyTorch's functional and in-place forms allocate or check the outputs before
-/// they call the `.out` form. A user who calls it has done neither. As long as
-/// an object lives, the next `.out` form that its thread calls counts as called
-/// by PyTorch.
+/// they call the `.out` form; a user's call comes without that. While an object
+/// of this class exists, the next `.out` call on its thread counts as
+/// PyTorch's.
 class DerivedCall {
  public:
   DerivedCall();

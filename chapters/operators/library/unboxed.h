@@ -175,7 +175,7 @@ struct Unboxed<name, meta, out_form> {
     const CallKey call = keyOfCall(self, args...);
     if (!call.isCommon() || !passed.find(call.key())) {
       static const Derived<at::Tensor&(at::Tensor&, Args...)> derived(
-          inPlaceName(name.text).c_str());
+          inPlaceName(name.text));
       derived(self, args...);
       if (call.isCommon()) passed.insert(call.key(), {});
       return self;

@@ -11,9 +11,7 @@ namespace {
 
 // [operators.sparse.compressed] A sum is computed in COO and compressed again.
 at::Tensor& setCompressed(at::Tensor& out, const at::Tensor& made) {
-  TORCH_CHECK(at::canCast(made.scalar_type(), out.scalar_type()),
-              "result type ", made.scalar_type(),
-              " can't be cast to the desired output type ", out.scalar_type());
+  checkCast(made.scalar_type(), out.scalar_type());
   at::native::resize_as_sparse_compressed_(out, made);
   return out.copy_(made);
 }

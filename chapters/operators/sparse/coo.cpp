@@ -11,10 +11,16 @@
 #include <ATen/ops/searchsorted.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
-#include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
 namespace openreg {
+
+// [operators.sparse.cast] A result is converted to the dtype of the output that the user passed.
+void checkCast(at::ScalarType from, at::ScalarType to) {
+  TORCH_CHECK(at::canCast(from, to), "result type ", from,
+              " can't be cast to the desired output type ", to);
+}
+
 namespace {
 
 // [operators.sparse.positions] One number for each index: its position among the sparse dimensions in row-major order.
@@ -28,11 +34,6 @@ at::Tensor positionsOf(const at::Tensor& sparse) {
 }
 
 // [operators.sparse.assign] A kernel computes new indices and values, and the output takes them over without a copy.
-void checkCast(at::ScalarType from, at::ScalarType to) {
-  TORCH_CHECK(at::canCast(from, to), "result type ", from,
-              " can't be cast to the desired output type ", to);
-}
-
 at::Tensor& setParts(at::Tensor& out, const at::Tensor& like,
                      const at::Tensor& indices, const at::Tensor& values,
                      bool coalesced) {

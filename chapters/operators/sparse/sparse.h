@@ -46,6 +46,9 @@ struct Entries {
 Entries entriesOf(const at::Tensor& matrix);
 
 // [operators.sparse.arithmetic] The compressed layouts use the arithmetic of COO.
+/// @throws c10::Error if a result of dtype `from` cannot become one of `to`.
+void checkCast(at::ScalarType from, at::ScalarType to);
+
 /// out = self + alpha * other, where `other` is a COO tensor, and `self` is one
 /// too or dense.
 at::Tensor& addSparseOut(const at::Tensor& self, const at::Tensor& other,

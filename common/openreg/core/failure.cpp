@@ -94,6 +94,11 @@ orError_t refuseBlock(const void* pointer, const char* origin) {
               " returned, or was given back before.");
 }
 
+orError_t refuseNull(const char* function) {
+  return fail(orErrorInvalidValue, function,
+              " needs a place for the answer, not null.");
+}
+
 // [common.failure.exception.map] A process that is out of memory cannot allocate a message either.
 orError_t failWithException() noexcept {
   try {

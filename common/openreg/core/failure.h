@@ -27,6 +27,8 @@ orError_t refuseEvent(orEvent_t handle);
 /// Refuses a pointer that is not the beginning of a block that `origin`, a
 /// function of the interface, returned.
 orError_t refuseBlock(const void* pointer, const char* origin);
+/// Refuses a null pointer where `function` should write its answer.
+orError_t refuseNull(const char* function);
 
 // [common.failure.exception] No exception leaves the C interface.
 /// Sets the last error to the exception that is being handled: without memory

@@ -37,9 +37,7 @@ orError_t orStreamCreateWithPriority(orStream_t* handle, unsigned int flags,
 // [common.api-stream.properties] A stream has a device of its own, whichever device is current.
 orError_t orStreamGetPriority(orStream_t handle, int* priority) noexcept try {
   if (orError_t error = enter()) return error;
-  if (!priority)
-    return fail(orErrorInvalidValue,
-                "orStreamGetPriority needs a place for the answer, not null.");
+  if (!priority) return refuseNull(__func__);
   const Position position = findPosition(handle);
   if (!position.device) return orErrorInvalidResourceHandle;
   *priority = position.priority;
@@ -50,9 +48,7 @@ orError_t orStreamGetPriority(orStream_t handle, int* priority) noexcept try {
 
 orError_t orStreamGetDevice(orStream_t handle, int* device) noexcept try {
   if (orError_t error = enter()) return error;
-  if (!device)
-    return fail(orErrorInvalidValue,
-                "orStreamGetDevice needs a place for the answer, not null.");
+  if (!device) return refuseNull(__func__);
   const Position position = findPosition(handle);
   if (!position.device) return orErrorInvalidResourceHandle;
   *device = position.device->index;

@@ -61,11 +61,6 @@ orError_t refuseExecutable(const void* handle) {
               "destroyed.");
 }
 
-orError_t refuseNull(const char* function) {
-  return fail(orErrorInvalidValue, function,
-              " needs a place for the answer, not null.");
-}
-
 // [-]
 }  // namespace
 

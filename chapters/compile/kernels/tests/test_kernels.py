@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from busy import hold
+from programs import wave
 from torch._inductor.utils import run_and_get_code
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
@@ -14,17 +15,6 @@ from torch.profiler import ProfilerActivity, profile
 def code_of(function, *arguments):
     result, programs = run_and_get_code(torch.compile(function), *arguments)
     return result, "\n".join(programs)
-
-
-def wave(x):
-    return torch.sin(x) + 1
-
-
-@pytest.fixture(scope="module")
-def compiled():
-    function = torch.compile(wave)
-    function(torch.ones(8, device="openreg"))
-    return function
 
 
 def test_a_kernel_has_the_names_of_its_operators_in_a_profile(compiled):

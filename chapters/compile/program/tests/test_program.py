@@ -10,18 +10,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from busy import hold
+from programs import wave
 from torch import nn
-
-
-def wave(x):
-    return torch.sin(x) + 1
-
-
-@pytest.fixture(scope="module")
-def compiled():
-    function = torch.compile(wave)
-    function(torch.ones(8, device="openreg"))
-    return function
 
 
 def test_a_program_runs_on_the_device_of_its_inputs(compiled):

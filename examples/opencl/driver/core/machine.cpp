@@ -113,10 +113,7 @@ using namespace openreg::hardware;
 
 // [opencl.machine.api] Two questions about the process start nothing.
 orError_t orDeviceIsStarted(int device, int* is_started) noexcept try {
-  if (!is_started) {
-    return fail(orErrorInvalidValue,
-                "orDeviceIsStarted needs a place for the answer, not null.");
-  }
+  if (!is_started) return refuseNull(__func__);
   *is_started = started && !forked && device >= 0 && device < survey().count;
   return orSuccess;
 } catch (...) {

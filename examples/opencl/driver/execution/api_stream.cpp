@@ -30,10 +30,7 @@ orError_t orStreamCreateWithPriority(orStream_t* handle, unsigned int flags,
 // [opencl.api-stream.properties] A stream belongs to one device, whichever device is current.
 orError_t orStreamGetPriority(orStream_t handle, int* priority) noexcept try {
   if (orError_t error = enter()) return error;
-  if (!priority) {
-    return fail(orErrorInvalidValue,
-                "orStreamGetPriority needs a place for the answer, not null.");
-  }
+  if (!priority) return refuseNull(__func__);
   const LockedStream stream = findStream(handle);
   if (!stream) return orErrorInvalidResourceHandle;
   *priority = stream->priority;
@@ -44,10 +41,7 @@ orError_t orStreamGetPriority(orStream_t handle, int* priority) noexcept try {
 
 orError_t orStreamGetDevice(orStream_t handle, int* device) noexcept try {
   if (orError_t error = enter()) return error;
-  if (!device) {
-    return fail(orErrorInvalidValue,
-                "orStreamGetDevice needs a place for the answer, not null.");
-  }
+  if (!device) return refuseNull(__func__);
   const LockedStream stream = findStream(handle);
   if (!stream) return orErrorInvalidResourceHandle;
   *device = stream->device->index;
@@ -60,10 +54,7 @@ orError_t orStreamGetDevice(orStream_t handle, int* device) noexcept try {
 orError_t orStreamIsCapturing(orStream_t handle,
                               orStreamCaptureStatus* status) noexcept try {
   if (orError_t error = enter()) return error;
-  if (!status) {
-    return fail(orErrorInvalidValue,
-                "orStreamIsCapturing needs a place for the answer, not null.");
-  }
+  if (!status) return refuseNull(__func__);
   if (!findStream(handle)) return orErrorInvalidResourceHandle;
   *status = orStreamCaptureStatusNone;
   return orSuccess;

@@ -83,11 +83,7 @@ orError_t orMemGetInfo(size_t* free, size_t* total) noexcept try {
 orError_t orPointerGetAttributes(orPointerAttributes* attributes,
                                  const void* pointer) noexcept try {
   if (orError_t error = enter()) return error;
-  if (!attributes) {
-    return fail(
-        orErrorInvalidValue,
-        "orPointerGetAttributes needs a place for the answer, not null.");
-  }
+  if (!attributes) return refuseNull(__func__);
   *attributes = machine().memory->attributes(pointer);
   return orSuccess;
 } catch (...) {
