@@ -25,6 +25,20 @@ class Difference(NamedTuple):
         return f"PyTorch has it since {self.since}, {self.change}"
 
 
+def _refuses_a_mask_with_causal():
+    one = torch.ones(1, 1, 1, 1)
+    try:
+        torch.nn.functional.scaled_dot_product_attention(one, one, one, one, is_causal=True)
+    except RuntimeError:
+        return True
+    return False
+
+
+def _checks_every_accelerator():
+    check = torch.optim.Optimizer._accelerator_graph_capture_health_check
+    return frozenset({"cuda", "xpu"}) not in check.__code__.co_consts
+
+
 BCOMPLEX32 = Difference(
     "2.14",
     "pytorch/pytorch#173783",
@@ -48,6 +62,18 @@ MATRIX_SQRTH = Difference(
     "pytorch/pytorch#187987",
     "Autocast has a rule for `linalg_matrix_sqrth` on CUDA that is in none of the lists for other devices.",
     hasattr(torch.linalg, "matrix_sqrth"),
+)
+MASK_OR_CAUSAL = Difference(
+    "2.14",
+    "pytorch/pytorch#187801",
+    "Attention with a mask and `is_causal=True` is an error, where both were applied.",
+    _refuses_a_mask_with_causal(),
+)
+CAPTURABLE_CHECKED = Difference(
+    "2.15",
+    "pytorch/pytorch#194362",
+    "An optimizer without `capturable=True` refuses to be captured on every accelerator.",
+    _checks_every_accelerator(),
 )
 
 

@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from test_rules import LOW, ROWS, RULES, WIDE, overload
+from test_rules import LOW, ROWS, RULES, WIDE, differences, overload
 
 
 def t(*sizes):
@@ -103,6 +103,8 @@ TABLE = [
     ((V, 0, whole(4), V), "scatter_add"),
 ]
 INPUTS = {name: arguments for arguments, names in TABLE for name in names.split()}
+if differences.MATRIX_SQRTH:
+    INPUTS["linalg_matrix_sqrth"] = (M @ M.T,)
 # No build for the CPU has the kernel that it ends at; what it receives is tested nevertheless.
 NO_KERNEL = {"_scaled_dot_product_flash_attention"}
 

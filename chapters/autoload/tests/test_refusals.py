@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import py_compile
-from importlib.metadata import version
 
 import pytest
+import torch
 from fresh import PACKAGE, USE, built_for, copy_of_us, install, run, say_built_for
 
 NOVA = "import torch\ntorch.utils.rename_privateuse1_backend('nova')"
@@ -41,7 +41,7 @@ def test_built_for_another_torch_says_both_versions_and_leaves_pytorch_as_it_was
 ):
     program = (
         "print(torch._C._get_privateuse1_backend_name(), hasattr(torch, 'openreg'))\n"
-        "print(torch.accelerator.current_accelerator())\n"
+        "print(torch.accelerator.current_accelerator(check_available=True))\n"
         "try: torch.device('openreg')\n"
         "except RuntimeError as error: print(error)"
     )
@@ -49,7 +49,7 @@ def test_built_for_another_torch_says_both_versions_and_leaves_pytorch_as_it_was
     another, path = for_another_torch
     result = run("program.py", cwd=tmp_path, **path)
     sentence = (
-        f"torch_openreg 0.1.0 was built for torch {another}, but this is torch {version('torch')}; "
+        f"torch_openreg 0.1.0 was built for torch {another}, but this is torch {torch.__version__}; "
         f"its sources support torch {built_for()[2]}: build it again with `pip install"
     )
     said = warns_and_raises(result, sentence)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd.forward_ad import _set_fwd_grad_enabled
+from torch.autograd.function import _SingleLevelFunction
 from torch.library import Library, impl
 
 # [operators.custom.python] This module adds no name to `torch.openreg`; the operators are in `torch.ops.openreg`.
@@ -32,7 +33,7 @@ def _next_level():
 
 
 # [operators.custom.python.autograd] Both directions of the derivative are one operator, because the matrix of derivatives is symmetric.
-class _Softmax(torch.autograd.Function):
+class _Softmax(_SingleLevelFunction):
     @staticmethod
     def forward(input, mask, scale):
         with _next_level():
@@ -55,7 +56,7 @@ class _Softmax(torch.autograd.Function):
 
 
 # [operators.custom.python.second] The backward operator has derivatives of its own: it is linear in the gradient, but not in the output.
-class _SoftmaxBackward(torch.autograd.Function):
+class _SoftmaxBackward(_SingleLevelFunction):
     @staticmethod
     def forward(grad, output, scale):
         with _next_level():
@@ -92,7 +93,7 @@ def _kernel(function):
 
     def kernel(*arguments):
         with enable_single_level_autograd_function():
-            return super(torch.autograd.Function, function).apply(*arguments)
+            return function.apply(*arguments)
 
     return kernel
 
