@@ -13,6 +13,7 @@ from docutils import nodes
 from sphinx.directives.code import LiteralInclude
 from sphinx.util.docutils import SphinxDirective
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
 import autocast_rules
@@ -20,12 +21,13 @@ import differences
 import figures
 import private_names
 import timeline
+from directives import entry, table
 
 project = "torch_openreg"
 author = "the torch_openreg authors"
 copyright = author
 
-extensions = ["myst_parser", "breathe", "sphinx.ext.graphviz"]
+extensions = ["myst_parser", "breathe", "sphinx.ext.graphviz", "directives"]
 exclude_patterns = ["_build", "**/solutions"]
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_block"]
 myst_heading_anchors = 3
@@ -86,10 +88,10 @@ class AutocastRules(SphinxDirective):
         names = autocast_rules.rules(autocast_rules.header().read_text())[self.arguments[0]]
         title = nodes.title("", "", nodes.literal("", self.arguments[0]))
         title += nodes.Text(f": {len(names)} operators")
-        entries = [_entry(nodes.literal("", name)) for name in names]
-        entries += [_entry() for _ in range(-len(names) % self.columns)]
+        entries = [entry(nodes.literal("", name)) for name in names]
+        entries += [entry() for _ in range(-len(names) % self.columns)]
         rows = [entries[n : n + self.columns] for n in range(0, len(entries), self.columns)]
-        return [_table([1] * self.columns, rows, title=[title])]
+        return [table([1] * self.columns, rows, title=[title])]
 
 
 class PrivateNames(SphinxDirective):
@@ -99,23 +101,8 @@ class PrivateNames(SphinxDirective):
         rows = []
         for name, places in private_names.private_names().items():
             lines = [nodes.literal("", f"{file}:{line}") for file, line in places]
-            rows.append([_entry(nodes.literal("", name)), _entry(*lines)])
-        return [_table([3, 2], rows, heads=("name", "where"))]
-
-
-def _table(widths, rows, heads=(), title=()):
-    """Rows are lists of entries, heads are texts."""
-    group = nodes.tgroup("", cols=len(widths))
-    group += [nodes.colspec(colwidth=width) for width in widths]
-    if heads:
-        group += nodes.thead("", nodes.row("", *(_entry(nodes.Text(head)) for head in heads)))
-    group += nodes.tbody("", *(nodes.row("", *row) for row in rows))
-    return nodes.table("", *title, group)
-
-
-def _entry(*contents):
-    spaced = [node for content in contents for node in (content, nodes.Text(" "))]
-    return nodes.entry("", nodes.paragraph("", "", *spaced[:-1]))
+            rows.append([entry(nodes.literal("", name)), entry(*lines)])
+        return [table([3, 2], rows, heads=("name", "where"))]
 
 
 class Differences(SphinxDirective):
@@ -128,8 +115,8 @@ class Differences(SphinxDirective):
             repository, _, number = each.change.partition("#")
             url = f"https://github.com/{repository}/pull/{number}"
             link = nodes.reference("", each.change, refuri=url)
-            rows.append([_entry(nodes.Text(each.since)), _entry(link), _entry(*what)])
-        return [_table([1, 2, 4], rows, heads=("since", "PyTorch's change", "what"))]
+            rows.append([entry(nodes.Text(each.since)), entry(link), entry(*what)])
+        return [table([1, 2, 4], rows, heads=("since", "PyTorch's change", "what"))]
 
 
 class TimelineOf(SphinxDirective):

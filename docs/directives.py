@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the pages say beyond Markdown: listings with notes, what a chapter adds, and questions."""
+
+import posixpath
+
+import ledger
+import passages
+from docutils import nodes
+from sphinx.directives.code import LiteralInclude
+from sphinx.ext.graphviz import graphviz
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+from sphinx.writers.html5 import HTML5Translator
+
+logger = logging.getLogger(__name__)
+
+
+# Tables.
+
+
+def table(widths, rows, heads=(), title=()):
+    """Rows are lists of entries, heads are texts."""
+    group = nodes.tgroup("", cols=len(widths))
+    group += [nodes.colspec(colwidth=width) for width in widths]
+    if heads:
+        group += nodes.thead("", nodes.row("", *(entry(nodes.Text(head)) for head in heads)))
+    group += nodes.tbody("", *(nodes.row("", *row) for row in rows))
+    return nodes.table("", *title, group)
+
+
+def entry(*contents):
+    spaced = [node for content in contents for node in (content, nodes.Text(" "))]
+    return nodes.entry("", nodes.paragraph("", "", *spaced[:-1]))
+
+
+# Blocks that open on a click, without a script.
+
+
+class details(nodes.General, nodes.Element):
+    """`<details>`; the first child is a `summary`."""
+
+
+class summary(nodes.TextElement):
+    """`<summary>`: what is seen of a closed block."""
+
+
+def visit(tag):
+    return lambda translator, node: translator.body.append(translator.starttag(node, tag))
+
+
+def depart(tag):
+    return lambda translator, node: translator.body.append(f"</{tag}>\n")
+
+
+# Listings, and the notes in their margins.
+
+
+def anchor(passage):
+    """Where a page shows a passage."""
+    return nodes.make_id(f"code-{passage}")
+
+
+class Listing(LiteralInclude):
+    """`literalinclude`, which can be linked to by the name of its passage."""
+
+    def run(self):
+        found = super().run()
+        name = self.options.get("start-at", "")
+        if name.startswith("[") and name.endswith("]"):
+            found[0]["ids"].append(anchor(name[1:-1]))
+        return found
+
+
+class Notes(SphinxDirective):
+    """Sentences about single lines of the listing above, numbered in its margin.
+
+    The content is a numbered list. Each item begins with a piece of code in backticks that occurs
+    in one line of the listing; the passages check compares them, too.
+    """
+
+    has_content = True
+
+    def run(self):
+        return [nodes.container("", *self.parse_content_to_nodes(), classes=["notes"])]
+
+
+def number_lines(app, document):
+    """Tells each listing which of its lines have notes."""
+    for notes in document.findall(nodes.container):
+        if "notes" not in notes["classes"]:
+            continue
+        place = notes.parent.index(notes)
+        before = notes.parent[place - 1] if place else notes
+        block = next(before.findall(nodes.literal_block), None)
+        if block is None:
+            logger.warning("These notes follow no listing.", location=notes)
+            continue
+        lines = block.astext().split("\n")
+        for number, item in enumerate(notes.findall(nodes.list_item), 1):
+            code = next(item.findall(nodes.literal)).astext()
+            found = [n for n, line in enumerate(lines) if code in line]
+            if len(found) != 1:
+                logger.warning(
+                    "%r is in %d lines of the listing.", code, len(found), location=notes
+                )
+                continue
+            name = f"note-{app.env.new_serialno('note')}"
+            item["ids"].append(name)
+            block.setdefault("notes", []).append((found[0], number, name, item.astext()))
+
+
+class Translator(HTML5Translator):
+    """Puts the number of a note behind its line."""
+
+    def visit_literal_block(self, node):
+        first = len(self.body)
+        try:
+            super().visit_literal_block(node)
+        finally:
+            if "notes" in node:
+                code = "".join(self.body[first:])
+                head, pre, rest = code.partition("<pre>")
+                body, end, tail = rest.partition("</pre>")
+                lines = body.split("\n")
+                for line, number, name, text in node["notes"]:
+                    words = self.attval(" ".join(text.split()))
+                    lines[line] += (
+                        f' <a class="note" href="#{name}" title="{words}" data-note="{number}"'
+                        f' aria-label="note {number}"></a>'
+                    )
+                self.body[first:] = [head + pre + "\n".join(lines) + end + tail]
+
+
+# What a chapter adds.
+
+
+class Ledger(SphinxDirective):
+    """What the chapter of this page adds: in numbers, in files and names, and on the map."""
+
+    def run(self):
+        book = passages.Book(ledger.ROOT)
+        found = ledger.ledger(book, self.env.docname)
+        # Whatever file of the chapter changes, a number may.
+        self.env.note_reread()
+        count = f"{len(found.files)} files, {len(found.passages)} passages, {found.lines:,} lines"
+        rows = [("adds", [nodes.Text(count)])]
+        if found.registered:
+            rows.append(("registers with PyTorch", self.registered(found)))
+        if found.wall:
+            words, _ = self.state.inline_text(found.wall, self.lineno)
+            rows.append(("next wall", [nodes.inline("", "", *words)]))
+        head = table([1, 4], [[entry(nodes.Text(name)), entry(*text)] for name, text in rows])
+        head["align"] = "left"
+        files = self.block("Its files, and what it adds to `torch.openreg`", *self.added(found))
+        drawn = self.block("Its place on the map of the backend", *self.map(book))
+        return [nodes.container("", head, files, drawn, classes=["ledger"])]
+
+    def block(self, title, *content):
+        words, _ = self.state.inline_text(title, self.lineno)
+        return details("", summary("", "", *words), *content)
+
+    def url(self, page, name=""):
+        here = posixpath.dirname(self.env.docname)
+        return posixpath.relpath(f"{page}.html", here or ".") + (f"#{name}" if name else "")
+
+    def link(self, text, passage):
+        page = passage.shown_on.split(":")[0].removeprefix("docs/").removesuffix(".md")
+        url = self.url(page, anchor(passage.name))
+        return nodes.reference("", "", nodes.literal("", text), refuri=url, internal=True)
+
+    def registered(self, found):
+        contents = []
+        for call, places in found.registered.items():
+            links = [self.link(call, place) for place in places[:1]] or [nodes.literal("", call)]
+            times = [nodes.Text(f"({len(places)} times)")] if len(places) > 1 else []
+            contents += [nodes.inline("", "", *links, nodes.Text(" "), *times)]
+        return contents
+
+    def added(self, found):
+        lines = []
+        for path, source in found.files.items():
+            named = ledger.named(source)
+            shown = self.link(path, named[0]) if named else nodes.literal("", path)
+            lines.append([nodes.Text("+ "), shown, nodes.Text(f"  {len(source.decided)} lines")])
+        for name in found.names:
+            lines.append([nodes.Text("+ "), nodes.literal("", f"torch.openreg.{name}")])
+        return [nodes.line_block("", *(nodes.line("", "", *line) for line in lines))]
+
+    def map(self, book):
+        picture = graphviz()
+        pages = self.env.found_docs
+        picture["code"] = ledger.draw(book, self.env.docname, self.url)
+        picture["options"] = {"docname": self.env.docname}
+        missing = [box for box in ledger.boxes(book) if box not in pages]
+        if missing:
+            logger.warning("There is no page %s.", ", ".join(missing), location=self.get_location())
+        picture["alt"] = (
+            "A row of boxes for each chapter, with a box for each section; those of this chapter"
+            " are filled, and those whose headers it includes have a thick border"
+        )
+        words = "Filled: this chapter. Thick border: it includes headers from there."
+        return [picture, nodes.paragraph("", words)]
+
+
+def begin_with_ledger(app, docname, source):
+    """The page of a chapter shows its ledger below its title."""
+    if docname in passages.contents.order_of_chapters(ledger.ROOT):
+        title, _, rest = source[0].partition("\n")
+        source[0] = f"{title}\n\n```{{ledger}}\n```\n{rest}"
+
+
+# Questions before a wall.
+
+
+class Question(SphinxDirective):
+    """A question with the answers in its content."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+
+    def run(self):
+        words, _ = self.state.inline_text(self.arguments[0], self.lineno)
+        asked = nodes.paragraph("", "", nodes.strong("", "", *words))
+        found = nodes.container("", asked, classes=["question"])
+        found += self.parse_content_to_nodes()
+        return [found]
+
+
+class Answer(SphinxDirective):
+    """An answer, which opens and says why it is right or wrong."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+    option_spec = {"right": lambda _: True}  # noqa: RUF012
+
+    def run(self):
+        words, _ = self.state.inline_text(self.arguments[0], self.lineno)
+        why = self.parse_content_to_nodes()
+        verdict = "Yes." if "right" in self.options else "No."
+        if why and isinstance(why[0], nodes.paragraph):
+            why[0].insert(0, nodes.Text(" "))
+            why[0].insert(0, nodes.strong("", verdict))
+        return [details("", summary("", "", *words), *why, classes=["answer"])]
+
+
+def setup(app):
+    for node in (details, summary):
+        app.add_node(node, html=(visit(node.__name__), depart(node.__name__)))
+    app.add_directive("literalinclude", Listing, override=True)
+    app.add_directive("notes", Notes)
+    app.add_directive("ledger", Ledger)
+    app.add_directive("question", Question)
+    app.add_directive("answer", Answer)
+    app.connect("source-read", begin_with_ledger)
+    app.connect("doctree-read", number_lines, priority=600)
+    app.set_translator("html", Translator)
+    return {"parallel_read_safe": True, "version": "1"}
