@@ -510,3 +510,54 @@ def test_ccache_is_told_about_precompiled_headers_unless_the_reader_chose(dev, m
 
 def text(name):
     return (ROOT / name).read_text()
+
+
+@pytest.fixture
+def built(dev, tmp_path):
+    """A build folder that goes up to a chapter."""
+
+    def build(chapter):
+        options = tmp_path / "build" / "meson-info" / "intro-buildoptions.json"
+        options.parent.mkdir(parents=True)
+        options.write_text(json.dumps([{"name": "chapter", "value": chapter}]))
+
+    return build
+
+
+def test_an_exercise_of_a_chapter_that_is_not_built_is_refused(dev, built, capsys):
+    assert dev.main(["exercise", "hooks"]) == 1
+    assert "build goes nowhere; run `./dev build hooks` first." in capsys.readouterr().out
+    built("device")
+    assert dev.main(["exercise", "hooks"]) == 1
+    assert "build goes up to device only; run `./dev build hooks` first." in capsys.readouterr().out
+
+
+def test_an_exercise_is_tested_in_the_build_with_the_readers_file_first(
+    dev, built, capsys, monkeypatch
+):
+    monkeypatch.setattr(dev, "ROOT", ROOT)
+    built("device")
+    commands = []
+
+    def run(command, **options):
+        commands.append(command)
+        return subprocess.CompletedProcess(command, len(commands) // 2, "1 failed", "")
+
+    monkeypatch.setattr(dev.subprocess, "run", run)
+    assert dev.main(["exercise", "device", "--once"]) == 1
+    said = capsys.readouterr().out
+    assert "counted_event is solved." in said
+    assert "The file is chapters/device/exercises/aside.py." in said
+    assert "1 failed" in said
+    assert all(command[1:4] == ["devenv", "-C", "build"] for command in commands)
+    assert f"pythonpath={ROOT}/chapters/device/exercises" in commands[0]
+
+
+def test_a_snapshot_says_how_many_files_it_has(dev, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(dev, "ROOT", ROOT)
+    folder = tmp_path / "at_device"
+    assert not dev.main(["snapshot", "device", str(folder), "--plain"])
+    files = sum(path.is_file() for path in folder.rglob("*"))
+    assert f"{folder} has the {files} files at device; " in capsys.readouterr().out
+    assert dev.main(["snapshot", "device", str(folder)]) == 1
+    assert "is not empty" in capsys.readouterr().out

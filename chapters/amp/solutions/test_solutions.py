@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import threading
 
-import own_rule  # noqa: F401
 import pytest
 import torch
 from openreg_autocast import autocast
@@ -36,6 +35,8 @@ def test_our_context_can_be_told_otherwise(square):
 
 
 def test_our_rule_takes_the_widest_type(square):
+    import own_rule  # noqa: F401
+
     half = square.to(torch.bfloat16)
     with torch.autocast("openreg", dtype=torch.bfloat16):
         assert torch.ops.mine.blend(square, half, 0.5).dtype == torch.float32
@@ -43,6 +44,8 @@ def test_our_rule_takes_the_widest_type(square):
 
 
 def test_outside_autocast_there_is_no_rule(square):
+    import own_rule  # noqa: F401
+
     with pytest.raises(TypeError, match="two tensors of one type"):
         torch.ops.mine.blend(square, square.half(), 0.5)
 

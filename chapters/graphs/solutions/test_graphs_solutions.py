@@ -1,13 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The exercises of this chapter; put your own module in the place of the solution."""
 
-import sys
-from pathlib import Path
-
 import torch
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from critical_path import critical_path
 from first_obstacle import first_obstacle
 from graphed_by_shape import GraphedByShape

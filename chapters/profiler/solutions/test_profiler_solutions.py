@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import json
-import sys
-from pathlib import Path
 
 import torch
-from torch.profiler import record_function
-from traces import profiled
-
-sys.path.insert(0, str(Path(__file__).parent))
 from counter_track import add_commands_in_flight
 from hidden_waits import waits
 from kernel_flops import add_flops
+from torch.profiler import record_function
+from traces import profiled
 
 DEVICE = torch.device("openreg")
 
