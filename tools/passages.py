@@ -29,6 +29,7 @@ LARGEST_HIDDEN_SHARE = 0.05
 NAME = r"[a-z0-9][a-z0-9-]*(?:\.[a-z0-9][a-z0-9-]*)+"
 MARKER = re.compile(rf"( *)(//|#) \[(-|{NAME})\](?: (\S|\S.*\S))?")
 RESEMBLES_A_MARKER = re.compile(r"// \[|# \[|^\s*(?:/{2,}|#+)\s*\[")
+NOTE = re.compile(r"\s*\d+\. `([^`]+)`")
 CODE_BLOCK = re.compile(r"(\{[\w-]+\} *)?(c|cpp|c\+\+|py|python)(?!\w)")
 
 
@@ -198,9 +199,13 @@ class Book:
                         "this line opens no block, because Markdown allows no backtick in it;"
                         " put the sentence above the block.",
                     )
+            listed: Passage | None = None
             for line, info, body in fences(lines):
-                if info.startswith("{literalinclude}"):
-                    self.check_listing(page, line, info[16:].strip(), options_of(body), last)
+                if info.startswith("{notes}"):
+                    self.check_notes(page, line, body, listed)
+                elif info.startswith("{literalinclude}"):
+                    path = self.check_listing(page, line, info[16:].strip(), options_of(body), last)
+                    listed = last.get(path)
                 elif CODE_BLOCK.match(info) and pasted.intersection(runs_of_three(body)):
                     self.refuse(
                         page,
@@ -213,9 +218,32 @@ class Book:
                 if p.name != "-" and not p.shown_on:
                     self.refuse(source.path, p.line, f"[{p.name}] is on no page; show it once.")
 
+    def check_notes(self, page: str, line: int, body: list[str], listed: Passage | None) -> None:
+        """Each note is about one line of the listing above."""
+        if not listed:
+            self.refuse(page, line, "these notes follow no listing of a passage.")
+            return
+        notes = [match for text in body if (match := NOTE.match(text))]
+        if not notes:
+            self.refuse(
+                page,
+                line,
+                "there is no note here; a note begins with `1.` and a piece of code in backticks.",
+            )
+        for code in (note[1] for note in notes):
+            count = sum(code in text for text in listed.lines)
+            if count != 1:
+                self.refuse(
+                    page,
+                    line,
+                    f"`{code}` is in {count} lines of [{listed.name}]; a note names a piece of"
+                    " one line.",
+                )
+
     def check_listing(
         self, page: str, line: int, target: str, options: dict[str, str], last: dict[str, Passage]
-    ) -> None:
+    ) -> str:
+        """The path of the file, whose passage is then the last one in `last`."""
         refuse = partial(self.refuse, page, line)
         base = "docs" if target.startswith("/") else os.path.dirname(page)
         path = os.path.normpath(f"{base}/{target}")
@@ -223,7 +251,7 @@ class Book:
         if not (self.root / path).is_file():
             refuse(f"{path} does not exist; name a file relative to this page.")
         if not source:
-            return
+            return ""
         passages = {f"[{p.name}]": p for p in source.passages if p.name != "-"}
         passage = passages.get(options.get("start-at", ""))
         if not passage:
@@ -231,7 +259,7 @@ class Book:
                 f":start-at: {options['start-at']}" if "start-at" in options else "no :start-at:"
             )
             refuse(f"{found} names no passage of {path}; it has {', '.join(passages) or 'none'}.")
-            return
+            return ""
         wanted = {
             "end-before": "# [" if path.endswith(".py") else "// [",
             "lineno-match": "",
@@ -269,6 +297,7 @@ class Book:
                 " keep the order of the file."
             )
         last[path] = passage
+        return path
 
 
 def runs_of_three(lines: list[str]):

@@ -81,3 +81,36 @@ def test_the_listings_that_are_found_are_those_of_a_built_page(book):
         assert found == built
         assert len(found) == {"device": 4, "hooks": 2}[page]
     assert book.check()[0].endswith("hidden")
+
+
+def notes(*codes):
+    items = "".join(f"{n}. `{code}` is a line.\n" for n, code in enumerate(codes, 1))
+    return f"```{{notes}}\n{items}```\n"
+
+
+def test_notes_are_about_lines_of_the_listing_above(book):
+    book.device[0] += "Words.\n\n" + notes("int count()", "class Guard")
+    book.pages()
+    assert book.check()[0].endswith("hidden")
+
+
+@pytest.mark.parametrize(
+    ("code", "count"), [("no such thing", 0), ("{", 2), ("static Guard guard;", 0)]
+)
+def test_a_note_about_no_line_or_several_is_refused(book, code, count):
+    book.device[0] += notes(code)
+    book.pages()
+    assert book.only_problem().endswith(
+        f"`{code}` is in {count} lines of [device.guard]; a note names a piece of one line."
+    )
+
+
+def test_notes_without_a_listing_or_without_code_are_refused(book):
+    book.device.insert(0, notes("class Guard"))
+    book.device[1] += "```{notes}\n1. No code.\n```\n"
+    book.pages()
+    assert book.check() == [
+        "docs/device.md:3: these notes follow no listing of a passage.",
+        "docs/device.md:14: there is no note here; a note begins with `1.` and a piece of code in"
+        " backticks.",
+    ]
