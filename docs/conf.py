@@ -29,13 +29,15 @@ copyright = author
 
 extensions = ["myst_parser", "breathe", "sphinx.ext.graphviz", "directives"]
 exclude_patterns = ["_build", "**/solutions"]
-myst_enable_extensions = ["colon_fence", "deflist", "attrs_block"]
+myst_enable_extensions = ["colon_fence", "deflist", "attrs_block", "tasklist"]
 myst_heading_anchors = 3
 
 html_theme = "furo"
 html_title = "torch_openreg"
 html_static_path = ["static"]
 html_css_files = ["book.css"]
+html_js_files = [("book.js", {"defer": "defer"})]
+html_theme_options = {"navigation_with_keys": True}
 html_copy_source = False
 pygments_style = "tango"
 pygments_dark_style = "monokai"

@@ -2,6 +2,7 @@
 """What the pages say beyond Markdown: listings with notes, what a chapter adds, and questions."""
 
 import posixpath
+import re
 
 import ledger
 import passages
@@ -13,6 +14,8 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.writers.html5 import HTML5Translator
 
 logger = logging.getLogger(__name__)
+
+PICTURE = re.compile(r'<object( [^>]*class="graphviz[^>]*>\s*<p class="warning">)([^<"]*)')
 
 
 # Tables.
@@ -245,6 +248,19 @@ class Answer(SphinxDirective):
         return [details("", summary("", "", *words), *why, classes=["answer"])]
 
 
+# What the theme and the extensions leave out for readers who do not see the page.
+
+
+def name_what_is_seen(app, page, template, context, doctree):
+    """Gives pictures a name, and the headings of the navigation a level."""
+    if "body" in context:
+        context["body"] = PICTURE.sub(r'<object aria-label="\2"\1\2', context["body"])
+    for name in ("furo_navigation_tree", "toctree"):
+        if isinstance(context.get(name), str):
+            tree = context[name].replace('role="heading"', 'role="heading" aria-level="2"')
+            context[name] = tree
+
+
 def setup(app):
     for node in (details, summary):
         app.add_node(node, html=(visit(node.__name__), depart(node.__name__)))
@@ -255,5 +271,6 @@ def setup(app):
     app.add_directive("answer", Answer)
     app.connect("source-read", begin_with_ledger)
     app.connect("doctree-read", number_lines, priority=600)
+    app.connect("html-page-context", name_what_is_seen, priority=900)
     app.set_translator("html", Translator)
     return {"parallel_read_safe": True, "version": "1"}

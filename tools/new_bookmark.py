@@ -43,6 +43,7 @@ FIRST_CHAPTER = {
     "tests/pytorch": "operators",
 }
 PAGES_OF = {
+    "tests/site/test_afterword.py": "afterword",
     "examples/opencl/meson.build": "opencl",
     "tests/pytorch/test_databases.py": "yours/pytorch",
 }
