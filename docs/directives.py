@@ -137,7 +137,23 @@ class Translator(HTML5Translator):
 # What a chapter adds.
 
 
-class Ledger(SphinxDirective):
+class OfTheBook(SphinxDirective):
+    """What is counted in the files of the book."""
+
+    def url(self, page, name=""):
+        here = posixpath.dirname(self.env.docname)
+        return posixpath.relpath(f"{page}.html", here or ".") + (f"#{name}" if name else "")
+
+    def link(self, text, passage):
+        page = passage.shown_on.split(":")[0].removeprefix("docs/").removesuffix(".md")
+        url = self.url(page, anchor(passage.name))
+        return nodes.reference("", "", nodes.literal("", text), refuri=url, internal=True)
+
+    def words(self, text):
+        return nodes.inline("", "", *self.state.inline_text(text, self.lineno)[0])
+
+
+class Ledger(OfTheBook):
     """What the chapter of this page adds: in numbers, in files and names, and on the map."""
 
     def run(self):
@@ -150,8 +166,7 @@ class Ledger(SphinxDirective):
         if found.registered:
             rows.append(("registers with PyTorch", self.registered(found)))
         if found.wall:
-            words, _ = self.state.inline_text(found.wall, self.lineno)
-            rows.append(("next wall", [nodes.inline("", "", *words)]))
+            rows.append(("next wall", [self.words(found.wall)]))
         head = table([1, 4], [[entry(nodes.Text(name)), entry(*text)] for name, text in rows])
         head["align"] = "left"
         files = self.block("Its files, and what it adds to `torch.openreg`", *self.added(found))
@@ -159,17 +174,7 @@ class Ledger(SphinxDirective):
         return [nodes.container("", head, files, drawn, classes=["ledger"])]
 
     def block(self, title, *content):
-        words, _ = self.state.inline_text(title, self.lineno)
-        return details("", summary("", "", *words), *content)
-
-    def url(self, page, name=""):
-        here = posixpath.dirname(self.env.docname)
-        return posixpath.relpath(f"{page}.html", here or ".") + (f"#{name}" if name else "")
-
-    def link(self, text, passage):
-        page = passage.shown_on.split(":")[0].removeprefix("docs/").removesuffix(".md")
-        url = self.url(page, anchor(passage.name))
-        return nodes.reference("", "", nodes.literal("", text), refuri=url, internal=True)
+        return details("", summary("", "", self.words(title)), *content)
 
     def registered(self, found):
         contents = []
@@ -203,6 +208,33 @@ class Ledger(SphinxDirective):
         )
         words = "Filled: this chapter. Thick border: it includes headers from there."
         return [picture, nodes.paragraph("", words)]
+
+
+class PythonNames(OfTheBook):
+    """The functions and classes that a chapter adds to `torch.openreg`, each with its listing."""
+
+    def run(self):
+        book, tables = passages.Book(ledger.ROOT), []
+        self.env.note_reread()
+        for chapter in book.contents.chapters:
+            names = ledger.documented_names(ledger.ledger(book, chapter))
+            rows = [[entry(self.link(n, p)), entry(self.words(text))] for n, text, p in names]
+            if rows:
+                title = nodes.title("", f"Chapter {chapter}")
+                tables.append(table([1, 3], rows, title=[title]))
+        return tables
+
+
+class Commands(OfTheBook):
+    """The commands of ./dev, as its help has them."""
+
+    def run(self):
+        self.env.note_dependency(str(ledger.ROOT / "dev"))
+        rows = [
+            [entry(nodes.literal("", f"./dev {name}")), entry(nodes.Text(text))]
+            for name, text in ledger.commands(ledger.ROOT)
+        ]
+        return [table([1, 4], rows)]
 
 
 def begin_with_ledger(app, docname, source):
@@ -267,6 +299,8 @@ def setup(app):
     app.add_directive("literalinclude", Listing, override=True)
     app.add_directive("notes", Notes)
     app.add_directive("ledger", Ledger)
+    app.add_directive("pythonnames", PythonNames)
+    app.add_directive("devcommands", Commands)
     app.add_directive("question", Question)
     app.add_directive("answer", Answer)
     app.connect("source-read", begin_with_ledger)

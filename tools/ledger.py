@@ -89,6 +89,39 @@ def bound_names(path: str, source: passages.Source) -> list[str]:
     return []
 
 
+def documented_names(chapter: Ledger) -> list[tuple[str, str, passages.Passage]]:
+    """Each name with the first sentence of its contract, and the passage that defines it.
+
+    What only hands on an object of PyTorch's, or a module, has no contract of ours.
+    """
+    found = []
+    for path, source in chapter.files.items():
+        names = set(bound_names(path, source))
+        for node in ast.parse("".join(source.lines)).body if names else []:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in names:
+                text = " ".join((ast.get_docstring(node) or "").split())
+                sentence = re.split(r"(?<=[.:]) (?=[A-Z])", text)[0]
+                before = [p for p in named(source) if p.line <= node.lineno]
+                found.append((node.name, sentence, before[-1]))
+    return sorted(found, key=lambda name: name[0].lower())
+
+
+def commands(root: Path) -> list[tuple[str, str]]:
+    """The commands of ./dev, and what its help says about each."""
+    for node in ast.parse((root / "dev").read_text("utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "COMMANDS":
+            pairs = zip(node.value.keys, node.value.values, strict=True)
+            return [(key.id, first_text(value)) for key, value in pairs]
+    return []
+
+
+def first_text(value: ast.expr) -> str:
+    """The text of a constant, or the beginning of a sum of texts, up to its colon."""
+    while isinstance(value, ast.BinOp):
+        value = value.left
+    return value.value.rstrip().rstrip(":")
+
+
 def wall_after(book: passages.Book, chapter: str) -> str:
     """The wall below a chapter's box on the front page; empty after the last chapter."""
     walls = WALL.findall(contents.text_of(book.root / "docs/index.md"))

@@ -2,6 +2,8 @@
 """The ledger of a chapter counts its files, and finds what it registers."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import ledger
@@ -82,3 +84,19 @@ def test_what_a_chapter_includes_comes_before_it(whole):
         used = {box.split("/")[0] for box in ledger.used_by(whole, chapter)}
         assert used <= {ledger.DRIVER, *order[:place]}
     assert "device/memory" in ledger.used_by(whole, "hooks")
+
+
+def test_every_function_of_the_package_says_what_it_does(whole):
+    for chapter in whole.contents.chapters:
+        for name, sentence, passage in ledger.documented_names(ledger.ledger(whole, chapter)):
+            assert sentence.endswith((".", ":")), (chapter, name)
+            assert passage.shown_on, name
+
+
+def test_the_commands_are_those_of_the_help():
+    said = subprocess.run([sys.executable, ROOT / "dev", "--help"], capture_output=True, text=True)
+    words = " ".join(said.stdout.split())
+    found = ledger.commands(ROOT)
+    assert {"demo", "test", "book", "build"} <= {name for name, _ in found}
+    for name, text in found:
+        assert f"{name} {text}" in words
