@@ -4,11 +4,13 @@
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
+SECONDS = 120
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -71,6 +73,8 @@ class Browser:
 
     def _read(self):
         while b"\0" not in self._rest:
+            ready, _, _ = select.select([self._in], [], [], SECONDS)
+            assert ready, f"Chromium said nothing for {SECONDS} seconds."
             part = os.read(self._in, 1 << 20)
             assert part, "Chromium has ended."
             self._rest += part

@@ -53,7 +53,7 @@ class Stubs final : public torch::profiler::impl::ProfilerStubs {
     return ms * 1000;
   }
 
-  // [profiler.stubs.rest] Ranges go to the driver, which passes them on to whoever observes it.
+  // [profiler.stubs.rest] Ranges go to the driver, which passes them on to its observer.
   void mark(const char* name) const override {
     rangePush(name);
     rangePop();
