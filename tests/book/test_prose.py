@@ -16,7 +16,7 @@ NOT_WORDS = re.compile(r"`[^`]*`|\]\([^)]*\)|https?://\S+|\{[\w-]+\}|<[^>]*>")
 # What the reader of a page must not meet: empty words, and sentences without an actor.
 AVOIDED = re.compile(
     r"\b(simply|just|obviously|robust|seamless(?:ly)?|shall|whoever|please|he|she|his|her)\b"
-    r"|^Who \w+s\b",
+    r"|(?-i:^Who \w+s\b)",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -52,11 +52,6 @@ def test_every_word_is_spelled_as_in_a_dictionary_or_is_a_term(texts):
     known = SpellChecker()
     wrong = {path: known.unknown(words(text)) - TERMS for path, text in texts.items()}
     assert {path: found for path, found in wrong.items() if found} == {}
-
-
-def test_every_term_is_used(texts):
-    used = set().union(*map(words, texts.values()))
-    assert sorted(TERMS - used) == []
 
 
 def test_no_word_is_empty(texts):
