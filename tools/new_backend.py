@@ -58,18 +58,21 @@ def files_of(root: Path) -> list[str]:
         names = subprocess.run(listing, capture_output=True, text=True, check=True).stdout
         return sorted(name for name in names.split("\0") if (root / name).is_file())
     lines = (root / ".gitignore").read_text().split("\n")
-    ignored = [".git", *(line.strip("/") for line in lines if line)]
+    patterns = [".git", *(line for line in lines if line and not line.startswith("#"))]
     return sorted(
         path.relative_to(root).as_posix()
         for path in root.rglob("*")
         if path.is_file()
         and path.name != "PKG-INFO"
-        and not any(
-            fnmatch.fnmatch(part, pattern)
-            for part in path.relative_to(root).parts
-            for pattern in ignored
-        )
+        and not any(is_ignored(path.relative_to(root).parts, pattern) for pattern in patterns)
     )
+
+
+def is_ignored(parts: tuple[str, ...], pattern: str) -> bool:
+    """Whether a line of .gitignore means the file: `/` begins one of the root, and ends one of a folder."""
+    where = parts[:-1] if pattern.endswith("/") else parts
+    where = where[:1] if pattern.startswith("/") else where
+    return any(fnmatch.fnmatch(part, pattern.strip("/")) for part in where)
 
 
 def read(root: Path) -> dict[str, str]:

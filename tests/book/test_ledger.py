@@ -83,7 +83,8 @@ def test_what_a_chapter_includes_comes_before_it(whole):
     for place, chapter in enumerate(order):
         used = {box.split("/")[0] for box in ledger.used_by(whole, chapter)}
         assert used <= {ledger.DRIVER, *order[:place]}
-    assert "device/memory" in ledger.used_by(whole, "hooks")
+    if "hooks" in order:
+        assert "device/memory" in ledger.used_by(whole, "hooks")
 
 
 def test_every_function_of_the_package_says_what_it_does(whole):

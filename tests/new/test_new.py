@@ -194,3 +194,19 @@ def test_what_it_is_made_from_is_made_from_it(made, tmp_path):
     for path in ("python/torch_{}/__init__.py", "tests/meson.build", "docs/index.md"):
         back = tmp_path / "back" / path.format(OLD)
         assert back.read_text() == (ROOT / path.format(OLD)).read_text()
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "ignored"),
+    [
+        ("build/a.o", "/build*/", True),
+        ("docs/build.md", "/build*/", False),
+        ("build.py", "/build*/", False),
+        ("a/__pycache__/b.pyc", "__pycache__/", True),
+        ("digits.png", "/digits.png", True),
+        ("docs/digits.png", "/digits.png", False),
+        ("a/b.pyc", "*.pyc", True),
+    ],
+)
+def test_without_git_a_file_is_left_out_as_gitignore_says(path, pattern, ignored):
+    assert new_backend.is_ignored(tuple(path.split("/")), pattern) == ignored

@@ -32,7 +32,8 @@ OF_THE_THEME = {"region", "landmark-unique"}
 def built():
     """What Sphinx said, with every warning an error, and the folder that it wrote."""
     out = Path(os.environ["SITE"])
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-n", "--keep-going"]
+    # All pages are written, because each one names its neighbors.
+    command = [sys.executable, "-m", "sphinx", "-q", "-a", "-W", "-n", "--keep-going"]
     command += ["-d", str(out.with_name("doctrees")), "-b", "html", str(DOCS), str(out)]
     environment = dict(os.environ, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
