@@ -140,6 +140,8 @@ def visits(site, tab):
         phone = json.loads(tab.evaluate(FACTS))
         tab.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
         phone["open width"] = json.loads(tab.evaluate(FACTS))["width"]
+        tab.resize(1100)
+        tablet = tab.evaluate("document.documentElement.scrollWidth")
         tab.resize(1300)
         tab.evaluate(axe)
         left_out = "" if page in LISTINGS else '[".highlight"]'
@@ -149,7 +151,7 @@ def visits(site, tab):
         contrast = ', runOnly: ["color-contrast"]'
         findings += json.loads(tab.evaluate(AXE % (left_out, contrast)))
         found[page] = {
-            "requested": requested, "said": said, "phone": phone, "dark": dark, "axe": findings,
+            "requested": requested, "said": said, "phone": phone, "dark": dark, "axe": findings, "tablet": tablet,
         }  # fmt: skip
     return found
 
@@ -167,6 +169,10 @@ def test_no_page_scrolls_sideways_on_a_phone(visits):
     for width in ("width", "open width"):
         wide = {page: visit["phone"][width] for page, visit in visits.items()}
         assert {page: pixels for page, pixels in wide.items() if pixels > 360} == {}
+
+
+def test_no_page_scrolls_sideways_on_a_tablet(visits):
+    assert {page: visit["tablet"] for page, visit in visits.items() if visit["tablet"] > 1100} == {}
 
 
 def test_a_heading_is_at_most_one_level_below_the_one_before(visits):
