@@ -39,7 +39,7 @@ html_css_files = ["book.css"]
 html_js_files = [("book.js", {"defer": "defer"})]
 html_theme_options = {"navigation_with_keys": True}
 html_copy_source = False
-pygments_style = "tango"
+pygments_style = "directives.Legible"
 pygments_dark_style = "monokai"
 
 # Grey lines are legible on a white page and on a black one.

@@ -7,6 +7,7 @@ import re
 import ledger
 import passages
 from docutils import nodes
+from pygments.styles.tango import TangoStyle
 from sphinx.directives.code import LiteralInclude
 from sphinx.ext.graphviz import graphviz
 from sphinx.util import logging
@@ -34,6 +35,25 @@ def table(widths, rows, heads=(), title=()):
 def entry(*contents):
     spaced = [node for content in contents for node in (content, nodes.Text(" "))]
     return nodes.entry("", nodes.paragraph("", "", *spaced[:-1]))
+
+
+# Colors.
+
+
+DARKER = {
+    "#ce5c00": "#a84b00", "#c4a000": "#7a6400", "#f57900": "#a05000",
+    "#4e9a06": "#3b7504", "#ef2929": "#c01010", "#00A000": "#007000",
+}  # fmt: skip
+
+
+def darker(words):
+    return " ".join(DARKER.get(word, word) for word in words.split())
+
+
+class Legible(TangoStyle):
+    """Tango, with darker colors where a word would be hard to read on light grey."""
+
+    styles = {token: darker(words) for token, words in TangoStyle.styles.items()}  # noqa: RUF012
 
 
 # Blocks that open on a click, without a script.
@@ -287,7 +307,7 @@ def name_what_is_seen(app, page, template, context, doctree):
     """Gives pictures a name, and the headings of the navigation a level."""
     if "body" in context:
         context["body"] = PICTURE.sub(r'<object aria-label="\2"\1\2', context["body"])
-    for name in ("furo_navigation_tree", "toctree"):
+    for name in ("body", "furo_navigation_tree"):
         if isinstance(context.get(name), str):
             tree = context[name].replace('role="heading"', 'role="heading" aria-level="2"')
             context[name] = tree
