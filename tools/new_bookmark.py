@@ -24,6 +24,7 @@ FIRST_CHAPTER = {
     "examples/digits.py": "amp",
     "examples/extension": "operators",
     "examples/opencl": "amp",
+    "examples/package": "compile",
     "examples/usage.py": "operators",
     "tests/book": "",
     "tests/dev": "",

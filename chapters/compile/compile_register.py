@@ -15,7 +15,8 @@ from torch._inductor.custom_graph_pass import CustomGraphModulePass
 from ._device import device_count
 from .compile_interface import Interface, Overrides
 from .compile_kernels import Scheduling, version
-from .compile_program import CppProgram, Program
+from .compile_library import CppProgram
+from .compile_program import Program
 
 
 # [compile.register.pass] The pass says which operators Inductor must not turn into loops, and makes the caches depend on our files.
@@ -46,6 +47,8 @@ def register():
     )
     for setting in NOT_FOR_LOOPS_OF_CPP:
         setattr(config, setting, False)
+    # PyTorch has no header with the name of our device.
+    config.aot_inductor.precompile_headers = False
 
 
 # [compile.register.settings] Three ways to fuse work for Triton's kernels only; Inductor knows that of the CPU, and not of us.

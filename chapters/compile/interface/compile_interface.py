@@ -76,5 +76,8 @@ class Overrides(DeviceOpOverrides):
     def current_stream(self):
         return "torch.openreg.current_stream()"
 
+    def cpp_kernel_type(self):
+        return "void*"
+
 
 # [-]

@@ -114,10 +114,10 @@ class Scheduling(CppScheduling):
         if src_code not in wrapper.src_to_kernel:
             fused = get_fused_kernel_name(nodes, config.cpp.descriptive_names)
             name = f"openreg_{fused}_{wrapper.next_kernel_suffix()}"
-            source = src_code.replace(str(Placeholder.KERNEL_NAME), "kernel")
+            source = src_code.replace(str(Placeholder.KERNEL_NAME), name)
             source = source.replace(str(Placeholder.DESCRIPTIVE_NAME), name)
             _, _, types = (kernel_args or self.kernel_group.args).cpp_argdefs()
-            wrapper.define_kernel(name, f"openreg_kernel({types!r}, r'''\n{source}''')", gpu=False)
+            wrapper.define_launcher(name, types, source)
             wrapper.src_to_kernel[src_code] = name
         return wrapper.src_to_kernel[src_code]
 
@@ -176,8 +176,8 @@ def version():
 
 def headers():
     folder = Path(get_include(), "torch_openreg")
-    driver = sorted(folder.glob("common/openreg/interface/openreg*.h"))
-    return [folder / "chapters/compile/kernels/compiled.h", folder / "common/waiting.h", *driver]
+    folders = "chapters/compile/*", "common", "common/openreg/interface"
+    return [file for each in folders for file in sorted(folder.glob(f"{each}/*.h"))]
 
 
 def modules():

@@ -25,6 +25,11 @@ class Launching:
         stream = f"get_raw_stream({device.index})"
         self.writeline(self.wrap_kernel_call(kernel_name, [*call_args, stream]))
 
+    # [compile.program.kernel] A kernel is a library of its own, and each library has the same entry.
+    def define_launcher(self, name, types, source):
+        source = source.replace(f"orError_t {name}(", "orError_t kernel(")
+        self.define_kernel(name, f"openreg_kernel({types!r}, r'''\n{source}''')", gpu=False)
+
     # [compile.program.allocate] An allocation names the index of the device as well, which PyTorch's own line leaves to the guard.
     def make_allocation(
         self, name, device, dtype, shape, stride, allocation_shape=None, is_pinned=False
@@ -59,19 +64,6 @@ class Program(Launching, PythonWrapperCodegen):
 
 class Subprogram(Launching, SubgraphPythonWrapperCodegen):
     pass
-
-
-# [compile.program.refusal] Programs in C++ would need a function of C for each operator that is not compiled.
-class CppProgram(PythonWrapperCodegen):
-    """What Inductor asks for with `cpp_wrapper`, and for AOTInductor."""
-
-    @staticmethod
-    def create(*arguments):
-        raise NotImplementedError(
-            "Programs for openreg are in Python: set torch._inductor.config.cpp_wrapper to False. "
-            "AOTInductor writes them in C++, so it cannot compile for openreg; export the program "
-            "with torch.export, and compile it with torch.compile after loading."
-        )
 
 
 # [-]

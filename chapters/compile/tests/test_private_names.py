@@ -14,7 +14,6 @@ import torch
 
 # Functions that we override or call, and their parameters.
 FUNCTIONS = {
-    "torch:_disable_dynamo": "fn recursive",
     "torch._dynamo.device_interface:DeviceInterface._set_stream_by_id": "stream_id device_index device_type",
     "torch._dynamo.device_interface:DeviceInterface.get_raw_stream": "device_idx",
     "torch._dynamo.device_interface:register_interface_for_device": "device device_interface",
@@ -24,6 +23,7 @@ FUNCTIONS = {
     "torch._inductor.codecache:CppPythonBindingsCodeCache.load_pybinding_async": "cls argtypes main_code device_type needs_vec_isa kernel_needs_vec_isa "
     "num_outputs submit_fn extra_flags kernel_code",
     "torch._inductor.codecache:LambdaFuture.__init__": "self result_fn future",
+    "torch._inductor.codegen.common:DeviceOpOverrides.cpp_kernel_type": "self",
     "torch._inductor.codegen.common:KernelArgs.cpp_argdefs": "self dtype_to_cpp_type",
     "torch._inductor.codegen.common:init_backend_registration": "",
     "torch._inductor.codegen.common:register_backend_for_device": "device device_scheduling device_wrapper_codegen "
@@ -35,6 +35,26 @@ FUNCTIONS = {
     "torch._inductor.codegen.cpp:CppScheduling.ready_to_flush": "self",
     "torch._inductor.codegen.cpp:CppScheduling.reset_kernel_group": "self",
     "torch._inductor.codegen.cpp:KernelGroup.codegen_group": "self name",
+    "torch._inductor.codegen.cpp:WorkSharing.close": "self",
+    "torch._inductor.codegen.cpp_utils:cexpr": "self expr simplify p",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu.__init__": "self",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu._generate_kernel_call_helper": "self kernel_name call_args device triton arg_types raw_keys raw_args triton_meta inductor_meta graph_name original_fxnode_name current_stream_idx",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu.codegen_device": "self device",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu.codegen_device_idx": "self device device_id",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu.codegen_dtype": "self dtype",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu.codegen_layout": "self layout",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu.codegen_memory_format": "self memory_format",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu.codegen_model_constructor": "self",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu.create": "is_subgraph subgraph_name parent_wrapper partition_signatures",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu.define_kernel": "self kernel_name kernel_body metadata gpu cpp_definition",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu.generate_extern_kernel_alloc": "self node",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu.generate_extern_kernel_out": "self node",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu.generate_fallback_kernel": "self node",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu.generate_fallback_kernel_with_runtime_lookup": "self buf_name python_kernel_name get_args op_overload raw_args outputs",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu.generate_float_value": "self val",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu.generate_scatter_fallback": "self node",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu.get_device_include_path_aot": "device",
+    "torch._inductor.codegen.cpp_wrapper_cpu:CppWrapperCpu.get_device_include_path_jit": "device",
     "torch._inductor.codegen.wrapper:PythonWrapperCodegen._generate_kernel_call_helper": "self kernel_name call_args device triton arg_types raw_keys raw_args "
     "triton_meta inductor_meta graph_name original_fxnode_name "
     "current_stream_idx",
@@ -46,18 +66,23 @@ FUNCTIONS = {
     "torch._inductor.codegen.wrapper:PythonWrapperCodegen.wrap_kernel_call": "self name call_args",
     "torch._inductor.codegen.wrapper:PythonWrapperCodegen.write_get_raw_stream_header": "self",
     "torch._inductor.codegen.wrapper:PythonWrapperCodegen.write_header": "self",
-    "torch._inductor.codegen.cpp:WorkSharing.close": "self",
     "torch._inductor.graph:GraphLowering.get_buffer": "self buffer_name",
     "torch._inductor.graph:GraphLowering.set_current_device": "self device",
+    "torch._inductor.ir:ExternKernel.codegen_comment": "self wrapper kernel_name",
+    "torch._inductor.ir:ExternKernel.fill_non_provided_args": "self args kwargs",
+    "torch._inductor.ir:ExternKernel.get_kwargs_value": "self arg_name kwargs",
     "torch._inductor.loop_body:LoopBody.has_op": "self name",
     "torch._inductor.scheduler:Scheduler._has_multi_stream_nodes": "self",
     "torch._inductor.utils:get_fused_kernel_name": "node_schedule descriptive_names",
+    "torch:_disable_dynamo": "fn recursive",
 }
 # Other values that we read or set.
 VALUES = {
     "torch._inductor.codecache:CppPythonBindingsCodeCache.call_entry_function": "kernel({}); Py_RETURN_NONE;",
     "torch._inductor.codecache:CppPythonBindingsCodeCache.entry_function": "kernel",
     "torch._inductor.codecache:CppPythonBindingsCodeCache.extra_parse_arg": "",
+    "torch._inductor.config:aot_inductor.package_constants_in_so": True,
+    "torch._inductor.config:aot_inductor.package_constants_on_disk_format": None,
     "torch._inductor.config:cpp.descriptive_names": "original_aten",
     "torch._inductor.config:cpp.min_chunk_size": 512,
     "torch._inductor.config:cpp.threads": -1,
@@ -95,13 +120,14 @@ def test_a_value_is_what_it_is_in_2_13(name):
 @pytest.mark.parametrize(
     "setting",
     [
+        "aot_inductor.precompile_headers",
         "loop_index_inversion_in_fusion",
         "loop_ordering_after_fusion",
         "loop_reindexing_after_fusion",
     ],
 )
 def test_a_setting_that_we_switch_off_still_exists(setting):
-    assert isinstance(getattr(torch._inductor.config, setting), bool)
+    assert isinstance(found(f"torch._inductor.config:{setting}"), bool)
 
 
 def test_the_flag_for_divisions_still_has_its_name():

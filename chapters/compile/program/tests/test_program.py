@@ -190,16 +190,6 @@ def test_every_mode_works(mode):
     assert (torch.compile(lambda x: x @ x + 1, mode=mode)(x) == 9).all()
 
 
-def test_programs_in_cpp_are_refused():
-    x = torch.ones(8, device="openreg")
-    with torch._inductor.config.patch(cpp_wrapper=True):
-        with pytest.raises(Exception, match="Programs for openreg are in Python"):
-            torch.compile(lambda x: x + 7)(x)
-    exported = torch.export.export(nn.ReLU(), (x,))
-    with pytest.raises(Exception, match="AOTInductor writes them in C.., so it cannot compile"):
-        torch._inductor.aoti_compile_and_package(exported)
-
-
 def test_an_exported_program_is_loaded_and_compiled(tmp_path):
     model = nn.Sequential(nn.Linear(8, 8), nn.ReLU()).to("openreg")
     x = torch.randn(2, 8, device="openreg")

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A program in C++ computes what the program in Python computes, and a package runs without the compiler."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+import torch.nn.functional as F
+from busy import hold
+from torch import nn
+from torch._inductor import config
+
+
+def in_cpp(function, *arguments, **settings):
+    """The compiled function, after a first call with these arguments."""
+    compiled = torch.compile(function, **settings)
+    with config.patch(cpp_wrapper=True):
+        compiled(*arguments)
+    return compiled
+
+
+def scaled(x):
+    return (torch.sin(x) @ x.t()).relu() * x.shape[0]
+
+
+@pytest.fixture(scope="module")
+def program():
+    return in_cpp(scaled, torch.ones(3, 4, device="openreg"), dynamic=True)
+
+
+@pytest.mark.parametrize("size", [2, 5, 100])
+def test_one_program_serves_sizes_that_vary(program, size):
+    x = torch.randn(size, 4, device="openreg")
+    with torch.compiler.set_stance("fail_on_recompile"):
+        torch.testing.assert_close(program(x), scaled(x), rtol=1e-4, atol=1e-4)
+
+
+def test_a_program_runs_on_the_stream_of_its_caller(program):
+    x, side = torch.zeros(3, 4, device="openreg"), torch.Stream("openreg")
+    torch.openreg.synchronize()
+    hold(side)
+    with side:
+        found = program(x)
+    assert torch.openreg.default_stream().query()
+    assert not side.query()
+    side.synchronize()
+    assert (found == 0).all()
+
+
+def test_threads_call_programs_on_two_devices(program):
+    with config.patch(cpp_wrapper=True):
+        program(torch.ones(3, 4, device="openreg:1"))
+    found = {}
+
+    def call(number):
+        x = torch.full((3, 4), float(number), device=f"openreg:{number % 2}")
+        with torch.Stream(x.device):
+            found[number] = sum(program(x) for _ in range(20)).cpu()
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert torch.openreg.current_device() == 0
+    for number, total in found.items():
+        torch.testing.assert_close(total, 20 * scaled(torch.full((3, 4), float(number))))
+
+
+def test_a_training_step_returns_the_gradients_of_eager_mode():
+    model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 2)).to(
+        "openreg"
+    )
+    x = torch.randn(5, 4, device="openreg")
+
+    def gradients(step):
+        model.zero_grad()
+        step(x).sum().backward()
+        return [parameter.grad.clone() for parameter in model.parameters()]
+
+    expected = gradients(model)
+    with config.patch(cpp_wrapper=True):
+        torch.testing.assert_close(gradients(torch.compile(model)), expected)
+
+
+@pytest.mark.parametrize("as_in_eager_mode", [False, True])
+def test_random_numbers_are_repeatable(as_in_eager_mode):
+    def noisy(x):
+        return F.dropout(x, 0.5) + torch.rand(64, device=x.device)
+
+    def drawn(function):
+        torch.manual_seed(1)
+        return function(x)
+
+    torch._dynamo.reset()
+    x = torch.ones(64, device="openreg")
+    with config.patch(cpp_wrapper=True, fallback_random=as_in_eager_mode):
+        compiled = torch.compile(noisy)
+        assert torch.equal(drawn(compiled), drawn(compiled))
+        assert not torch.equal(compiled(x), compiled(x))
+        assert torch.equal(drawn(compiled), drawn(noisy)) == as_in_eager_mode
+
+
+def test_an_operator_that_refuses_says_why():
+    @torch.library.custom_op("openreg_library_tests::refuse", mutates_args=())
+    def refuse(x: torch.Tensor) -> torch.Tensor:
+        if x.numel():
+            raise ValueError("no thank you")
+        return x.clone()
+
+    refuse.register_fake(torch.empty_like)
+    with pytest.raises(RuntimeError, match="no thank you"):
+        in_cpp(lambda x: refuse(x) + 1, torch.ones(2, device="openreg"))
+
+
+def test_streams_inside_a_program_are_refused():
+    side = torch.Stream("openreg")
+
+    def chosen(x):
+        with side:
+            return x * 2
+
+    with pytest.raises(
+        Exception, match="A program in C.. for openreg runs on the stream that it is"
+    ):
+        in_cpp(chosen, torch.ones(2, device="openreg"))
+
+
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 32), nn.Linear(32, 16)
+        self.register_buffer("scale", torch.full((16,), 2.0))
+
+    def forward(self, x):
+        return self.second(self.first(x).relu()).softmax(1) * self.scale
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A model, and the path of the package that it was compiled to."""
+    path = tmp_path_factory.mktemp("package") / "small.pt2"
+    model = Small().to("openreg").eval()
+    batch = ({0: torch.export.Dim("batch")},)
+    exported = torch.export.export(
+        model, (torch.ones(3, 8, device="openreg"),), dynamic_shapes=batch
+    )
+    with pytest.raises(Exception, match="cannot put the 5 constants on openreg into the library"):
+        torch._inductor.aoti_compile_and_package(exported, package_path=str(path))
+    torch._inductor.aoti_compile_and_package(
+        exported,
+        package_path=str(path),
+        inductor_configs={"aot_inductor.package_constants_in_so": False},
+    )
+    return model, path
+
+
+def loaded(path, constants, index=0):
+    package = torch._inductor.aoti_load_package(path, device_index=index)
+    constants = {name: constants[name] for name in package.get_constant_fqns()}
+    package.load_constants(constants, check_full_update=True, user_managed=True)
+    return package
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_package_runs_on_each_device(small, index):
+    model, path = small
+    device = torch.device("openreg", index)
+    package = loaded(path, {k: v.to(device) for k, v in model.state_dict().items()}, index)
+    for size in (1, 7):
+        x = torch.randn(size, 8)
+        found = package(x.to(device))
+        assert found.device == device
+        torch.testing.assert_close(found.cpu(), model(x.to("openreg")).cpu().detach())
+
+
+def test_constants_are_exchanged_and_copies_refused(small):
+    model, path = small
+    x = torch.randn(3, 8, device="openreg")
+    other = Small().to("openreg")
+    package = loaded(path, model.state_dict())
+    torch.testing.assert_close(package(x), model(x))
+    package.load_constants(dict(other.state_dict()), check_full_update=True, user_managed=True)
+    torch.testing.assert_close(package(x), other(x))
+    with pytest.raises(RuntimeError, match="cannot copy its constants to the device: move them th"):
+        package.load_constants(dict(model.state_dict()), check_full_update=True)
+    with pytest.raises(RuntimeError, match="move them there, and pass user_managed=True"):
+        package.load_constants(
+            {name: tensor.cpu() for name, tensor in model.state_dict().items()},
+            check_full_update=True,
+            allow_h2d_copy=True,
+        )
+
+
+def test_a_package_runs_on_the_stream_of_its_caller(small):
+    model, path = small
+    package, side = loaded(path, model.state_dict()), torch.Stream("openreg")
+    x = torch.zeros(3, 8, device="openreg")
+    torch.openreg.synchronize()
+    hold(side)
+    with side:
+        found = package(x)
+    assert torch.openreg.default_stream().query()
+    assert not side.query()
+    side.synchronize()
+    torch.testing.assert_close(found, model(x))
+
+
+FRESH = """
+import sys, torch
+package, weights = torch._inductor.aoti_load_package(sys.argv[1]), torch.load(sys.argv[2])
+x, expected = weights.pop("x"), weights.pop("expected")
+package.load_constants(weights, check_full_update=True, user_managed=True)
+torch.testing.assert_close(package(x), expected)
+print([name for name in sys.modules if name.startswith("torch_openreg.compile")])
+"""
+
+
+def test_a_process_without_our_compiler_runs_a_package(small, tmp_path):
+    model, path = small
+    x = torch.randn(3, 8, device="openreg")
+    saved = tmp_path / "weights.pt"
+    torch.save(dict(model.state_dict(), x=x, expected=model(x).detach()), saved)
+    command = [sys.executable, "-c", FRESH, path, saved]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
