@@ -19,6 +19,7 @@ FIRST_CHAPTER = {
     "benchmarks/device.cpp": "",
     "benchmarks/import_cost.py": "",
     "benchmarks/memory.cpp": "",
+    "benchmarks/signals.cpp": "",
     "benchmarks/meson.build": "",
     "examples/device_agnostic": "operators",
     "examples/digits.py": "amp",

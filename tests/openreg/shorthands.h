@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 inline std::string detail() { return orGetErrorDetail(); }
@@ -20,9 +21,9 @@ inline char* allocate(size_t bytes) {
   return static_cast<char*>(pointer);
 }
 
-/// Runs one test of this program again, in a fresh process with these settings
-/// of the environment, and returns its status as `waitpid` gives it.
-inline int again(const std::string& test, std::vector<std::string> settings) {
+/// Starts one test of this program again, in a fresh process with these
+/// settings of the environment.
+inline pid_t start(const std::string& test, std::vector<std::string> settings) {
   std::string filter = "--gtest_filter=" + test;
   std::string disabled = "--gtest_also_run_disabled_tests";
   char program[] = "/proc/self/exe";
@@ -37,7 +38,17 @@ inline int again(const std::string& test, std::vector<std::string> settings) {
   EXPECT_EQ(posix_spawn(&child, self, nullptr, nullptr, arguments,
                         environment.data()),
             0);
+  return child;
+}
+
+/// The status of a child that has ended, as `waitpid` gives it.
+inline int statusOf(pid_t child) {
   int status = -1;
   waitpid(child, &status, 0);
   return status;
+}
+
+/// The status of `start` for these arguments.
+inline int again(const std::string& test, std::vector<std::string> settings) {
+  return statusOf(start(test, std::move(settings)));
 }

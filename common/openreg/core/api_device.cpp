@@ -82,7 +82,9 @@ orError_t orDeviceReset() noexcept try {
   if (orError_t error = enter()) return error;
   if (orError_t error = checkMayWait()) return error;
   if (orError_t error = checkNotCaptured(current(), __func__)) return error;
+  const int64_t limit = current().limitWaiting();
   current().synchronize();
+  current().allowWaiting(limit);
   return current().sticky_error.reset();
 } catch (...) {
   return failWithException();

@@ -28,7 +28,9 @@ Machine::Machine()
   // Work that is enqueued still runs: it may include a copy to the host.
   std::atexit([] {
     try {
-      if (!forked && !onDeviceThread()) synchronizeAll();
+      if (forked || onDeviceThread()) return;
+      for (auto& device : machine().devices) device->limitWaiting();
+      synchronizeAll();
     } catch (...) {
       // At exit no caller is left that could handle the error.
     }

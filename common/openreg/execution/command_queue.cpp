@@ -4,9 +4,11 @@
 #include "torch_openreg/common/openreg/execution/device.h"
 #include "torch_openreg/common/openreg/execution/spin.h"
 #include "torch_openreg/common/openreg/graphs/capture.h"
+#include "torch_openreg/common/openreg/signals/watcher.h"
 
 #include <algorithm>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 namespace openreg::hardware {
@@ -120,6 +122,11 @@ Command* CommandQueue::spinForNext() {
   return next;
 }
 
+static bool isWait(const Command& command) {
+  return command.kind == Command::Kind::wait ||
+         command.kind == Command::Kind::wait_value;
+}
+
 // [common.queue.run] A stream gives way to a more urgent one after each command, to an equal one after its turn.
 void CommandQueue::run(int turn) {
   while (Command* command = next()) {
@@ -128,7 +135,7 @@ void CommandQueue::run(int turn) {
       return;
     }
     reportBegin(*command);
-    if (command->kind == Command::Kind::wait && park(*command)) return;
+    if (isWait(*command) && park(*command)) return;
     if (command->kind == Command::Kind::graph && runNode(*command)) continue;
     current_ = command;
     execute(*command);
@@ -142,7 +149,28 @@ void CommandQueue::run(int turn) {
 bool CommandQueue::park(Command& command) {
   // Another worker may run the parked queue at once and drop its reference.
   const std::shared_ptr<Recording> recording = command.recording;
+  if (command.kind == Command::Kind::wait_value && !recording->completed) {
+    watch(std::static_pointer_cast<NumberWait>(recording));
+  }
   return recording->park(this);
+}
+
+// [common.queue.watch] A worker looks at a number as long as at an empty queue, and then leaves that to the watcher.
+void CommandQueue::watch(std::shared_ptr<NumberWait> wait) {
+  bool is_over = wait->isOver();
+  if (!is_over && WorkerPool::shouldSpin()) {
+    spin([&] {
+      is_over = wait->isOver();
+      // The process that writes the number may need this very core.
+      if (!is_over) std::this_thread::yield();
+      return is_over || device_->workers.hasHigherPriorityWork(priority_, true);
+    });
+  }
+  if (is_over) {
+    wait->complete();
+  } else {
+    watcher().add(std::move(wait));
+  }
 }
 
 // [common.queue.wake] Waking a thread costs more than most kernels, so only the awaited command wakes the host.

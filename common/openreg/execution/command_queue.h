@@ -20,7 +20,7 @@ namespace openreg::hardware {
 inline constexpr size_t kCacheLine = 64;
 
 struct alignas(kCacheLine) Command {
-  enum class Kind { kernel, record, wait, graph };
+  enum class Kind { kernel, record, wait, wait_value, graph };
 
   std::atomic<Command*> next{nullptr};
   Kind kind = Kind::kernel;
@@ -97,9 +97,9 @@ class CommandQueue {
   /// smallest number that was asked for counts.
   void wakeHostAt(uint64_t number);
 
-  /// Runs commands until there are none, until one waits for an event, or until
-  /// another stream should run, at the latest after `turn` commands if there is
-  /// one. Called by one worker at a time.
+  /// Runs commands until there are none, until one waits, or until another
+  /// stream should run, at the latest after `turn` commands if there is one.
+  /// Called by one worker at a time.
   void run(int turn);
   /// Makes `handle` stale, and returns it to the table once the pending
   /// commands have run; false if the queue is not that stream's.
@@ -146,6 +146,7 @@ class CommandQueue {
   Command* next();
   Command* spinForNext();
   bool park(Command& command);
+  void watch(std::shared_ptr<NumberWait> wait);
   void execute(Command& command);
   void runKernel(Command& command);
   bool runNode(Command& launch);

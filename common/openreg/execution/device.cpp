@@ -25,6 +25,22 @@ void Device::synchronize() {
   for (auto [queue, number] : targets) synchronize(*queue, number);
 }
 
+// [common.device.limit] Of two limits the later one holds, and removing the earlier one does nothing.
+int64_t Device::limitWaiting() {
+  const int64_t limit = steadyNanoseconds() + 1'000'000'000;
+  waits_until_ = limit;
+  return limit;
+}
+
+void Device::allowWaiting(int64_t limit) {
+  waits_until_.compare_exchange_strong(limit, kNoLimit);
+}
+
+bool Device::givesUpWaiting() const {
+  const int64_t limit = waits_until_;
+  return limit != kNoLimit && steadyNanoseconds() >= limit;
+}
+
 // [common.device.create-stream] The default stream is created like any other.
 orStream_t Device::createStream(int priority) {
   auto [handle, queue] = machine().streams.create();

@@ -6,6 +6,8 @@
 #include "torch_openreg/common/openreg/execution/sticky_error.h"
 #include "torch_openreg/common/openreg/execution/worker_pool.h"
 
+#include <atomic>
+#include <cstdint>
 #include <mutex>
 
 namespace openreg::hardware {
@@ -27,6 +29,13 @@ class Device {
   /// Waits for all streams of the device.
   void synchronize();
 
+  // [common.device.give-up] A stream may wait for a number that is never written, which must not hold a reset or an exit.
+  /// Limits the waits of all streams to one second from now, and returns the
+  /// limit for `allowWaiting`, which removes it.
+  int64_t limitWaiting();
+  void allowWaiting(int64_t limit);
+  bool givesUpWaiting() const;
+
   // [common.device.streams] A device lists its streams for those that wait for all of them.
   orStream_t defaultStream();
   /// Null if the machine has no room for another stream.
@@ -35,6 +44,10 @@ class Device {
   void removeStream(CommandQueue* queue, orStream_t handle);
 
  private:
+  static constexpr int64_t kNoLimit = INT64_MAX;
+
+  /// On the steady clock, in nanoseconds.
+  std::atomic<int64_t> waits_until_{kNoLimit};
   std::mutex mutex_;
   CommandQueue::List streams_;
   std::once_flag default_once_;

@@ -15,6 +15,7 @@ namespace openreg::hardware {
 class Capture;
 class CommandQueue;
 class Device;
+struct NumberWait;
 
 // [common.event.recording] A recording is one point in a stream.
 /// One call of orEventRecord. Recording an event again makes a new recording,

@@ -74,6 +74,11 @@ orError_t Capture::add(orStream_t stream, NodeCommand command) {
           orErrorStreamCaptureIsolation,
           "orStreamWaitEvent makes a stream that is captured wait for an event "
           "that was recorded outside the capture; record the event in it.");
+    case Command::Kind::wait_value:
+      return invalidate(orErrorStreamCaptureUnsupported,
+                        "orStreamWaitValue32 was called for a stream that is "
+                        "being captured, and a graph runs without waiting; "
+                        "make the call before the capture or after it.");
     case Command::Kind::graph:
       return invalidate(orErrorStreamCaptureUnsupported,
                         "A graph cannot contain another graph.");

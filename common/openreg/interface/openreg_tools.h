@@ -71,8 +71,8 @@ typedef struct orRecord {
   /// nodes of a graph have the number of its launch; they begin and end between
   /// its beginning and its end.
   uint64_t correlation;
-  /// Of a command: the kernel's name, "memcpy", "memset", "record", "wait" or
-  /// "graph".
+  /// Of a command: the kernel's name, "memcpy", "memset", "record", "wait",
+  /// "wait_value", "write_value" or "graph".
   /// Of a call: the function, such as "orMemcpyAsync". Valid until the observer
   /// returns.
   const char* name;
@@ -130,6 +130,7 @@ OPENREG_EXPORT orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle,
 /// its process has ended, orErrorMemoryAllocation if there is no address left.
 OPENREG_EXPORT orError_t
 orIpcOpenMemHandle(void** devPtr, orIpcMemHandle_t handle) OPENREG_NOEXCEPT;
+/// Waits for all pending work first, as orFree does.
 OPENREG_EXPORT orError_t orIpcCloseMemHandle(void* devPtr) OPENREG_NOEXCEPT;
 
 // [-]

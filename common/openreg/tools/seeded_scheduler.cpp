@@ -4,8 +4,11 @@
 #include "torch_openreg/common/openreg/core/config.h"
 #include "torch_openreg/common/openreg/execution/command_queue.h"
 #include "torch_openreg/common/openreg/execution/worker_pool.h"
+#include "torch_openreg/common/openreg/signals/watcher.h"
 
+#include <chrono>
 #include <iterator>
+#include <thread>
 
 namespace openreg::hardware {
 
@@ -36,12 +39,22 @@ void SeededScheduler::add(CommandQueue* queue) {
 // [common.seeded.step] The host requests one command and waits for it, so nothing else runs meanwhile.
 bool SeededScheduler::step() {
   std::lock_guard turn(turn_mutex_);
+  watcher().check();
   std::unique_lock lock(mutex_);
   if (ready_.empty()) return false;
   step_requested_ = true;
   step_changed_.notify_all();
   step_changed_.wait(lock, [&] { return !step_requested_; });
   return true;
+}
+
+// [common.seeded.rest] The next command may have to wait for another process, which needs the processor.
+void SeededScheduler::rest() {
+  if (watcher().isWatching()) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  } else {
+    std::this_thread::yield();
+  }
 }
 
 // [common.seeded.run] The only random choice is which ready stream runs its next command.

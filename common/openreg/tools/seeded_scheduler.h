@@ -6,7 +6,6 @@
 #include <list>
 #include <mutex>
 #include <random>
-#include <thread>
 
 namespace openreg::hardware {
 
@@ -33,13 +32,15 @@ class SeededScheduler {
   template <class Done>
   void runUntil(Done done) {
     while (!done()) {
-      if (!step()) std::this_thread::yield();
+      if (!step()) rest();
     }
   }
 
   // [common.seeded.state] One thread runs the commands of all devices.
  private:
   void run();
+  /// Waits a little, when there is no command to run.
+  static void rest();
 
   std::mutex turn_mutex_;
   std::mutex mutex_;

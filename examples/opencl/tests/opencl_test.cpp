@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What holds for this driver only: kernels in OpenCL C, and what OpenCL lacks.
 #include "torch_openreg/common/openreg/interface/openreg_graphs.h"
+#include "torch_openreg/common/openreg/interface/openreg_signals.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/examples/opencl/driver/interface/openreg_opencl.h"
 #include "torch_openreg/tests/openreg/streams.h"
@@ -202,6 +203,14 @@ TEST(Tools, what_this_driver_lacks_is_refused_each_in_its_words) {
     EXPECT_EQ(detail(),
               "OpenCL 1.2 has no graphs, so work cannot be captured; run it as "
               "it is.");
+  }
+  uint32_t number = 0;
+  for (orError_t error : {orStreamWaitValue32(nullptr, &number, 1),
+                          orStreamWriteValue32(nullptr, &number, 1)}) {
+    EXPECT_EQ(error, orErrorNotSupported);
+    EXPECT_EQ(detail(),
+              "OpenCL 1.2 has no queue that waits for a number in memory; wait "
+              "for an event, or on the host.");
   }
   orIpcMemHandle_t handle;
   void* block = nullptr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/interface/openreg_graphs.h"
+#include "torch_openreg/common/openreg/interface/openreg_signals.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/examples/opencl/driver/core/config.h"
 #include "torch_openreg/examples/opencl/driver/core/machine.h"
@@ -163,6 +164,22 @@ orError_t orGraphLaunch(orGraphExec_t, orStream_t) noexcept {
   return refuseGraphs();
 }
 orError_t orGraphExecDestroy(orGraphExec_t) noexcept { return refuseGraphs(); }
+
+// [opencl.api-device.signals] An OpenCL queue can wait for an event, but not for a number in memory.
+static orError_t refuseSignals() noexcept try {
+  return fail(orErrorNotSupported,
+              "OpenCL 1.2 has no queue that waits for a number in memory; "
+              "wait for an event, or on the host.");
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orStreamWaitValue32(orStream_t, const void*, uint32_t) noexcept {
+  return refuseSignals();
+}
+orError_t orStreamWriteValue32(orStream_t, void*, uint32_t) noexcept {
+  return refuseSignals();
+}
 
 // [opencl.api-device.sharing] When PyTorch sends a storage to another process, these functions tell the sender why that fails.
 static orError_t refuseSharing() {

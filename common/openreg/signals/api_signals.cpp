@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/openreg/core/failure.h"
+#include "torch_openreg/common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/execution/enqueue.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/interface/openreg_signals.h"
+#include "torch_openreg/common/openreg/signals/watcher.h"
+#include "torch_openreg/common/openreg/tools/observer.h"
+
+using namespace openreg::hardware;
+
+// [common.api-signals.word] The address that device code uses is also the one on which processes meet.
+/// Stores where the driver reads and writes the number at `pointer`.
+static orError_t findWord(const void* pointer, uint32_t** word) {
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  if (address % sizeof(uint32_t) != 0) {
+    return fail(orErrorInvalidValue, "A number of 32 bits is aligned to 4 ",
+                "bytes; ", pointer, " is not.");
+  }
+  const orPointerAttributes block = machine().memory.attributes(pointer);
+  if (block.type == orMemoryTypeUnmanaged) {
+    return fail(orErrorInvalidValue, pointer,
+                " is in no block of device memory or pinned host memory, where "
+                "the number must be.");
+  }
+  const size_t room =
+      reinterpret_cast<uintptr_t>(block.pointer) + block.size - address;
+  if (room < sizeof(uint32_t)) {
+    return fail(orErrorInvalidValue, pointer, " has ", room,
+                " bytes to the end of its block, and the number has 4.");
+  }
+  *word = static_cast<uint32_t*>(const_cast<void*>(pointer));
+  if (block.type == orMemoryTypeDevice) *word = openreg::onDevice(*word);
+  return orSuccess;
+}
+
+// [common.api-signals.wait] The watcher's thread must be granted before a stream can wait.
+orError_t orStreamWaitValue32(orStream_t handle, const void* pointer,
+                              uint32_t value) noexcept try {
+  ObservedCall call("orStreamWaitValue32", orOperationWait);
+  if (orError_t error = enter()) return error;
+  const StreamRef stream = findStream(handle);
+  if (!stream) return orErrorInvalidResourceHandle;
+  const auto wait = std::make_shared<NumberWait>();
+  wait->value = value;
+  if (orError_t error = findWord(pointer, &wait->word)) return error;
+  watcher().start();
+  const auto check = [&](Device& device) {
+    wait->device = &device;
+    return orSuccess;
+  };
+  Position position;
+  orError_t error = append(stream, &position, check, [&](Command& command) {
+    command.kind = Command::Kind::wait_value;
+    command.name = "wait_value";
+    command.recording = wait;
+  });
+  return error ? error : holdBack(stream, position);
+} catch (...) {
+  return failWithException();
+}
+
+// [common.api-signals.write] A write is a kernel that stores a number and wakes whatever waits for it.
+orError_t orStreamWriteValue32(orStream_t handle, void* pointer,
+                               uint32_t value) noexcept try {
+  ObservedCall call("orStreamWriteValue32", orOperationRecord);
+  if (orError_t error = enter()) return error;
+  uint32_t* word = nullptr;
+  if (orError_t error = findWord(pointer, &word)) return error;
+  auto write = [word, value] { orSignalValue32(word, value); };
+  return submit(handle, &openreg::KernelOf<decltype(write)>::kernel,
+                "write_value", &write, nullptr);
+} catch (...) {
+  return failWithException();
+}
+
+void orSignalValue32(void* pointer, uint32_t value) noexcept {
+  auto* word = static_cast<uint32_t*>(pointer);
+  std::atomic_ref(*word).store(value, std::memory_order_release);
+  wakeAll(word);
+}
+
+// [-]

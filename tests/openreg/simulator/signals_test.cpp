@@ -1,0 +1,639 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Streams that wait for a number in memory, and streams that write one.
+#include "torch_openreg/common/openreg/interface/openreg_graphs.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/interface/openreg_signals.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/tests/openreg/shorthands.h"
+#include "torch_openreg/tests/openreg/streams.h"
+
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <deque>
+#include <future>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using openreg::launch;
+using std::chrono::steady_clock;
+
+/// A block of numbers on the current device that begin at zero.
+struct Numbers {
+  explicit Numbers(size_t count = 1) {
+    EXPECT_EQ(orMalloc(reinterpret_cast<void**>(&at), 4 * count), orSuccess);
+    EXPECT_EQ(orMemset(at, 0, 4 * count), orSuccess);
+  }
+  ~Numbers() { EXPECT_EQ(orFree(at), orSuccess) << detail(); }
+  uint32_t* at = nullptr;
+};
+
+/// A number in pinned memory.
+struct PinnedNumber {
+  PinnedNumber() {
+    EXPECT_EQ(orMallocHost(reinterpret_cast<void**>(&at), 4), orSuccess);
+    *at = 0;
+  }
+  ~PinnedNumber() { EXPECT_EQ(orFreeHost(at), orSuccess) << detail(); }
+  uint32_t* at = nullptr;
+};
+
+void expectWait(orStream_t stream, const void* number, uint32_t value) {
+  EXPECT_EQ(orStreamWaitValue32(stream, number, value), orSuccess) << detail();
+}
+
+void expectWrite(orStream_t stream, void* number, uint32_t value) {
+  EXPECT_EQ(orStreamWriteValue32(stream, number, value), orSuccess) << detail();
+}
+
+void expectRefused(orError_t error, orError_t code,
+                   const std::string& sentence) {
+  EXPECT_EQ(error, code);
+  EXPECT_NE(detail().find(sentence), std::string::npos) << detail();
+}
+
+double secondsSince(steady_clock::time_point begin) {
+  return std::chrono::duration<double>(steady_clock::now() - begin).count();
+}
+
+void sleepMs(int ms) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+}
+
+TEST(Signals, a_stream_waits_until_another_stream_has_written_the_number) {
+  Stream waits, writes;
+  Numbers number;
+  int data = 0, seen = 0;
+  expectWait(waits.handle, number.at, 3);
+  launch(waits.handle, "read", [&] { seen = data; });
+  for (uint32_t value : {1, 2}) expectWrite(writes.handle, number.at, value);
+  orStreamSynchronize(writes.handle);
+  sleepMs(30);
+  EXPECT_EQ(orStreamQuery(waits.handle), orErrorNotReady);
+  launch(writes.handle, "write", [&] { data = 7; });
+  expectWrite(writes.handle, number.at, 3);
+  EXPECT_EQ(orStreamSynchronize(waits.handle), orSuccess) << detail();
+  EXPECT_EQ(seen, 7);
+}
+
+TEST(Signals, numbers_are_compared_modulo_two_to_the_32) {
+  Stream stream;
+  Numbers number;
+  for (uint32_t start : {0u, 5u, 0x7ffffff0u, 0xfffffff0u}) {
+    expectWrite(stream.handle, number.at, start);
+    expectWait(stream.handle, number.at, start);
+    expectWait(stream.handle, number.at, start - 0x7fffffff);
+    EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+    expectWait(stream.handle, number.at, start + 0x7fffffff);
+    sleepMs(2);
+    EXPECT_EQ(orStreamQuery(stream.handle), orErrorNotReady) << start;
+    Stream other;
+    expectWrite(other.handle, number.at, start + 0x7fffffff);
+    EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+  }
+}
+
+TEST(Signals, a_wait_compares_when_the_earlier_work_has_run) {
+  Stream stream, other;
+  Numbers number;
+  expectWrite(stream.handle, number.at, 5);
+  expectWrite(stream.handle, number.at, 0);
+  expectWait(stream.handle, number.at, 5);
+  sleepMs(5);
+  EXPECT_EQ(orStreamQuery(stream.handle), orErrorNotReady);
+  expectWrite(other.handle, number.at, 5);
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+}
+
+TEST(Signals, the_host_can_signal_a_number_in_pinned_memory) {
+  Stream stream;
+  PinnedNumber to_device, to_host;
+  for (uint32_t turn = 1; turn <= 100; ++turn) {
+    expectWait(stream.handle, to_device.at, turn);
+    expectWrite(stream.handle, to_host.at, turn);
+    if (turn % 10 == 0) sleepMs(1);
+    orSignalValue32(to_device.at, turn);
+    std::atomic_ref<uint32_t> answer(*to_host.at);
+    while (answer != turn) std::this_thread::yield();
+  }
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+}
+
+TEST(Signals, a_kernel_can_signal) {
+  Stream waits, signals;
+  Numbers number;
+  expectWait(waits.handle, number.at, 1);
+  launch(signals.handle, "signal", [device = openreg::onDevice(number.at)] {
+    sleepMs(5);
+    orSignalValue32(device, 1);
+  });
+  EXPECT_EQ(orStreamSynchronize(waits.handle), orSuccess);
+}
+
+TEST(Signals, a_stream_can_wait_for_and_write_to_the_memory_of_another_device) {
+  Numbers numbers(2);
+  orSetDevice(1);
+  {
+    Stream stream;
+    expectWait(stream.handle, numbers.at, 1);
+    expectWrite(stream.handle, numbers.at + 1, 2);
+    orSetDevice(0);
+    expectWrite(nullptr, numbers.at, 1);
+    expectWait(nullptr, numbers.at + 1, 2);
+    EXPECT_EQ(orStreamSynchronize(nullptr), orSuccess);
+  }
+}
+
+TEST(Signals, a_number_that_is_stored_without_a_signal_is_seen) {
+  Stream waits, stores;
+  Numbers number;
+  expectWait(waits.handle, number.at, 1);
+  sleepMs(2);
+  launch(stores.handle, "store", [at = openreg::onDevice(number.at)] {
+    std::atomic_ref(*at).store(1);
+  });
+  EXPECT_EQ(orStreamSynchronize(waits.handle), orSuccess);
+}
+
+TEST(Signals, three_hundred_streams_wait_at_once) {
+  constexpr int kStreams = 300;
+  Numbers numbers(kStreams + 1);
+  std::deque<Stream> streams(kStreams);
+  std::atomic<int> ran{0};
+  for (int i = 0; i < kStreams; ++i) {
+    expectWait(streams[i].handle, numbers.at + i, 1);
+    launch(streams[i].handle, "count", [&] { ++ran; });
+  }
+  sleepMs(50);
+  EXPECT_EQ(ran, 0);
+  for (int i = 0; i < kStreams; ++i) {
+    expectWrite(nullptr, numbers.at + i * 7 % kStreams, 1);
+  }
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  EXPECT_EQ(ran, kStreams);
+}
+
+TEST(Signals, many_streams_can_wait_for_one_number) {
+  Numbers number;
+  std::deque<Stream> streams(20);
+  for (auto& stream : streams) expectWait(stream.handle, number.at, 1);
+  sleepMs(5);
+  expectWrite(nullptr, number.at, 1);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+}
+
+// Two streams that play ping-pong, with work in between.
+TEST(Signals, DISABLED_ping_pong) {
+  Stream one, two;
+  Numbers numbers(2);
+  std::string order;
+  constexpr uint32_t kTurns = 200;
+  for (uint32_t turn = 1; turn <= kTurns; ++turn) {
+    launch(one.handle, "one", [&] { order += 'a'; });
+    expectWrite(one.handle, numbers.at, turn);
+    expectWait(two.handle, numbers.at, turn);
+    launch(two.handle, "two", [&] { order += 'b'; });
+    expectWrite(two.handle, numbers.at + 1, turn);
+    expectWait(one.handle, numbers.at + 1, turn);
+  }
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess) << detail();
+  std::string expected;
+  for (uint32_t turn = 0; turn < kTurns; ++turn) expected += "ab";
+  EXPECT_EQ(order, expected);
+}
+
+TEST(Signals, streams_play_ping_pong_under_every_schedule) {
+  for (const char* schedule : {"threads", "blocking", "seed:1", "seed:3"}) {
+    for (const char* threads : {"1", "2"}) {
+      EXPECT_EQ(again("Signals.DISABLED_ping_pong",
+                      {std::string("OPENREG_SCHEDULE=") + schedule,
+                       std::string("OPENREG_DEVICE_THREADS=") + threads}),
+                0)
+          << schedule << " with " << threads;
+    }
+  }
+}
+
+TEST(Signals, DISABLED_wait_for_a_thread) {
+  PinnedNumber number;
+  const auto begin = steady_clock::now();
+  std::thread host([&] {
+    sleepMs(50);
+    orSignalValue32(number.at, 1);
+  });
+  expectWait(nullptr, number.at, 1);
+  const double in_call = secondsSince(begin);
+  const bool blocks = std::string(getenv("OPENREG_SCHEDULE")) == "blocking";
+  EXPECT_EQ(in_call > 0.04, blocks);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  host.join();
+}
+
+TEST(Signals, the_host_waits_in_the_call_if_the_schedule_is_blocking) {
+  for (const char* schedule : {"threads", "blocking", "seed:1"}) {
+    EXPECT_EQ(again("Signals.DISABLED_wait_for_a_thread",
+                    {std::string("OPENREG_SCHEDULE=") + schedule}),
+              0)
+        << schedule;
+  }
+}
+
+TEST(Signals, a_failed_device_ends_its_waits_and_drops_what_follows) {
+  Stream waits, fails;
+  Numbers numbers(2);
+  bool ran = false;
+  expectWait(waits.handle, numbers.at, 1);
+  launch(waits.handle, "after", [&] { ran = true; });
+  sleepMs(5);
+  launch(fails.handle, "wrong", [] { throw std::runtime_error("no."); });
+  EXPECT_EQ(orStreamSynchronize(waits.handle), orErrorLaunchFailure);
+  EXPECT_EQ(detail(), "openreg:0 stopped in wrong: no.");
+  EXPECT_FALSE(ran);
+  EXPECT_EQ(orStreamWaitValue32(waits.handle, numbers.at, 1),
+            orErrorLaunchFailure);
+  EXPECT_EQ(orDeviceReset(), orSuccess);
+}
+
+TEST(Signals, DISABLED_lost) {
+  Stream waits, other;
+  Numbers number;
+  expectWait(waits.handle, number.at, 1);
+  orInject("lost:0@1");
+  EXPECT_EQ(launch(other.handle, "any", [] {}), orErrorDeviceLost);
+  EXPECT_EQ(orStreamSynchronize(waits.handle), orErrorDeviceLost);
+  EXPECT_EQ(orDeviceReset(), orErrorDeviceLost);
+}
+
+TEST(Signals, a_lost_device_ends_its_waits) {
+  EXPECT_EQ(again("Signals.DISABLED_lost", {}), 0);
+}
+
+TEST(Signals, a_reset_gives_a_wait_one_second) {
+  Stream waits, other;
+  Numbers number;
+  bool ran = false;
+  expectWait(waits.handle, number.at, 1);
+  launch(waits.handle, "after", [&] { ran = true; });
+  const auto begin = steady_clock::now();
+  EXPECT_EQ(orDeviceReset(), orSuccess);
+  EXPECT_GE(secondsSince(begin), 0.9);
+  EXPECT_LT(secondsSince(begin), 10);
+  EXPECT_FALSE(ran);
+
+  expectWait(waits.handle, number.at, 1);
+  launch(waits.handle, "after", [&] { ran = true; });
+  launch(other.handle, "late", [device = openreg::onDevice(number.at)] {
+    sleepMs(20);
+    orSignalValue32(device, 1);
+  });
+  EXPECT_EQ(orDeviceReset(), orSuccess);
+  EXPECT_TRUE(ran);
+}
+
+TEST(Signals, a_wait_that_a_reset_gives_up_fails_the_device) {
+  Numbers number;
+  Stream waits;
+  expectWait(waits.handle, number.at, 1);
+  std::thread resets([] { EXPECT_EQ(orDeviceReset(), orSuccess); });
+  // This thread may come before the reset has forgotten the error, or after it.
+  const orError_t error = orStreamSynchronize(waits.handle);
+  if (error) {
+    expectRefused(error, orErrorLaunchFailure,
+                  "openreg:0 stopped in wait_value: the number for which a "
+                  "stream waited was not written before the reset or the "
+                  "exit");
+  }
+  resets.join();
+}
+
+TEST(Signals, DISABLED_exit) {
+  orStream_t stream;
+  orStreamCreate(&stream);
+  void* number;
+  orMalloc(&number, 4);
+  orMemset(number, 0, 4);
+  expectWait(stream, number, 1);
+  launch(stream, "after", [] { std::_Exit(3); });
+}
+
+TEST(Signals, a_process_exits_while_a_stream_waits) {
+  for (const char* schedule : {"threads", "seed:1"}) {
+    const auto begin = steady_clock::now();
+    EXPECT_EQ(again("Signals.DISABLED_exit",
+                    {std::string("OPENREG_SCHEDULE=") + schedule}),
+              0);
+    EXPECT_LT(secondsSince(begin), 10);
+  }
+}
+
+TEST(Signals, a_stream_that_is_destroyed_keeps_waiting) {
+  Numbers number;
+  std::atomic<bool> ran{false};
+  {
+    Stream stream;
+    expectWait(stream.handle, number.at, 1);
+    launch(stream.handle, "after", [&] { ran = true; });
+  }
+  sleepMs(5);
+  EXPECT_FALSE(ran);
+  expectWrite(nullptr, number.at, 1);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  EXPECT_TRUE(ran);
+}
+
+TEST(Signals, freeing_waits_for_the_streams_that_wait) {
+  Stream stream;
+  void *block, *pinned;
+  ASSERT_EQ(orMalloc(&block, 4), orSuccess);
+  ASSERT_EQ(orMallocHost(&pinned, 4), orSuccess);
+  PinnedNumber go;
+  orMemset(block, 0, 4);
+  expectWait(stream.handle, go.at, 1);
+  auto frees = std::async(std::launch::async, [&] {
+    EXPECT_EQ(orFree(block), orSuccess);
+    EXPECT_EQ(orFreeHost(pinned), orSuccess);
+  });
+  EXPECT_EQ(frees.wait_for(std::chrono::milliseconds(20)),
+            std::future_status::timeout);
+  orSignalValue32(go.at, 1);
+  frees.get();
+}
+
+TEST(Signals, a_forked_child_is_refused) {
+  Numbers number;
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool refused =
+        orStreamWaitValue32(nullptr, number.at, 1) == orErrorForked &&
+        orStreamWriteValue32(nullptr, number.at, 1) == orErrorForked;
+    _exit(refused ? 0 : 1);
+  }
+  EXPECT_EQ(statusOf(child), 0);
+}
+
+TEST(Signals, a_capture_records_a_write_and_refuses_a_wait) {
+  Stream stream;
+  Numbers number;
+  ASSERT_EQ(orStreamBeginCapture(stream.handle, orStreamCaptureModeGlobal),
+            orSuccess);
+  expectWrite(stream.handle, number.at, 9);
+  orGraph_t graph;
+  ASSERT_EQ(orStreamEndCapture(stream.handle, &graph), orSuccess);
+  orGraphExec_t exec;
+  ASSERT_EQ(orGraphInstantiate(&exec, graph), orSuccess);
+  Stream waits;
+  expectWait(waits.handle, number.at, 9);
+  EXPECT_EQ(orStreamQuery(waits.handle), orErrorNotReady);
+  EXPECT_EQ(orGraphLaunch(exec, stream.handle), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(waits.handle), orSuccess);
+  orGraphExecDestroy(exec);
+  orGraphDestroy(graph);
+
+  ASSERT_EQ(orStreamBeginCapture(stream.handle, orStreamCaptureModeGlobal),
+            orSuccess);
+  const char* sentence =
+      "orStreamWaitValue32 was called for a stream that is being captured, and "
+      "a graph runs without waiting; make the call before the capture or after "
+      "it.";
+  expectRefused(orStreamWaitValue32(stream.handle, number.at, 9),
+                orErrorStreamCaptureUnsupported, sentence);
+  expectRefused(orStreamEndCapture(stream.handle, &graph),
+                orErrorStreamCaptureInvalidated, sentence);
+  expectWait(stream.handle, number.at, 9);
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+}
+
+TEST(Signals, an_address_that_is_no_number_is_refused_with_the_reason) {
+  Numbers numbers(2);
+  char* inside = reinterpret_cast<char*>(numbers.at);
+  void *freed, *odd;
+  ASSERT_EQ(orMalloc(&freed, 4), orSuccess);
+  ASSERT_EQ(orMalloc(&odd, 6), orSuccess);
+  ASSERT_EQ(orFree(freed), orSuccess);
+  uint32_t host = 0;
+  const auto expect = [](void* pointer, const std::string& sentence) {
+    expectRefused(orStreamWaitValue32(nullptr, pointer, 0), orErrorInvalidValue,
+                  sentence);
+    expectRefused(orStreamWriteValue32(nullptr, pointer, 0),
+                  orErrorInvalidValue, sentence);
+  };
+  expect(inside + 2, "A number of 32 bits is aligned to 4 bytes; ");
+  const char* elsewhere =
+      " is in no block of device memory or pinned host memory, where the "
+      "number must be.";
+  for (void* pointer :
+       {static_cast<void*>(&host), freed, static_cast<void*>(nullptr),
+        static_cast<void*>(inside + 8)}) {
+    expect(pointer, elsewhere);
+  }
+  expect(static_cast<char*>(odd) + 4,
+         " has 2 bytes to the end of its block, and the number has 4.");
+  expectWrite(nullptr, inside + 4, 1);
+  EXPECT_EQ(orFree(odd), orSuccess);
+  auto* gone = reinterpret_cast<orStream_t>(0x77700001);
+  EXPECT_EQ(orStreamWaitValue32(gone, numbers.at, 0),
+            orErrorInvalidResourceHandle);
+  EXPECT_EQ(orStreamWriteValue32(gone, numbers.at, 0),
+            orErrorInvalidResourceHandle);
+}
+
+TEST(Signals, an_observer_sees_the_wait_and_the_write) {
+  struct Seen {
+    std::mutex mutex;
+    std::vector<std::string> names;
+    std::vector<orOperation> operations;
+    int64_t waited = 0;
+  } seen;
+  orObserver_t observer;
+  ASSERT_EQ(orAddObserver(
+                &observer,
+                [](const orRecord* record, void* data) {
+                  auto& seen = *static_cast<Seen*>(data);
+                  std::lock_guard lock(seen.mutex);
+                  if (record->phase != orCommandEnds) return;
+                  seen.names.push_back(record->name);
+                  seen.operations.push_back(record->operation);
+                  seen.waited =
+                      std::max(seen.waited, record->end - record->begin);
+                },
+                &seen),
+            orSuccess);
+  Stream waits;
+  PinnedNumber number;
+  expectWait(waits.handle, number.at, 1);
+  sleepMs(20);
+  expectWrite(nullptr, number.at, 1);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  EXPECT_EQ(orRemoveObserver(observer), orSuccess);
+  EXPECT_EQ(seen.names,
+            (std::vector<std::string>{"write_value", "wait_value"}));
+  EXPECT_EQ(seen.operations,
+            (std::vector<orOperation>{orOperationRecord, orOperationWait}));
+  EXPECT_GE(seen.waited, 15'000'000);
+}
+
+double processorSeconds() {
+  rusage use;
+  getrusage(RUSAGE_SELF, &use);
+  return static_cast<double>(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+         1e-6 *
+             static_cast<double>(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+}
+
+TEST(Signals, a_wait_uses_no_processor) {
+  Stream streams[3];
+  PinnedNumber number;
+  for (auto& stream : streams) expectWait(stream.handle, number.at, 1);
+  sleepMs(50);
+  const double before = processorSeconds();
+  sleepMs(1000);
+  EXPECT_LT(processorSeconds() - before, 0.05);
+  orSignalValue32(number.at, 1);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+}
+
+// As on Linux before 5.16.
+TEST(Signals, DISABLED_without_futex_waitv) {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex_waitv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog program = {std::size(filter), filter};
+  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+  Stream streams[3];
+  PinnedNumber number;
+  for (auto& stream : streams) expectWait(stream.handle, number.at, 1);
+  sleepMs(50);
+  const double before = processorSeconds();
+  sleepMs(500);
+  EXPECT_LT(processorSeconds() - before, 0.05);
+  orSignalValue32(number.at, 1);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+}
+
+TEST(Signals, an_older_kernel_polls) {
+  EXPECT_EQ(again("Signals.DISABLED_without_futex_waitv", {}), 0);
+}
+
+// The other process of the tests below, and how it finds the numbers.
+constexpr uint32_t kTurns = 1000;
+
+void* openPeer() {
+  orIpcMemHandle_t handle;
+  const std::string text = getenv("OPENREG_TEST_HANDLE");
+  for (size_t i = 0; i < sizeof(handle.reserved); ++i) {
+    handle.reserved[i] =
+        static_cast<char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+  }
+  void* pointer = nullptr;
+  EXPECT_EQ(orIpcOpenMemHandle(&pointer, handle), orSuccess) << detail();
+  return pointer;
+}
+
+std::string handleOf(void* pointer) {
+  orIpcMemHandle_t handle;
+  EXPECT_EQ(orIpcGetMemHandle(&handle, pointer), orSuccess) << detail();
+  std::string text = "OPENREG_TEST_HANDLE=";
+  for (const char byte : handle.reserved) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    text += kDigits[static_cast<unsigned char>(byte) >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+TEST(Signals, DISABLED_answers) {
+  auto* numbers = static_cast<uint32_t*>(openPeer());
+  ASSERT_NE(numbers, nullptr);
+  Stream stream;
+  for (uint32_t turn = 1; turn <= kTurns; ++turn) {
+    expectWait(stream.handle, numbers, turn);
+    expectWrite(stream.handle, numbers + 1, turn);
+  }
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess) << detail();
+  EXPECT_EQ(orIpcCloseMemHandle(numbers), orSuccess);
+}
+
+TEST(Signals, two_processes_play_ping_pong) {
+  Numbers numbers(2);
+  for (const char* schedule : {"threads", "blocking", "seed:3"}) {
+    orMemset(numbers.at, 0, 8);
+    const pid_t peer = start("Signals.DISABLED_answers",
+                             {handleOf(numbers.at), "OPENREG_DEVICE_THREADS=1",
+                              std::string("OPENREG_SCHEDULE=") + schedule});
+    Stream stream;
+    for (uint32_t turn = 1; turn <= kTurns; ++turn) {
+      expectWrite(stream.handle, numbers.at, turn);
+      expectWait(stream.handle, numbers.at + 1, turn);
+    }
+    EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess) << detail();
+    EXPECT_EQ(statusOf(peer), 0) << schedule;
+  }
+}
+
+// Closes what a stream waits for: the call ends when the wait does.
+TEST(Signals, DISABLED_closes) {
+  auto* numbers = static_cast<uint32_t*>(openPeer());
+  ASSERT_NE(numbers, nullptr);
+  Stream stream;
+  expectWait(stream.handle, numbers, 1);
+  auto closes = std::async(std::launch::async, [&] {
+    EXPECT_EQ(orIpcCloseMemHandle(numbers), orSuccess) << detail();
+  });
+  EXPECT_EQ(closes.wait_for(std::chrono::milliseconds(20)),
+            std::future_status::timeout);
+  expectRefused(orStreamWaitValue32(stream.handle, numbers, 1),
+                orErrorInvalidValue, " is in no block");
+  Stream writes;
+  launch(writes.handle, "write",
+         [at = openreg::onDevice(numbers)] { orSignalValue32(at, 1); });
+  closes.get();
+}
+
+TEST(Signals, closing_memory_waits_for_the_streams_that_wait_for_it) {
+  Numbers number;
+  const pid_t peer = start("Signals.DISABLED_closes", {handleOf(number.at)});
+  expectWait(nullptr, number.at, 1);
+  EXPECT_EQ(orStreamSynchronize(nullptr), orSuccess);
+  EXPECT_EQ(statusOf(peer), 0);
+}
+
+// A process that is killed leaves its numbers as they are.
+TEST(Signals, DISABLED_dies) {
+  auto* numbers = static_cast<uint32_t*>(openPeer());
+  Stream stream;
+  expectWrite(stream.handle, numbers, 1);
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+  kill(getpid(), SIGKILL);
+}
+
+TEST(Signals, a_wait_for_a_process_that_died_is_ended_by_writing_the_number) {
+  Numbers numbers(2);
+  Stream waits, ends;
+  expectWait(waits.handle, numbers.at, 2);
+  const int status = again("Signals.DISABLED_dies", {handleOf(numbers.at)});
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(orStreamQuery(waits.handle), orErrorNotReady);
+  expectWrite(ends.handle, numbers.at, 2);
+  EXPECT_EQ(orStreamSynchronize(waits.handle), orSuccess);
+}
+
+}  // namespace
