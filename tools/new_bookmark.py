@@ -85,15 +85,15 @@ def stop_at(tree: dict[str, str], chapter: str) -> None:
     many, few = (NUMBERS.split()[len(chapters)] for chapters in (order, kept))
     for path, text in tree.items():
         for mark in ("", "'", '"'):
-            text = text.replace(listed(order, mark), listed(kept, mark))
+            text = re.sub(listed(order, mark, r",\s+"), listed(kept, mark, ", "), text)
         text = re.sub(rf"\b{many}(?= chapters\b)", few, text)
         tree[path] = re.sub(rf"\b{many.title()}(?= chapters\b)", few.title(), text)
     # The default of the option, which stands before its choices.
     tree["meson.options"] = tree["meson.options"].replace(f"'{order[-1]}'", f"'{chapter}'", 1)
 
 
-def listed(words: list[str], mark: str) -> str:
-    return ", ".join(f"{mark}{word}{mark}" for word in words)
+def listed(words: list[str], mark: str, between: str) -> str:
+    return between.join(f"{mark}{word}{mark}" for word in words)
 
 
 def later_files(tree: dict[str, str], order: list[str], chapter: str) -> set[str]:

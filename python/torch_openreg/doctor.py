@@ -131,8 +131,7 @@ def report(device, facts, errors):
     for operators, probes, what, page in ranked:
         gains = [f"{about(operators)} operators"] * bool(operators)
         gains += [f"{probes} of the programs above"] * bool(probes)
-        where = f"docs/{page}.md" if page else "beyond this book"
-        print(f"  {where:<28} {what + ': ' if what else ''}{', '.join(gains)}")
+        print(f"  {f'docs/{page}.md':<28} {what + ': ' if what else ''}{', '.join(gains)}")
     if not ranked:
         print("  nothing; python -m torch_openreg.conformance judges the results")
 

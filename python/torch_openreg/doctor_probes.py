@@ -16,7 +16,7 @@ import warnings
 
 import torch
 
-# [python.doctor.probes] A probe is a program of one line that a complete backend runs, with the page about it, if there is one.
+# [python.doctor.probes] A probe is a program of one line that a complete backend runs, with the page about it.
 PROBES = [
     ("device", "torch.device(D)"),
     ("device", "torch.get_device_module(D)"),
@@ -44,7 +44,7 @@ PROBES = [
     ("profiler", "profiled_kernels(D)"),
     ("graphs", "torch.accelerator.Graph()"),
     ("compile", "inductor_backend(D)"),
-    ("", "torch.distributed.get_default_backend_for_device(D)"),
+    ("distributed", "torch.distributed.get_default_backend_for_device(D)"),
 ]
 
 

@@ -64,7 +64,9 @@ def bookmark():
     """The chapters that are built, and the whole book."""
     built, meson = {}, (PAGE.parents[1] / "meson.build").read_text()
     exec((PACKAGE / "_chapters.py").read_text(), built)
-    return built["CHAPTERS"], re.findall(r"\w+", re.search(r"^contents = \[(.*)\]", meson, re.M)[1])
+    return built["CHAPTERS"], re.findall(
+        r"\w+", re.search(r"^contents = \[([^]]*)\]", meson, re.M)[1]
+    )
 
 
 BUILT, BOOK = bookmark()

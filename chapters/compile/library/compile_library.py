@@ -121,7 +121,7 @@ class CppProgram(CppWrapperCpu):
         self.used_cached_devices.add("privateuse1")
         return f"cached_torch_device_type_privateuse1, {device.index or 0}"
 
-    # [compile.library.program.kernel] A kernel is declared in the program and defined in a second file, which is optimised more.
+    # [compile.library.program.kernel] A kernel is declared in the program and defined in a second file, which is optimized more.
     def define_launcher(self, name, types, source):
         text = text_of(re.search('"(.*)"', HEADER)[1]) if not self._kernels_written else ""
         self._kernels_written = True

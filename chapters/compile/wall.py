@@ -1,0 +1,3 @@
+import torch.distributed as dist
+
+print(dist.get_default_backend_for_device("openreg"))

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/distributed/communicator/mailbox.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
+
+#include <poll.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace openreg {
+
+// [distributed.leaving.abort] The host cannot write device memory, so a kernel on a stream of its own raises the numbers.
+void Mailboxes::abort() noexcept {
+  is_aborted_ = true;
+  // A device that refuses the kernel has failed, and has thereby ended its
+  // waits.
+  static_cast<void>(launch(control_, "abort", [self = shared_from_this()] {
+    self->raiseNumbers();
+  }));
+}
+
+void Mailboxes::fail(std::string problem) {
+  {
+    std::lock_guard lock(mutex_);
+    if (problem_.empty()) problem_ = std::move(problem);
+  }
+  is_aborted_ = true;
+  raiseNumbers();
+}
+
+std::string Mailboxes::problem() const {
+  std::lock_guard lock(mutex_);
+  return problem_;
+}
+
+// [distributed.leaving.ended] A descriptor of a process is readable when the process has ended, even if its parent has not noticed.
+static bool hasEnded(int descriptor) {
+  pollfd process{descriptor, POLLIN, 0};
+  return descriptor >= 0 && poll(&process, 1, 0) == 1;
+}
+
+std::string Mailboxes::endedPeer() {
+  if (!is_connected_) return "";
+  std::lock_guard lock(peers_mutex_);
+  for (int peer = 0; peer < size; ++peer) {
+    Peer& process = peers_[peer];
+    if (process.has_left || !hasEnded(process.descriptor)) continue;
+    process.has_left = presenceOf(peer) >= Presence::left;
+    if (process.has_left) continue;
+    return "rank " + std::to_string(peer) + " (process " +
+           std::to_string(process.process) +
+           ") has ended without leaving the group";
+  }
+  return "";
+}
+
+Presence Mailboxes::presenceOf(int peer) const {
+  uint32_t value = 0;
+  const auto* own = reinterpret_cast<const Mailbox*>(mapped_[rank]);
+  const orError_t error =
+      orMemcpyAsync(&value, &own->presence[peer], sizeof(value),
+                    orMemcpyDeviceToHost, control_);
+  return error ? Presence::connected : static_cast<Presence>(value);
+}
+
+// [distributed.leaving.announce] Goodbye is written before the process can end, so that a peer that has left is not reported.
+void Mailboxes::announce(Presence presence) noexcept {
+  if (!is_connected_) return;
+  const auto write = [this, presence] {
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer == rank) continue;
+      std::atomic_ref(of(peer).presence[rank].value) =
+          static_cast<uint32_t>(presence);
+    }
+  };
+  if (launch(control_, "leave", write) == orSuccess) {
+    static_cast<void>(orStreamSynchronize(control_));
+  }
+}
+
+bool Mailboxes::areOthersDone() {
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer == rank || hasEnded(peers_[peer].descriptor)) continue;
+    const Presence presence = presenceOf(peer);
+    if (presence != Presence::away && presence != Presence::unmapped) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// [distributed.leaving.leave] Freeing waits for all work of the process, so a detached thread does it.
+void Mailboxes::leave(std::shared_ptr<Mailboxes> mailboxes) noexcept {
+  if (orIsForked()) return;
+  mailboxes->abort();
+  mailboxes->announce(Presence::left);
+  sigset_t all, before;
+  sigfillset(&all);
+  // Python's signal handlers run on its own threads.
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread(&Mailboxes::free, std::move(mailboxes)).detach();
+  } catch (const std::exception&) {
+    // Without a thread, the memory stays allocated until the process ends.
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+// [distributed.leaving.free] A mailbox is freed when neither a kernel nor a peer uses it any more.
+void Mailboxes::free(std::shared_ptr<Mailboxes> mailboxes) noexcept {
+  auto pause = [ms = 1]() mutable {
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    ms = std::min(2 * ms, 1000);
+  };
+  // The others are kernels that have not ended.
+  while (mailboxes.use_count() > 1) pause();
+  mailboxes->announce(Presence::unmapped);
+  const auto close = [&own = mailboxes->of(mailboxes->rank)] {
+    std::atomic_ref(own.identity) = 0;
+  };
+  static_cast<void>(launch(mailboxes->control_, "close", close));
+  do {
+    pause();
+  } while (!mailboxes->areOthersDone());
+  mailboxes->release();
+}
+
+void Mailboxes::release() noexcept {
+  for (int peer = 0; peer < size; ++peer) {
+    if (mapped_[peer] && peers_[peer].process != getpid()) {
+      static_cast<void>(orIpcCloseMemHandle(mapped_[peer]));
+    }
+  }
+  static_cast<void>(orFree(mapped_[rank]));
+  static_cast<void>(orStreamDestroy(control_));
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/distributed/communicator/pipeline.h"
+
+#include "torch_openreg/common/check.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/interface/openreg_signals.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace openreg {
+namespace {
+
+// [distributed.pipeline.lag] A rank works on two more chunks before it waits for the others' work on one.
+constexpr size_t kLag = 2;
+// A chunk is combined one lag after it was put, read after two, and known to be
+// read by all ranks after three.
+static_assert(kStages >= 3 * kLag);
+
+/// A call while it runs. Step s puts chunk s, combines the chunk that was put a
+/// lag earlier, and gets the one before that.
+class Call {
+ public:
+  Call(std::shared_ptr<Mailboxes> mailboxes, Plan plan, size_t first_stage);
+
+  uint32_t chunks() const { return chunks_; }
+  uint32_t lag() const { return lag_; }
+  /// How many steps end with a round. The last steps need none.
+  uint32_t rounds() const { return chunks_ + (plan_.combine ? lag_ : 0); }
+  uint32_t steps() const { return rounds() + lag_; }
+  void run(uint32_t step, uint32_t round) const;
+
+ private:
+  void perform(const std::function<void(const Chunk&)>& part, uint32_t step,
+               uint32_t delay) const;
+  bool ranksAgree() const;
+
+  const std::shared_ptr<Mailboxes> mailboxes_;
+  const Plan plan_;
+  const size_t first_stage_;
+  uint32_t chunks_, lag_;
+};
+
+// [distributed.pipeline.call] A call of nothing has one empty chunk, so that its ranks compare what they called.
+Call::Call(std::shared_ptr<Mailboxes> mailboxes, Plan plan, size_t first_stage)
+    : mailboxes_(std::move(mailboxes)),
+      plan_(std::move(plan)),
+      first_stage_(first_stage) {
+  const size_t chunks = (plan_.total + plan_.most - 1) / plan_.most;
+  chunks_ = static_cast<uint32_t>(std::max<size_t>(chunks, 1));
+  lag_ = static_cast<uint32_t>(std::min<size_t>(kLag, chunks_));
+}
+
+void Call::perform(const std::function<void(const Chunk&)>& part, uint32_t step,
+                   uint32_t delay) const {
+  if (!part || step < delay || step - delay >= chunks_) return;
+  const size_t number = step - delay;
+  const size_t begin = number * plan_.most;
+  part({begin, std::min(plan_.most, plan_.total - begin),
+        first_stage_ + number});
+}
+
+// [distributed.pipeline.step] One kernel does the work of a step, and tells the peers at its end.
+void Call::run(uint32_t step, uint32_t round) const {
+  if (mailboxes_->isAborted()) return;
+  const uint64_t call = plan_.signature.call;
+  if (step == 0) {
+    mailboxes_->of(mailboxes_->rank).signatures[call % 2] = plan_.signature;
+  }
+  if (step == lag_ && !ranksAgree()) return;
+  perform(plan_.get, step, plan_.combine ? 2 * lag_ : lag_);
+  perform(plan_.combine, step, lag_);
+  perform(plan_.put, step, 0);
+  if (step < rounds()) mailboxes_->finishRound(round);
+}
+
+bool Call::ranksAgree() const {
+  std::vector<Signature> signatures;
+  for (int rank = 0; rank < mailboxes_->size; ++rank) {
+    signatures.push_back(
+        mailboxes_->of(rank).signatures[plan_.signature.call % 2]);
+  }
+  std::string problem = findDisagreement(signatures);
+  if (problem.empty()) return true;
+  mailboxes_->fail(std::move(problem));
+  return false;
+}
+
+// [-]
+}  // namespace
+
+// [distributed.pipeline.enqueue] Each step is a kernel, and from the second lag on a wait comes before it.
+void Pipeline::enqueue(orStream_t stream, Plan plan) {
+  if (mailboxes_->isAborted()) return;
+  plan.signature.call = ++calls_;
+  const char* name = nameOf(plan.signature.operation);
+  const auto call =
+      std::make_shared<const Call>(mailboxes_, std::move(plan), stages_used_);
+  const uint32_t first_round = mailboxes_->rounds + 1;
+  mailboxes_->rounds += call->rounds();
+  stages_used_ += call->chunks();
+  for (uint32_t step = 0; step < call->steps(); ++step) {
+    const uint32_t round = first_round + step;
+    if (step >= call->lag() && mailboxes_->size > 1) {
+      check(orStreamWaitValue32(stream, mailboxes_->roundNumber(),
+                                round - call->lag()));
+    }
+    check(
+        launch(stream, name, [call, step, round] { call->run(step, round); }));
+  }
+}
+
+// [-]
+}  // namespace openreg

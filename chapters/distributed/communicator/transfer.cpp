@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/distributed/communicator/transfer.h"
+
+#include "torch_openreg/chapters/device/runtime.h"
+#include "torch_openreg/common/check.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/interface/openreg_signals.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace openreg {
+
+// [distributed.transfer.stream] The streams have the highest priority, because a peer waits for their short kernels.
+orStream_t Transfers::stream(bool is_send, int peer) {
+  orStream_t& stream = streams_[is_send].at(peer);
+  if (!stream) {
+    const DeviceScope scope(static_cast<c10::DeviceIndex>(mailboxes_->device));
+    int least, greatest;
+    check(orDeviceGetStreamPriorityRange(&least, &greatest));
+    check(orStreamCreateWithPriority(&stream, 0, greatest));
+  }
+  return stream;
+}
+
+Transfers::~Transfers() {
+  for (const auto& direction : streams_) {
+    for (orStream_t stream : direction) {
+      if (stream) static_cast<void>(orStreamDestroy(stream));
+    }
+  }
+  if (event_) static_cast<void>(orEventDestroy(event_));
+}
+
+// [distributed.transfer.join] One event is enough, because a later recording does not disturb an earlier wait.
+void Transfers::join(orStream_t before, orStream_t after) {
+  if (before == after) return;
+  if (!event_) check(orEventCreateWithFlags(&event_, orEventDisableTiming));
+  check(orEventRecord(event_, before));
+  check(orStreamWaitEvent(after, event_, 0));
+}
+
+// [distributed.transfer.self] A rank's transfer to itself is a copy on the stream of the call.
+static std::vector<Transfer> select(std::span<const Transfer> transfers,
+                                    bool is_send, int peer) {
+  std::vector<Transfer> selected;
+  std::copy_if(transfers.begin(), transfers.end(), std::back_inserter(selected),
+               [&](const Transfer& transfer) {
+                 return transfer.is_send == is_send && transfer.peer == peer;
+               });
+  return selected;
+}
+
+void Transfers::validate(std::span<const Transfer> transfers) const {
+  const int rank = mailboxes_->rank;
+  const auto sends = select(transfers, true, rank);
+  const auto receives = select(transfers, false, rank);
+  TORCH_CHECK_VALUE(sends.size() == receives.size(), "Rank ", rank,
+                    " has in one call ", sends.size(), " sends to itself and ",
+                    receives.size(), " receives from itself.");
+  for (size_t i = 0; i < sends.size(); ++i) {
+    TORCH_CHECK_VALUE(sends[i].bytes == receives[i].bytes, "Rank ", rank,
+                      " sends ", sends[i].bytes,
+                      " bytes to itself, and receives ", receives[i].bytes,
+                      ".");
+  }
+}
+
+void Transfers::copyToSelf(orStream_t stream,
+                           std::span<const Transfer> transfers) const {
+  const auto sends = select(transfers, true, mailboxes_->rank);
+  const auto receives = select(transfers, false, mailboxes_->rank);
+  for (size_t i = 0; i < sends.size(); ++i) {
+    if (sends[i].bytes == 0) continue;
+    check(orMemcpyAsync(receives[i].data, sends[i].data, sends[i].bytes,
+                        orMemcpyDeviceToDevice, stream));
+  }
+}
+
+// [distributed.transfer.enqueue] Chunk by chunk, sends come first: two ranks that exchange more than their inboxes hold both get on.
+void Transfers::enqueue(orStream_t stream,
+                        std::span<const Transfer> transfers) {
+  copyToSelf(stream, transfers);
+  Queues queues;
+  for (const Transfer& transfer : transfers) {
+    if (transfer.peer == mailboxes_->rank) continue;
+    queues[{!transfer.is_send, transfer.peer}].push_back({transfer});
+  }
+  std::vector<orStream_t> used;
+  for (const auto& [pair, queue] : queues) {
+    used.push_back(this->stream(!pair.first, pair.second));
+    join(stream, used.back());
+  }
+  while (!queues.empty()) {
+    for (auto queue = queues.begin(); queue != queues.end();) {
+      if (advance(queue->second.front())) queue->second.pop_front();
+      queue = queue->second.empty() ? queues.erase(queue) : std::next(queue);
+    }
+  }
+  for (orStream_t pair : used) join(pair, stream);
+}
+
+// [distributed.transfer.chunk] A transfer of zero bytes has a chunk too, because the chunk carries the size.
+bool Transfers::advance(Pending& pending) {
+  const Transfer& transfer = pending.transfer;
+  const size_t size = std::min(kSlotBytes, transfer.bytes - pending.done);
+  const orStream_t stream = this->stream(transfer.is_send, transfer.peer);
+  if (transfer.is_send) {
+    send(stream, pending, size);
+  } else {
+    receive(stream, pending, size);
+  }
+  pending.done += size;
+  return pending.done == transfer.bytes;
+}
+
+// [distributed.transfer.send] A sender waits until its slot is free, which held the fourth chunk before.
+void Transfers::send(orStream_t stream, const Pending& pending, size_t size) {
+  const int peer = pending.transfer.peer;
+  const uint32_t chunk = mailboxes_->sent[peer]++;
+  check(orStreamWaitValue32(stream, mailboxes_->takenNumber(peer),
+                            chunk + 1 - static_cast<uint32_t>(kSlots)));
+  const char* data = static_cast<const char*>(pending.transfer.data);
+  check(launch(
+      stream, "send",
+      [self = mailboxes_, from = onDevice(data) + pending.done, size, peer,
+       chunk, total = pending.transfer.bytes, is_first = pending.done == 0] {
+        if (self->isAborted()) return;
+        Mailbox& mailbox = self->of(peer);
+        if (is_first) {
+          mailbox.transfer_bytes[self->rank][chunk % kSlots] = total;
+        }
+        if (size) std::memcpy(self->slot(peer, self->rank, chunk), from, size);
+        self->signal(peer, mailbox.received[self->rank], chunk + 1);
+      }));
+}
+
+// [distributed.transfer.disagree] A receiver that is given another size aborts itself, and lets the sender go on.
+static bool sizesAgree(Mailboxes& mailboxes, int peer, uint32_t chunk,
+                       uint64_t receives, uint64_t number) {
+  const uint64_t sends =
+      mailboxes.of(mailboxes.rank).transfer_bytes[peer][chunk % kSlots];
+  if (sends == receives) return true;
+  const std::string from = "rank " + std::to_string(peer);
+  const std::string to = "rank " + std::to_string(mailboxes.rank);
+  mailboxes.fail(from + " sends " + std::to_string(sends) + " bytes to " + to +
+                 ", which receives " + std::to_string(receives) +
+                 " (transfer number " + std::to_string(number) + " from " +
+                 from + " to " + to + ")");
+  mailboxes.signal(peer, mailboxes.of(peer).taken[mailboxes.rank],
+                   chunk + kFarAhead);
+  return false;
+}
+
+// [distributed.transfer.receive] The receiver waits for a chunk, takes it, and gives the slot back.
+void Transfers::receive(orStream_t stream, const Pending& pending,
+                        size_t size) {
+  const int peer = pending.transfer.peer;
+  const uint32_t chunk = mailboxes_->received[peer]++;
+  if (pending.done == 0) ++receives_[peer];
+  check(
+      orStreamWaitValue32(stream, mailboxes_->receivedNumber(peer), chunk + 1));
+  char* data = static_cast<char*>(pending.transfer.data);
+  check(launch(stream, "receive",
+               [self = mailboxes_, to = onDevice(data) + pending.done, size,
+                peer, chunk, total = pending.transfer.bytes,
+                is_first = pending.done == 0, number = receives_[peer]] {
+                 if (self->isAborted()) return;
+                 if (is_first && !sizesAgree(*self, peer, chunk, total, number))
+                   return;
+                 if (size)
+                   std::memcpy(to, self->slot(self->rank, peer, chunk), size);
+                 self->signal(peer, self->of(peer).taken[self->rank],
+                              chunk + 1);
+               }));
+}
+
+// [-]
+}  // namespace openreg

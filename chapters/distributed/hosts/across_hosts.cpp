@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/distributed/hosts/across_hosts.h"
+
+#include "torch_openreg/chapters/distributed/communicator/reduce.h"
+#include "torch_openreg/chapters/distributed/communicator/signature.h"
+#include "torch_openreg/chapters/distributed/hosts/links.h"
+#include "torch_openreg/chapters/distributed/hosts/remote_transfer.h"
+#include "torch_openreg/common/check.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace openreg {
+namespace {
+
+// [distributed.hosts.class] Every collective is one inside the hosts, one between their leaders, and one inside again.
+class AcrossHosts final : public Collectives {
+ public:
+  AcrossHosts(int rank, int size, int device, Exchange exchange)
+      : rank_(rank),
+        size_(size),
+        device_(device),
+        connector_(rank, size, device, std::move(exchange)) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  void barrier(orStream_t stream) override;
+  void broadcast(orStream_t stream, void* data, size_t bytes,
+                 int root) override;
+  void allReduce(orStream_t stream, void* output, const void* input,
+                 size_t count, NumberType type, Reduction reduction) override;
+  void reduce(orStream_t stream, void* output, const void* input, size_t count,
+              NumberType type, Reduction reduction, int root) override;
+  void allGather(orStream_t stream, std::span<void* const> outputs,
+                 const void* input, size_t bytes) override;
+  void reduceScatter(orStream_t stream, void* output,
+                     std::span<const void* const> inputs, size_t count,
+                     NumberType type, Reduction reduction) override;
+  void transfer(orStream_t stream,
+                std::span<const Transfer> transfers) override;
+  orStream_t transferStream(bool is_send, int peer) override;
+
+  void abort() noexcept override;
+  bool isAborted() const noexcept override;
+  std::string problem() const override;
+  std::string endedPeer() const override;
+
+  // [distributed.hosts.class.private] The network works on some chunks while the stream prepares the next.
+ private:
+  /// A chunk on its way.
+  struct Step {
+    size_t place;
+    uint32_t job = 0;
+  };
+
+  /// Makes the links, or returns null if the group is aborted. `signature` is
+  /// that of the call; leaders compare it.
+  std::shared_ptr<Links> begin(orStream_t stream, Signature signature);
+  /// Calls `before(i, step)` and, `kAhead` chunks later, `after(i, step)` for
+  /// each chunk.
+  template <class Before, class After>
+  void pipeline(size_t chunks, Before before, After after);
+  void reduceChunks(Links& links, orStream_t stream, void* output,
+                    const void* input, size_t count, Signature call);
+  void reduceBegin(Links& links, orStream_t stream, Step& step, void* output,
+                   const void* input, size_t count, const Signature& call);
+  void reduceEnd(Links& links, orStream_t stream, const Step& step,
+                 void* output, size_t bytes, int root);
+  void gatherChunks(Links& links, orStream_t stream,
+                    std::span<void* const> outputs, const char* input,
+                    size_t bytes);
+  void checkRank(const char* role, int rank) const;
+  void checkReduction(NumberType type, Reduction reduction) const;
+  RemoteTransfers& remote(Links& links);
+
+  const int rank_, size_, device_;
+  mutable Connector connector_;
+  std::unique_ptr<RemoteTransfers> remote_;
+  uint64_t calls_ = 0;
+};
+
+// [distributed.hosts.place] A chunk has a place in the leader's pinned memory, and the other ranks copy nothing.
+at::Tensor placeOf(const Links& links, size_t place) {
+  const auto bytes = static_cast<int64_t>(links.placeBytes());
+  return links.relay->memory().narrow(0, static_cast<int64_t>(place) * bytes,
+                                      bytes);
+}
+
+void copyOut(const Links& links, orStream_t stream, size_t place, size_t offset,
+             const void* data, size_t bytes) {
+  if (!links.relay) return;
+  char* to = static_cast<char*>(placeOf(links, place).data_ptr()) + offset;
+  check(orMemcpyAsync(to, data, bytes, orMemcpyDeviceToHost, stream));
+}
+
+void copyIn(const Links& links, orStream_t stream, size_t place, size_t offset,
+            void* data, size_t bytes) {
+  if (!links.relay) return;
+  char* from = static_cast<char*>(placeOf(links, place).data_ptr()) + offset;
+  check(orMemcpyAsync(data, from, bytes, orMemcpyHostToDevice, stream));
+}
+
+/// Returns the number of the job.
+template <class Job>
+uint32_t request(const Links& links, orStream_t stream, size_t place, Job job) {
+  if (!links.relay) return 0;
+  return links.relay->request(
+      stream, [job = std::move(job), network = links.network,
+               at = placeOf(links, place)] { job(*network, at); });
+}
+
+void await(const Links& links, orStream_t stream, uint32_t job) {
+  if (links.relay) links.relay->await(stream, job);
+}
+
+// [distributed.hosts.check] Arguments are refused with the ranks of the group, before a host counts its own.
+void AcrossHosts::checkRank(const char* role, int rank) const {
+  TORCH_CHECK_VALUE(rank >= 0 && rank < size_, "The ", role, " is rank ", rank,
+                    "; the group has the ranks 0 to ", size_ - 1, ".");
+}
+
+void AcrossHosts::checkReduction(NumberType type, Reduction reduction) const {
+  TORCH_CHECK_VALUE(isDefined(reduction, type), "Numbers of type ",
+                    nameOf(type), " have no ", nameOf(reduction), ".");
+}
+
+// [distributed.hosts.begin] The ranks of a host compare their calls there, so only the leaders compare theirs on the network.
+std::shared_ptr<Links> AcrossHosts::begin(orStream_t stream,
+                                          Signature signature) {
+  if (isAborted()) return nullptr;
+  orStreamCaptureStatus status;
+  check(orStreamIsCapturing(stream, &status));
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      status == orStreamCaptureStatusNone,
+      "A graph cannot hold communication with other processes; call it before "
+      "or after the capture.");
+  auto links = connector_.wait();
+  if (links->topology.hosts() == 1) return links;
+  signature.call = ++calls_;
+  request(*links, stream, 0,
+          [signature, host_of = links->topology.host_of](Network& network,
+                                                         const at::Tensor&) {
+            constexpr int64_t kBytes = sizeof(Signature);
+            const auto own = at::empty({kBytes}, at::kByte);
+            const auto all = at::empty({kBytes * network.hosts()}, at::kByte);
+            std::memcpy(own.data_ptr(), &signature, kBytes);
+            network.gather(all, own);
+            std::vector<Signature> calls;
+            for (int host : host_of) {
+              calls.push_back(static_cast<Signature*>(all.data_ptr())[host]);
+            }
+            const std::string problem = findDisagreement(calls);
+            TORCH_CHECK(problem.empty(), problem);
+          });
+  return links;
+}
+
+// [distributed.hosts.pipeline] All ranks of a host enqueue the same local collectives in the same order, those that wait for the network included.
+template <class Before, class After>
+void AcrossHosts::pipeline(size_t chunks, Before before, After after) {
+  std::vector<Step> steps;
+  for (size_t i = 0; i < chunks; ++i) steps.push_back({i % kPlaces});
+  try {
+    for (size_t i = 0; i < chunks + kAhead; ++i) {
+      if (i < chunks) before(i, steps[i]);
+      if (i >= kAhead) after(i - kAhead, steps[i - kAhead]);
+    }
+  } catch (...) {
+    abort();
+    throw;
+  }
+}
+
+// [distributed.hosts.barrier] A barrier is three barriers.
+void AcrossHosts::barrier(orStream_t stream) {
+  const auto links = begin(stream, {.operation = Operation::barrier});
+  if (!links) return;
+  links->local->barrier(stream);
+  if (links->topology.hosts() == 1) return;
+  await(*links, stream,
+        request(*links, stream, 0, [](Network& network, const at::Tensor&) {
+          network.barrier();
+        }));
+  links->local->barrier(stream);
+}
+
+// [distributed.hosts.broadcast] The root's host is served first, and its leader sends to the other leaders.
+void AcrossHosts::broadcast(orStream_t stream, void* data, size_t bytes,
+                            int root) {
+  checkRank("root", root);
+  const auto links =
+      begin(stream,
+            {.operation = Operation::broadcast, .root = root, .bytes = bytes});
+  if (!links) return;
+  const Topology& topology = links->topology;
+  if (topology.hosts() == 1) {
+    return links->local->broadcast(stream, data, bytes, root);
+  }
+  const bool is_here = topology.isHere(root);
+  const auto chunk = [=](size_t i) {
+    return static_cast<char*>(data) + i * kNetworkChunk;
+  };
+  const auto size = [=](size_t i) {
+    return std::min(kNetworkChunk, bytes - i * kNetworkChunk);
+  };
+  const auto before = [&](size_t i, Step& step) {
+    if (is_here) {
+      links->local->broadcast(stream, chunk(i), size(i),
+                              topology.localRank(root));
+      copyOut(*links, stream, step.place, 0, chunk(i), size(i));
+    }
+    step.job = request(*links, stream, step.place,
+                       [size = size(i), host = topology.host_of[root]](
+                           Network& network, const at::Tensor& place) {
+                         network.broadcast(place.narrow(0, 0, size), host);
+                       });
+  };
+  const auto after = [&](size_t i, const Step& step) {
+    await(*links, stream, step.job);
+    if (is_here) return;
+    copyIn(*links, stream, step.place, 0, chunk(i), size(i));
+    links->local->broadcast(stream, chunk(i), size(i), 0);
+  };
+  pipeline((bytes + kNetworkChunk - 1) / kNetworkChunk, before, after);
+}
+
+// [distributed.hosts.reduce.begin] A host's leader gets the host's part of a sum, and the network adds the parts.
+constexpr int kAllRanks = -1;
+
+void* scratchOf(const Links& links, size_t place) {
+  return static_cast<char*>(links.scratch) + place * kNetworkChunk;
+}
+
+void AcrossHosts::reduceBegin(Links& links, orStream_t stream, Step& step,
+                              void* output, const void* input, size_t count,
+                              const Signature& call) {
+  const bool is_mine = call.root == rank_ || call.root == kAllRanks;
+  void* sum = is_mine ? output : scratchOf(links, step.place);
+  const bool averages = call.reduction == Reduction::average;
+  links.local->reduce(stream, links.relay ? sum : nullptr, input, count,
+                      call.type, averages ? Reduction::sum : call.reduction, 0);
+  copyOut(links, stream, step.place, 0, sum, count * sizeOf(call.type));
+  step.job = request(links, stream, step.place,
+                     [=](Network& network, const at::Tensor& place) {
+                       network.reduce(place, count, call.type, call.reduction);
+                     });
+}
+
+// [distributed.hosts.reduce.end] The result goes to all ranks of the host, to the root there, or nowhere.
+void AcrossHosts::reduceEnd(Links& links, orStream_t stream, const Step& step,
+                            void* output, size_t bytes, int root) {
+  await(links, stream, step.job);
+  if (root == kAllRanks) {
+    copyIn(links, stream, step.place, 0, output, bytes);
+    return links.local->broadcast(stream, output, bytes, 0);
+  }
+  const Topology& topology = links.topology;
+  if (!topology.isHere(root)) return;
+  void* sum = root == rank_ ? output : scratchOf(links, step.place);
+  copyIn(links, stream, step.place, 0, sum, bytes);
+  const bool is_leader = links.relay != nullptr;
+  if (is_leader == (root == rank_)) return;
+  const Transfer transfer{is_leader, is_leader ? topology.localRank(root) : 0,
+                          sum, bytes};
+  links.local->transfer(stream, {&transfer, 1});
+}
+
+// [distributed.hosts.all-reduce] An all_reduce is a reduction to all ranks.
+void AcrossHosts::reduceChunks(Links& links, orStream_t stream, void* output,
+                               const void* input, size_t count,
+                               Signature call) {
+  const size_t width = sizeOf(call.type), most = kNetworkChunk / width;
+  char* to = static_cast<char*>(output);
+  const char* from = static_cast<const char*>(input);
+  const auto size = [=](size_t i) { return std::min(most, count - i * most); };
+  pipeline((count + most - 1) / most,
+           [&](size_t i, Step& step) {
+             reduceBegin(links, stream, step, to + i * kNetworkChunk,
+                         from + i * kNetworkChunk, size(i), call);
+           },
+           [&](size_t i, const Step& step) {
+             reduceEnd(links, stream, step, to + i * kNetworkChunk,
+                       size(i) * width, call.root);
+           });
+}
+
+void AcrossHosts::allReduce(orStream_t stream, void* output, const void* input,
+                            size_t count, NumberType type,
+                            Reduction reduction) {
+  checkReduction(type, reduction);
+  Signature call{.operation = Operation::all_reduce,
+                 .type = type,
+                 .reduction = reduction,
+                 .bytes = count * sizeOf(type)};
+  const auto links = begin(stream, call);
+  if (!links) return;
+  if (links->topology.hosts() == 1) {
+    return links->local->allReduce(stream, output, input, count, type,
+                                   reduction);
+  }
+  call.root = kAllRanks;
+  reduceChunks(*links, stream, output, input, count, call);
+}
+
+// [distributed.hosts.reduce] A reduction to one rank ends on the root's host.
+void AcrossHosts::reduce(orStream_t stream, void* output, const void* input,
+                         size_t count, NumberType type, Reduction reduction,
+                         int root) {
+  checkRank("root", root);
+  checkReduction(type, reduction);
+  const Signature call{.operation = Operation::reduce,
+                       .type = type,
+                       .reduction = reduction,
+                       .root = root,
+                       .bytes = count * sizeOf(type)};
+  const auto links = begin(stream, call);
+  if (!links) return;
+  if (links->topology.hosts() == 1) {
+    return links->local->reduce(stream, output, input, count, type, reduction,
+                                root);
+  }
+  reduceChunks(*links, stream, output, input, count, call);
+}
+
+// [distributed.hosts.reduce-scatter] The parts of all ranks are reduced in turn, in one pipeline.
+void AcrossHosts::reduceScatter(orStream_t stream, void* output,
+                                std::span<const void* const> inputs,
+                                size_t count, NumberType type,
+                                Reduction reduction) {
+  TORCH_CHECK_VALUE(inputs.size() == static_cast<size_t>(size_),
+                    "reduce_scatter has ", inputs.size(), " inputs for ", size_,
+                    " ranks.");
+  checkReduction(type, reduction);
+  const size_t width = sizeOf(type), most = kNetworkChunk / width;
+  Signature call{.operation = Operation::reduce_scatter,
+                 .type = type,
+                 .reduction = reduction,
+                 .bytes = count * width};
+  const auto links = begin(stream, call);
+  if (!links) return;
+  if (links->topology.hosts() == 1) {
+    return links->local->reduceScatter(stream, output, inputs, count, type,
+                                       reduction);
+  }
+  const auto size = [=, this](size_t i) {
+    return std::min(most, count - i / size_ * most);
+  };
+  const auto offset = [this](size_t i) { return i / size_ * kNetworkChunk; };
+  pipeline((count + most - 1) / most * size_,
+           [&](size_t i, Step& step) {
+             call.root = static_cast<int>(i % size_);
+             reduceBegin(
+                 *links, stream, step, static_cast<char*>(output) + offset(i),
+                 static_cast<const char*>(inputs[call.root]) + offset(i),
+                 size(i), call);
+           },
+           [&](size_t i, const Step& step) {
+             reduceEnd(*links, stream, step,
+                       static_cast<char*>(output) + offset(i), size(i) * width,
+                       static_cast<int>(i % size_));
+           });
+}
+
+// [distributed.hosts.all-gather] A leader sends the parts of its host together, padded to those of the largest host.
+void AcrossHosts::allGather(orStream_t stream, std::span<void* const> outputs,
+                            const void* input, size_t bytes) {
+  TORCH_CHECK_VALUE(outputs.size() == static_cast<size_t>(size_),
+                    "all_gather has ", outputs.size(), " outputs for ", size_,
+                    " ranks.");
+  const auto links =
+      begin(stream, {.operation = Operation::all_gather, .bytes = bytes});
+  if (!links) return;
+  if (links->topology.hosts() == 1) {
+    return links->local->allGather(stream, outputs, input, bytes);
+  }
+  gatherChunks(*links, stream, outputs, static_cast<const char*>(input), bytes);
+}
+
+// [distributed.hosts.all-gather.chunks] A place has the chunks of all hosts first, and then those of this one.
+void AcrossHosts::gatherChunks(Links& links, orStream_t stream,
+                               std::span<void* const> outputs,
+                               const char* input, size_t bytes) {
+  const Topology& topology = links.topology;
+  const size_t widest = topology.widest();
+  const size_t most = kNetworkChunk / (widest * topology.hosts()) / 64 * 64;
+  const auto size = [=](size_t i) { return std::min(most, bytes - i * most); };
+  const auto at = [&](int rank, size_t i) {
+    return static_cast<char*>(outputs[rank]) + i * most;
+  };
+  const auto before = [&](size_t i, Step& step) {
+    std::vector<void*> here;
+    for (int rank : topology.here()) here.push_back(at(rank, i));
+    links.local->allGather(stream, here, input + i * most, size(i));
+    for (size_t local = 0; local < here.size(); ++local) {
+      copyOut(links, stream, step.place, kNetworkChunk + local * size(i),
+              here[local], size(i));
+    }
+    step.job = request(
+        links, stream, step.place,
+        [own = widest * size(i)](Network& network, const at::Tensor& place) {
+          network.gather(place.narrow(0, 0, own * network.hosts()),
+                         place.narrow(0, kNetworkChunk, own));
+        });
+  };
+  const auto after = [&](size_t i, const Step& step) {
+    await(links, stream, step.job);
+    for (int rank = 0; rank < size_; ++rank) {
+      if (topology.isHere(rank)) continue;
+      const size_t number =
+          topology.host_of[rank] * widest + topology.localRank(rank);
+      copyIn(links, stream, step.place, number * size(i), at(rank, i), size(i));
+      links.local->broadcast(stream, at(rank, i), size(i), 0);
+    }
+  };
+  pipeline((bytes + most - 1) / most, before, after);
+}
+
+// [distributed.hosts.transfer] Transfers with other hosts begin before this stream waits for those on this one.
+RemoteTransfers& AcrossHosts::remote(Links& links) {
+  if (!remote_) {
+    remote_ =
+        std::make_unique<RemoteTransfers>(device_, links.pairs, links.local);
+  }
+  return *remote_;
+}
+
+void AcrossHosts::transfer(orStream_t stream,
+                           std::span<const Transfer> transfers) {
+  for (const Transfer& transfer : transfers) {
+    checkRank(transfer.is_send ? "receiver" : "sender", transfer.peer);
+  }
+  if (isAborted()) return;
+  const auto links = connector_.wait();
+  std::vector<Transfer> here, elsewhere;
+  for (Transfer transfer : transfers) {
+    const bool is_here = links->topology.isHere(transfer.peer);
+    if (is_here) transfer.peer = links->topology.localRank(transfer.peer);
+    (is_here ? here : elsewhere).push_back(transfer);
+  }
+  if (elsewhere.empty()) return links->local->transfer(stream, here);
+  remote(*links).begin(stream, elsewhere);
+  if (!here.empty()) links->local->transfer(stream, here);
+  remote(*links).end(stream, elsewhere);
+}
+
+orStream_t AcrossHosts::transferStream(bool is_send, int peer) {
+  checkRank(is_send ? "receiver" : "sender", peer);
+  const auto links = connector_.wait();
+  const Topology& topology = links->topology;
+  return topology.isHere(peer)
+             ? links->local->transferStream(is_send, topology.localRank(peer))
+             : remote(*links).stream(is_send, peer);
+}
+
+// [distributed.hosts.end] What ends one level ends the other.
+void AcrossHosts::abort() noexcept {
+  connector_.abort();
+  if (remote_) remote_->abort();
+}
+
+bool AcrossHosts::isAborted() const noexcept {
+  if (connector_.isAborted()) return true;
+  const auto links = connector_.links();
+  if (!links) return false;
+  const bool has_failed = links->local->isAborted() ||
+                          (links->relay && links->relay->isAborted()) ||
+                          (remote_ && remote_->isAborted());
+  if (has_failed) const_cast<AcrossHosts*>(this)->abort();
+  return has_failed;
+}
+
+std::string AcrossHosts::problem() const {
+  const auto links = connector_.links();
+  if (!links) return "";
+  std::string problem = links->local->problem();
+  if (problem.empty() && links->relay) problem = links->relay->problem();
+  if (problem.empty() && remote_) problem = remote_->problem();
+  return problem;
+}
+
+std::string AcrossHosts::endedPeer() const {
+  const auto links = connector_.links();
+  if (!links) return "";
+  const std::string ended = links->local->endedPeer();
+  if (ended.empty() || links->topology.hosts() == 1) return ended;
+  std::string ranks;
+  for (int rank : links->topology.here()) {
+    ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  return "of the ranks " + ranks + " on this host, counted from 0, " + ended;
+}
+
+}  // namespace
+
+// [distributed.hosts.make] The thread that finds the other ranks starts at once.
+std::shared_ptr<Collectives> makeAcrossHosts(int rank, int size, int device,
+                                             Exchange exchange) {
+  return std::make_shared<AcrossHosts>(rank, size, device, std::move(exchange));
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "torch_openreg/chapters/distributed/hosts/engine.h"
+#include "torch_openreg/chapters/distributed/hosts/relay.h"
+#include "torch_openreg/chapters/distributed/hosts/topology.h"
+
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+
+namespace openreg {
+
+// [distributed.hosts.chunks] A chunk is small enough to overlap with others, and large enough to keep the network busy.
+inline constexpr size_t kNetworkChunk = size_t{1} << 20;
+/// How many chunks are on the network while the stream prepares the next one.
+inline constexpr size_t kAhead = 2;
+inline constexpr size_t kPlaces = kAhead + 1;
+
+// [distributed.hosts.links] What a rank needs to reach all others.
+struct Links {
+  Links(int rank, int size, const Exchange& exchange)
+      : topology(rank, size, exchange) {}
+  ~Links();
+
+  void abort() noexcept;
+  /// A chunk, padded to whole numbers for each host, and as much to work.
+  size_t placeBytes() const {
+    return 2 * (kNetworkChunk + 64 * topology.hosts());
+  }
+
+  const Topology topology;
+  /// The ranks of this host.
+  std::shared_ptr<Collectives> local;
+  /// If there are several hosts: an engine of all ranks, for transfers.
+  Engine pairs;
+  /// Of a leader, if there are several hosts.
+  std::shared_ptr<Network> network;
+  std::unique_ptr<Relay> relay;
+  /// Device memory for `kPlaces` chunks.
+  void* scratch = nullptr;
+};
+
+// [distributed.hosts.connector] Engines are made by all ranks together, so a thread makes them, and no call of one group waits for a call of another.
+/// Finds the ranks of a group on a thread of its own.
+class Connector {
+ public:
+  Connector(int rank, int size, int device, Exchange exchange);
+  ~Connector();
+  Connector(const Connector&) = delete;
+  Connector& operator=(const Connector&) = delete;
+
+  /// Waits until the thread is done. If it has failed before anybody waited,
+  /// tries again.
+  std::shared_ptr<Links> wait();
+  /// Null while they are not there.
+  std::shared_ptr<Links> links() const;
+  void abort() noexcept;
+  bool isAborted() const noexcept;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/distributed/process_group/arguments.h"
+#include "torch_openreg/chapters/device/runtime.h"
+
+#include <ATen/MemoryOverlap.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/mul.h>
+#include <c10/util/Exception.h>
+
+#include <map>
+
+namespace openreg {
+
+// [distributed.arguments.tensors] Tensors on other devices belong to other backends of the same group.
+c10::DeviceIndex checkTensors(const std::vector<at::Tensor>& tensors) {
+  TORCH_CHECK_VALUE(
+      !tensors.empty(),
+      "orccl was given no tensor; each rank passes at least one.");
+  for (const auto& tensor : tensors) {
+    TORCH_CHECK_VALUE(
+        tensor.device().type() == kDeviceType,
+        "orccl works on openreg tensors, but this one is on ", tensor.device(),
+        "; for both, make the group with backend=\"cpu:gloo,openreg:orccl\".");
+    TORCH_CHECK_VALUE(tensor.layout() == c10::kStrided && !tensor.is_nested(),
+                      "orccl works on dense tensors, but this one has layout ",
+                      tensor.layout(),
+                      "; pass its values, or the result of to_dense().");
+    TORCH_CHECK_VALUE(tensor.device() == tensors.front().device(),
+                      "The tensors of one call are on ",
+                      tensors.front().device(), " and ", tensor.device(),
+                      "; a rank passes tensors of one device.");
+  }
+  return tensors.front().device().index();
+}
+
+void checkCount(const char* what, size_t count, size_t expected) {
+  TORCH_CHECK_VALUE(count == expected, "orccl was given ", count, " ", what,
+                    "; it needs ", expected, ".");
+}
+
+void checkSameType(const at::Tensor& input, const at::Tensor& output) {
+  TORCH_CHECK_TYPE(input.scalar_type() == output.scalar_type(),
+                   "Input and output have different dtypes, ",
+                   input.scalar_type(), " and ", output.scalar_type(),
+                   "; a collective does not convert.");
+}
+
+void checkSameSize(const at::Tensor& input, const at::Tensor& output) {
+  checkSameType(input, output);
+  TORCH_CHECK_VALUE(input.numel() == output.numel(), "The input has ",
+                    input.numel(), " elements, the output ", output.numel(),
+                    "; they need the same number.");
+}
+
+// [distributed.arguments.types] A dtype without arithmetic can be moved, but not reduced.
+static NumberType numberTypeOf(c10::ScalarType type) {
+  static const std::map<c10::ScalarType, NumberType> types = {
+      {c10::kFloat, NumberType::float32},
+      {c10::kDouble, NumberType::float64},
+      {c10::kHalf, NumberType::float16},
+      {c10::kBFloat16, NumberType::bfloat16},
+      {c10::kChar, NumberType::int8},
+      {c10::kShort, NumberType::int16},
+      {c10::kInt, NumberType::int32},
+      {c10::kLong, NumberType::int64},
+      {c10::kByte, NumberType::uint8},
+      {c10::kUInt16, NumberType::uint16},
+      {c10::kUInt32, NumberType::uint32},
+      {c10::kUInt64, NumberType::uint64},
+      {c10::kBool, NumberType::boolean},
+  };
+  const auto found = types.find(type);
+  TORCH_CHECK_TYPE(found != types.end(), "orccl cannot reduce ", type,
+                   "; convert the tensor to a type of integers or "
+                   "floating-point numbers of 16 bits or more.");
+  return found->second;
+}
+
+static Reduction reductionOf(c10d::ReduceOp::RedOpType reduction) {
+  using Op = c10d::ReduceOp;
+  static const std::map<Op::RedOpType, Reduction> reductions = {
+      {Op::SUM, Reduction::sum},      {Op::PREMUL_SUM, Reduction::sum},
+      {Op::AVG, Reduction::average},  {Op::PRODUCT, Reduction::product},
+      {Op::MIN, Reduction::minimum},  {Op::MAX, Reduction::maximum},
+      {Op::BAND, Reduction::bit_and}, {Op::BOR, Reduction::bit_or},
+      {Op::BXOR, Reduction::bit_xor},
+  };
+  const auto found = reductions.find(reduction);
+  TORCH_CHECK_VALUE(found != reductions.end(), "orccl has no reduction ",
+                    int{reduction}, "; use one of ReduceOp's.");
+  return found->second;
+}
+
+// [distributed.arguments.complex] Maximum and product of complex numbers are not those of their parts.
+static Numbers numbersOf(const at::Tensor& tensor,
+                         const c10d::ReduceOp& reduction) {
+  const auto count = static_cast<size_t>(tensor.numel());
+  const auto type = tensor.scalar_type();
+  const bool scales = reduction.op_ == c10d::ReduceOp::PREMUL_SUM;
+  TORCH_CHECK_TYPE(
+      !scales || c10::isFloatingType(type) || c10::isComplexType(type),
+      "orccl cannot multiply ", type,
+      " by the factor of PREMUL_SUM; convert the tensor to a "
+      "floating-point type.");
+  if (!c10::isComplexType(type)) {
+    return {count, numberTypeOf(type), reductionOf(reduction.op_)};
+  }
+  TORCH_CHECK_TYPE(c10d::isComplexViewAsRealAllowed(reduction),
+                   "orccl reduces complex tensors with SUM, AVG and "
+                   "PREMUL_SUM only.");
+  return {2 * count, numberTypeOf(c10::toRealValueType(type)),
+          reductionOf(reduction.op_)};
+}
+
+std::vector<Numbers> numbersOf(const std::vector<at::Tensor>& tensors,
+                               const c10d::ReduceOp& reduction) {
+  std::vector<Numbers> numbers;
+  for (const auto& tensor : tensors) {
+    numbers.push_back(numbersOf(tensor, reduction));
+  }
+  return numbers;
+}
+
+// [distributed.arguments.premultiplied] The factor may be a tensor, whose value the host never reads.
+at::Tensor premultiplied(const at::Tensor& tensor,
+                         const c10d::ReduceOp& reduction) {
+  if (reduction.op_ != c10d::ReduceOp::PREMUL_SUM) return tensor;
+  const auto& factor =
+      static_cast<const c10d::PreMulSumSupplement&>(*reduction.supplement_);
+  if (!factor.tensor_factor.defined()) return tensor.mul(factor.double_factor);
+  return tensor.mul(factor.tensor_factor.reshape({}).to(tensor.scalar_type()));
+}
+
+// [distributed.arguments.copies] Copies are made on the operation's stream, so their memory is free in its order.
+Dense::Dense(const at::Tensor& tensor, Use use)
+    : tensor_(tensor),
+      dense_(tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg()
+                 ? tensor
+             : use == kRead
+                 ? tensor.resolve_conj().resolve_neg().contiguous()
+                 : at::empty_like(tensor, c10::MemoryFormat::Contiguous)) {
+  if (use == kWrite && !dense_.is_same(tensor_)) {
+    at::assert_no_internal_overlap(tensor_);
+  }
+}
+
+void Dense::writeBack() const {
+  if (!dense_.is_same(tensor_)) tensor_.copy_(dense_, true);
+}
+
+// [-]
+}  // namespace openreg

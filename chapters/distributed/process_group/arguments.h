@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "torch_openreg/chapters/distributed/communicator/collectives.h"
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/distributed/c10d/Types.hpp>
+
+#include <vector>
+
+namespace openreg {
+
+// [distributed.arguments.check] Wrong arguments are refused before the first rank enqueues anything.
+/// @throws c10::ValueError unless all tensors are dense tensors of one openreg
+/// device. Returns that device.
+c10::DeviceIndex checkTensors(const std::vector<at::Tensor>& tensors);
+/// @throws c10::ValueError unless `list` has `count` entries; `what` names it.
+void checkCount(const char* what, size_t count, size_t expected);
+/// @throws c10::TypeError unless both have the same dtype.
+void checkSameType(const at::Tensor& input, const at::Tensor& output);
+/// The same for the number of elements.
+/// @throws c10::ValueError
+void checkSameSize(const at::Tensor& input, const at::Tensor& output);
+
+// [distributed.arguments.numbers] A sum treats a complex number as two real ones.
+struct Numbers {
+  size_t count;
+  NumberType type;
+  Reduction reduction;
+};
+
+/// How the communicator reduces these tensors.
+/// @throws c10::TypeError for a dtype that has no such reduction.
+std::vector<Numbers> numbersOf(const std::vector<at::Tensor>& tensors,
+                               const c10d::ReduceOp& reduction);
+
+/// The tensor that is to be summed for PREMUL_SUM: its product with the factor,
+/// computed on the current stream. For all other reductions, `tensor`.
+at::Tensor premultiplied(const at::Tensor& tensor,
+                         const c10d::ReduceOp& reduction);
+
+// [distributed.arguments.dense] A communicator moves bytes that lie one after the other, so other layouts go through a copy.
+/// The elements of a tensor in the order of its indices, for work on the
+/// current stream.
+class Dense {
+ public:
+  enum Use { kRead, kWrite };
+
+  /// A copy is filled if the use is `kRead`.
+  Dense(const at::Tensor& tensor, Use use);
+
+  void* data() const { return dense_.data_ptr(); }
+  /// The element with this number.
+  char* data(size_t element) const {
+    return static_cast<char*>(data()) + element * dense_.element_size();
+  }
+  size_t bytes() const { return dense_.nbytes(); }
+  /// After the work is enqueued: copies back into the tensor, if need be.
+  void writeBack() const;
+
+ private:
+  const at::Tensor tensor_, dense_;
+};
+
+// [-]
+}  // namespace openreg

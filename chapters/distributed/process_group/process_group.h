@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "torch_openreg/chapters/distributed/process_group/work.h"
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/FunctionRef.h>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace openreg {
+
+// [distributed.process-group] PyTorch asks a backend for collectives, and for some facts about itself.
+/// The collectives of `torch.distributed` between openreg devices. Arguments
+/// are those of c10d::Backend.
+class ProcessGroupOrccl final : public c10d::Backend {
+ public:
+  using Tensors = std::vector<at::Tensor>;
+  using Lists = std::vector<Tensors>;
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+  struct Options final : c10d::Backend::Options {
+    explicit Options(std::chrono::milliseconds timeout = kBackendDefaultTimeout)
+        : c10d::Backend::Options("orccl", timeout) {}
+  };
+
+  /// Waits for no other rank.
+  ProcessGroupOrccl(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+                    const c10d::Backend::Options& options);
+  /// Aborts what is under way.
+  ~ProcessGroupOrccl() override;
+
+  // [distributed.process-group.facts] What PyTorch asks before it uses a group.
+  const std::string getBackendName() const override { return "orccl"; }
+  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override {
+    return options_;
+  }
+  bool supportsSplitting() const override { return true; }
+  bool supportsCoalescing() const override { return true; }
+  c10d::ErrorType getError() override { return state_->error(); }
+  void setTimeout(std::chrono::milliseconds timeout) override;
+  /// All ranks count from 0, so there is nothing to agree on.
+  void setSequenceNumberForGroup() override {}
+  uint64_t getSequenceNumberForGroup() override { return collectives_; }
+  void enableCollectivesTiming() override { is_timed_ = true; }
+  void eagerConnectSingleDevice(at::Device device) override;
+  c10::intrusive_ptr<c10d::Backend> split(
+      const c10::intrusive_ptr<c10d::Store>& store,
+      const std::vector<int>& ranks,
+      const c10::intrusive_ptr<c10d::Backend::Options>& options) override;
+  void abort() override;
+  /// Waits for what is under way, and leaves the group.
+  void shutdown() override;
+
+  // [distributed.process-group.collectives] Collectives that the communicator has.
+  WorkPtr broadcast(Tensors&, const c10d::BroadcastOptions&) override;
+  WorkPtr allreduce(Tensors&, const c10d::AllreduceOptions&) override;
+  WorkPtr allreduce_coalesced(Tensors&,
+                              const c10d::AllreduceCoalescedOptions&) override;
+  WorkPtr reduce(Tensors&, const c10d::ReduceOptions&) override;
+  WorkPtr allgather(Lists&, Tensors&, const c10d::AllgatherOptions&) override;
+  WorkPtr _allgather_base(at::Tensor&, at::Tensor&,
+                          const c10d::AllgatherOptions&) override;
+  WorkPtr allgather_coalesced(Lists&, Tensors&,
+                              const c10d::AllgatherOptions&) override;
+  WorkPtr allgather_into_tensor_coalesced(
+      Tensors&, Tensors&, const c10d::AllgatherOptions&) override;
+  WorkPtr reduce_scatter(Tensors&, Lists&,
+                         const c10d::ReduceScatterOptions&) override;
+  WorkPtr _reduce_scatter_base(at::Tensor&, at::Tensor&,
+                               const c10d::ReduceScatterOptions&) override;
+  WorkPtr reduce_scatter_tensor_coalesced(
+      Tensors&, Tensors&, const c10d::ReduceScatterOptions&) override;
+  WorkPtr barrier(const c10d::BarrierOptions&) override;
+
+  // [distributed.process-group.transfers] Everything else is made of transfers between two ranks.
+  WorkPtr gather(Lists&, Tensors&, const c10d::GatherOptions&) override;
+  WorkPtr scatter(Tensors&, Lists&, const c10d::ScatterOptions&) override;
+  WorkPtr alltoall(Tensors&, Tensors&, const c10d::AllToAllOptions&) override;
+  WorkPtr alltoall_base(at::Tensor&, at::Tensor&, std::vector<int64_t>&,
+                        std::vector<int64_t>&,
+                        const c10d::AllToAllOptions&) override;
+  WorkPtr send(Tensors&, int peer, int tag) override;
+  WorkPtr recv(Tensors&, int peer, int tag) override;
+  WorkPtr recvAnysource(Tensors&, int tag) override;
+  void startCoalescing() override;
+  /// Null if the batch is empty.
+  WorkPtr endCoalescing() override;
+
+  // [distributed.process-group.call] What all operations have in common.
+ private:
+  struct Call {
+    c10d::OpType type;
+    const char* title;  // "orccl:all_reduce"; lives forever
+    c10::DeviceIndex device;
+    Tensors inputs, outputs;
+    std::chrono::milliseconds timeout;
+  };
+  using ChooseStream = c10::function_ref<c10::Stream(const DeviceGroup&)>;
+  using Enqueue = c10::function_ref<void(Collectives&, orStream_t)>;
+
+  c10::intrusive_ptr<CollectiveWork> start(const Call& call,
+                                           ChooseStream choose,
+                                           Enqueue enqueue);
+  c10::intrusive_ptr<CollectiveWork> describe(const Call& call,
+                                              c10::Stream stream,
+                                              bool is_collective);
+  WorkPtr collective(const Call& call, Enqueue enqueue);
+  WorkPtr transfer(Tensors& tensors, int peer, bool is_send);
+  WorkPtr reduceAll(c10d::OpType type, Tensors& tensors,
+                    const c10d::AllreduceOptions& options);
+  WorkPtr gatherAll(c10d::OpType type, Tensors& outputs, Tensors& inputs,
+                    const c10d::AllgatherOptions& options);
+  WorkPtr reduceScatterAll(c10d::OpType type, Tensors& outputs, Tensors& inputs,
+                           const c10d::ReduceScatterOptions& options);
+  c10::DeviceIndex deviceOf(const c10d::BarrierOptions& options) const;
+  void checkRank(const char* what, int64_t rank) const;
+
+  // [distributed.process-group.members] Operations count collectives and transfers apart, because ranks make different transfers.
+  struct BatchedTransfer {
+    bool is_send;
+    int peer;
+    at::Tensor tensor;
+  };
+  struct Batch {
+    std::vector<BatchedTransfer> transfers;
+    c10::intrusive_ptr<CollectiveWork> last_collective;
+  };
+
+  const c10::intrusive_ptr<c10d::Backend::Options> options_;
+  std::shared_ptr<Communicators> communicators_;
+  std::shared_ptr<GroupState> state_;
+  std::mutex mutex_;  // a communicator takes calls from one thread at a time
+  std::atomic<uint64_t> collectives_{0};
+  uint64_t transfers_ = 0;
+  std::atomic<bool> is_timed_{false};
+  std::optional<Batch> batch_;
+};
+
+// [-]
+}  // namespace openreg

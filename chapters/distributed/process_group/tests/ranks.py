@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Processes that run functions of tests as the ranks of a group, one function after the other."""
+
+import datetime
+import faulthandler
+import multiprocessing
+import os
+import tempfile
+import traceback
+
+import torch
+import torch.distributed as dist
+
+CONTEXT = multiprocessing.get_context("spawn")
+
+
+def device():
+    """The device of this rank."""
+    return torch.device("openreg", torch.openreg.current_device())
+
+
+def gloo():
+    """A group for the same on the CPU."""
+    world = dist.group.WORLD
+    return world if "cpu" in dist.get_backend_config(world) else dist.new_group(backend="gloo")
+
+
+def serve(rank, size, store, backend, environment, calls):
+    os.environ |= {"GLOO_SOCKET_IFNAME": "lo"} | environment
+    dist.set_debug_level_from_env()
+    torch.set_num_threads(1)
+    torch.openreg.set_device(rank % torch.openreg.device_count())
+    dist.init_process_group(
+        backend,
+        store=dist.FileStore(store, size),
+        rank=rank,
+        world_size=size,
+        timeout=datetime.timedelta(seconds=30),
+        device_id=device() if ":" in backend else None,
+    )
+    while (call := calls.recv()) is not None:
+        function, limit, arguments = call
+        # A rank that hangs says where.
+        faulthandler.dump_traceback_later(limit, exit=True)
+        try:
+            calls.send((True, function(*arguments)))
+        except BaseException:
+            calls.send((False, traceback.format_exc()))
+        faulthandler.cancel_dump_traceback_later()
+    dist.destroy_process_group()
+
+
+class Ranks:
+    """`Ranks(4)(function, ...)` calls the function in four processes, and returns their results."""
+
+    def __init__(self, size, backend="orccl", environment=None, group=serve):
+        self.folder = tempfile.TemporaryDirectory()
+        store = os.path.join(self.folder.name, "store")
+        self.processes, self.calls = [], []
+        for rank in range(size):
+            ours, theirs = CONTEXT.Pipe()
+            arguments = (rank, size, store, backend, environment or {}, theirs)
+            process = CONTEXT.Process(target=group, args=arguments, daemon=True)
+            process.start()
+            self.processes.append(process)
+            self.calls.append(ours)
+
+    def __call__(self, function, *arguments, limit=120, ranks=None):
+        chosen = range(len(self.calls)) if ranks is None else ranks
+        for rank in chosen:
+            self.calls[rank].send((function, limit, arguments))
+        results, errors = [], []
+        for rank in chosen:
+            if not self.calls[rank].poll(limit + 5):
+                errors.append(f"rank {rank} does not answer within {limit} s")
+                continue
+            ok, result = self.calls[rank].recv()
+            (results if ok else errors).append(result)
+        if errors:
+            raise AssertionError("\n".join(errors))
+        return results
+
+    def end(self):
+        """Ends the processes; returns their exit codes."""
+        for calls, process in zip(self.calls, self.processes):
+            if process.is_alive():
+                calls.send(None)
+        for process in self.processes:
+            process.join(60)
+            if process.is_alive():
+                process.kill()
+                process.join()
+        self.folder.cleanup()
+        return [process.exitcode for process in self.processes]

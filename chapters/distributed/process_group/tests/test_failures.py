@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whatever a rank or its peers do wrong, each rank ends within a known time, with a sentence."""
+
+import datetime
+import os
+import signal
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import Ranks, device
+
+SECOND = datetime.timedelta(seconds=1)
+
+
+def backend(group=None):
+    return (group or dist.group.WORLD)._get_backend(device())
+
+
+def message_of(work, error=dist.DistBackendError):
+    with pytest.raises(error) as failure:
+        work()
+    return str(failure.value)
+
+
+@pytest.fixture
+def pair():
+    """Two ranks that a test may ruin."""
+    ranks = Ranks(2)
+    yield ranks
+    ranks.end()
+
+
+# Groups that fail may be made again, so most tests share their processes.
+def leaves_its_peer_alone():
+    group = dist.new_group(timeout=SECOND)
+    dist.all_reduce(torch.ones(2, device=device()), group=group)
+    if dist.get_rank() == 1:
+        time.sleep(1.5)
+        dist.destroy_process_group(group)
+        return "", 0, None
+    begin = time.monotonic()
+    work = dist.all_reduce(torch.ones(2, device=device()), group=group, async_op=True)
+    work.wait()  # Returns at once: only the stream waits.
+    torch.openreg.synchronize()
+    taken = time.monotonic() - begin
+    while not work.is_completed():
+        time.sleep(0.01)
+    assert not work.is_success() and work.exception() is not None
+    message = message_of(work.wait)
+    assert message_of(lambda: dist.barrier(group)) == message
+    error = backend(group).get_error().name
+    dist.destroy_process_group(group)
+    return message, taken, error
+
+
+def test_a_time_limit_ends_the_work_and_the_group(two):
+    (message, taken, error), _ = two(leaves_its_peer_alone)
+    assert message.startswith(
+        "orccl: all_reduce, number 2 of rank 0 was not done within 1000 ms, maybe because another "
+        "rank has not called it; the group was aborted, so destroy it and make a new one."
+    )
+    assert 0.9 < taken < 2 and error == "TIMEOUT"
+
+
+def limits_single_calls():
+    group = dist.new_group()
+    dist.all_reduce(torch.ones(2, device=device()), group=group)
+    message = ""
+    if dist.get_rank() == 0:
+        work = dist.all_reduce(torch.ones(2, device=device()), group=group, async_op=True)
+        message = message_of(lambda: work.wait(SECOND / 5))
+    dist.barrier()
+    dist.destroy_process_group(group)
+    return message
+
+
+def test_a_wait_with_a_limit_holds_the_host(two):
+    assert (
+        "all_reduce, number 2 of rank 0 was not done within 200 ms" in two(limits_single_calls)[0]
+    )
+
+
+def joins_alone():
+    group = dist.new_group(timeout=SECOND / 2)
+    message = ""
+    if dist.get_rank() == 0:
+        # The other rank uses no group of this kind at all.
+        store = dist.HashStore()
+        options = torch.openreg.ProcessGroupOrccl.Options(SECOND / 2)
+        alone = torch.openreg.ProcessGroupOrccl(store, 0, 2, options)
+        message = message_of(lambda: alone.allreduce([torch.ones(1, device=device())]))
+    dist.barrier()
+    dist.destroy_process_group(group)
+    return message
+
+
+def test_a_rank_that_never_joins_is_named(two):
+    message = two(joins_alone)[0]
+    assert "A rank of the group did not join within 500 ms: its entry 0/host/1 is not in" in message
+
+
+def disagrees():
+    group = dist.new_group(timeout=5 * SECOND)
+    rank = dist.get_rank()
+    dist.all_reduce(torch.ones(1, device=device()), group=group)
+    work = dist.all_reduce(torch.ones(2 + rank, device=device()), group=group, async_op=True)
+    begin = time.monotonic()
+    while not work.is_completed():
+        time.sleep(0.01)
+    message = message_of(work.wait)
+    assert time.monotonic() - begin < 3
+    dist.destroy_process_group(group)
+    return message
+
+
+def test_ranks_that_disagree_are_told_of_both_calls(two):
+    for message in two(disagrees):
+        assert "8 bytes" in message and "12 bytes" in message and "the group was aborted" in message
+
+
+def aborts():
+    for _ in range(2):
+        group = dist.new_group(timeout=20 * SECOND)
+        dist.barrier(group)
+        if dist.get_rank() == 0:
+            tensor = torch.ones(2, device=device())
+            work = dist.all_reduce(tensor, group=group, async_op=True)
+            work.wait()
+            backend(group).abort()
+            assert "orccl: the group was aborted; destroy" in message_of(work.wait)
+        dist.destroy_process_group(group)
+    torch.openreg.synchronize()
+    tensor = torch.ones(3, device=device())
+    dist.all_reduce(tensor)
+    assert tensor.tolist() == [2, 2, 2]
+
+
+def test_an_aborted_group_leaves_the_device_to_the_next_one(two):
+    two(aborts)
+
+
+def waits_for_the_dead():
+    tensor = torch.ones(2, device=device())
+    dist.all_reduce(tensor)
+    torch.openreg.synchronize()
+    return os.getpid()
+
+
+def meets_the_dead():
+    begin = time.monotonic()
+    message = message_of(lambda: dist.barrier())
+    assert message_of(lambda: dist.all_reduce(torch.ones(2, device=device()))) == message
+    torch.openreg.synchronize()
+    assert (torch.ones(3, device=device()) + 1).tolist() == [2, 2, 2]
+    return message, time.monotonic() - begin
+
+
+def test_a_killed_peer_is_named_within_two_seconds(pair):
+    _, process = pair(waits_for_the_dead)
+    os.kill(process, signal.SIGKILL)
+    [(message, taken)] = pair(meets_the_dead, ranks=[0])
+    assert message.startswith(
+        f"orccl: rank 1 (process {process}) has ended without leaving the group while barrier, "
+        "number 2 of rank 0 was under way; the group was aborted, so destroy it and make a new one."
+    )
+    assert taken < 2
+
+
+def leave_work_pending(rank, size, store, backend, environment, calls):
+    torch.openreg.set_device(rank)
+    dist.init_process_group("orccl", store=dist.FileStore(store, size), rank=rank, world_size=size)
+    tensor = torch.ones(2, device="openreg")
+    dist.all_reduce(tensor)
+    tensor.cpu()
+    calls.send((True, None))
+    if rank == 0:
+        dist.all_reduce(tensor)
+        dist.irecv(tensor, 1)
+    calls.recv()  # Then the process ends, without destroy_process_group.
+
+
+def test_a_process_may_end_with_work_pending():
+    ranks = Ranks(2, group=leave_work_pending)
+    for calls in ranks.calls:
+        assert calls.poll(60) and calls.recv() == (True, None)
+    assert ranks.end() == [0, 0]
+
+
+def checks_in_detail():
+    group = dist.group.WORLD
+    tensor = torch.ones(2, device=device())
+    dist.all_reduce(tensor)
+    assert tensor.tolist() == [2, 2]
+    kind = type(backend()).__name__
+    begin = time.monotonic()
+    wrong = torch.ones(2 + dist.get_rank(), device=device())
+    message = message_of(lambda: dist.all_reduce(wrong), RuntimeError)
+    assert time.monotonic() - begin < 5
+    return kind, message, group.size()
+
+
+def test_pytorchs_own_checks_work_in_debug_mode():
+    ranks = Ranks(2, environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"})
+    for kind, message, _ in ranks(checks_in_detail):
+        assert kind == "_ProcessGroupWrapper" and "Detected mismatch between collectives" in message
+    assert ranks.end() == [0, 0]

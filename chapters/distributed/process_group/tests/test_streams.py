@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A collective is work on the device: streams order it, and the host goes on."""
+
+import threading
+import time
+
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+from ranks import device
+
+
+def backend():
+    return dist.group.WORLD._get_backend(device())
+
+
+def enqueues():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    tensor = torch.ones(4, device=device())
+    work = dist.all_reduce(tensor, async_op=True)
+    # The peer comes later, and the host has not waited for it.
+    if rank == 1:
+        time.sleep(0.3)
+    begin = time.monotonic()
+    other = torch.ones(4, device=device())
+    later = dist.all_reduce(other, async_op=True)
+    later.wait()
+    assert time.monotonic() - begin < 0.2
+    assert work.wait()
+    assert (tensor + other).tolist() == [2.0 * size] * 4
+    assert work.is_completed() and work.is_success() and later.exception() is None
+    assert [result.tolist() for result in work.result()] == [[size] * 4]
+
+
+def test_only_streams_wait(two):
+    two(enqueues)
+
+
+def follows_streams():
+    size = dist.get_world_size()
+    stream, other = torch.Stream(device()), torch.Stream(device())
+    with stream:
+        tensor = torch.zeros(1 << 20, device=device())
+        for _ in range(50):
+            tensor += 1
+        work = dist.all_reduce(tensor, async_op=True)
+    with other:
+        work.wait()
+        result = (tensor / 2).cpu()
+    assert result.unique().tolist() == [25.0 * size]
+
+
+def test_it_follows_the_stream_of_its_call_and_precedes_the_one_that_waits(two):
+    two(follows_streams)
+
+
+def frees_memory():
+    size = dist.get_world_size()
+    # The tensors go away before the device has used them, and others take their memory.
+    results = []
+    for value in range(1, 20):
+        tensor = torch.full((1 << 16,), float(value), device=device())
+        whole = torch.empty(size << 16, device=device())
+        dist.all_gather_into_tensor(whole, tensor, async_op=True).wait()
+        del tensor
+        torch.full((1 << 16,), -1.0, device=device())
+        results.append(whole)
+    assert [result.unique().tolist() for result in results] == [[float(v)] for v in range(1, 20)]
+
+
+def test_memory_that_is_freed_early_stays_until_it_was_used(two):
+    two(frees_memory)
+
+
+def completes_futures():
+    size = dist.get_world_size()
+    tensor = torch.ones(3, device=device())
+    future = dist.all_reduce(tensor, async_op=True).get_future()
+    doubled = future.then(lambda done: done.value()[0] * 2).wait()
+    assert doubled.tolist() == [2.0 * size] * 3
+    assert future.value()[0] is tensor or future.value()[0].data_ptr() == tensor.data_ptr()
+
+
+def test_futures_run_their_callbacks_behind_the_work(two):
+    two(completes_futures)
+
+
+def counts():
+    before = backend()._get_sequence_number_for_group()
+    dist.all_reduce(torch.ones(1, device=device()))
+    if dist.get_rank() == 0:
+        dist.send(torch.ones(1, device=device()), 1)
+    else:
+        dist.recv(torch.ones(1, device=device()), 0)
+    dist.barrier()
+    return backend()._get_sequence_number_for_group() - before
+
+
+def test_sequence_numbers_count_collectives_and_not_transfers(two):
+    assert two(counts) == [2, 2]
+
+
+def profiles():
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU]) as profiled:
+        tensor = torch.ones(4, device=device())
+        dist.all_reduce(tensor)
+        dist.broadcast(tensor, 0)
+        dist.all_gather_into_tensor(torch.empty(4 * dist.get_world_size(), device=device()), tensor)
+        dist.barrier()
+    return [e.name for e in profiled.events() if e.name.startswith("orccl:")]
+
+
+def test_profiles_name_the_operations(two):
+    names = ["orccl:all_reduce", "orccl:broadcast", "orccl:all_gather", "orccl:barrier"]
+    assert two(profiles) == [names, names]
+
+
+def measures():
+    group = dist.new_group(backend="orccl")
+    group._enable_collectives_timing()
+    tensor = torch.ones(1 << 20, device=device())
+    work = dist.all_reduce(tensor, group=group, async_op=True)
+    work.wait()
+    torch.openreg.synchronize()
+    duration = work._get_duration()
+    dist.destroy_process_group(group)
+    return duration
+
+
+def test_durations_are_measured_if_asked_for(two):
+    assert all(0 < duration < 5000 for duration in two(measures))
+
+
+def waits_for_barriers():
+    rank = dist.get_rank()
+    dist.barrier()
+    begin = time.monotonic()
+    if rank == 0:
+        time.sleep(0.3)
+    dist.barrier()
+    return time.monotonic() - begin
+
+
+def test_a_barrier_holds_the_host(two):
+    assert min(two(waits_for_barriers)) > 0.25
+
+
+def uses_groups():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    groups = [dist.new_group(list(range(size))) for _ in range(3)]
+    # Used for the first time in opposite orders.
+    for group in groups if rank == 0 else reversed(groups):
+        dist.all_reduce(torch.ones(2, device=device()), group=group, async_op=True)
+    torch.openreg.synchronize()
+    pair = dist.new_group([0, size - 1])
+    if rank in (0, size - 1):
+        tensor = torch.full((2,), 1.0 * rank, device=device())
+        dist.broadcast(tensor, size - 1, group=pair)
+        assert tensor.tolist() == [size - 1.0] * 2
+        dist.destroy_process_group(pair)
+    for group in groups:
+        dist.destroy_process_group(group)
+
+
+def test_groups_may_be_used_in_different_orders(two, four):
+    two(uses_groups)
+    four(uses_groups)
+
+
+def differentiates():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    tensor = torch.full((2,), 1.0 + rank, device=device(), requires_grad=True)
+    summed = functional.all_reduce(tensor, "sum", dist.group.WORLD)
+    assert summed.tolist() == [size * (size + 1) / 2] * 2
+    gathered = functional.all_gather_tensor_autograd(tensor, 0, dist.group.WORLD)
+    (gathered * torch.arange(2.0 * size, device=device())).sum().backward()
+    expected = size * torch.arange(2.0 * size)[2 * rank : 2 * rank + 2]
+    assert torch.equal(tensor.grad.cpu(), expected)
+    split = [1] * size
+    exchanged = functional.all_to_all_single(
+        torch.arange(1.0 * size, device=device()) + 10 * rank, split, split, dist.group.WORLD
+    )
+    assert exchanged.tolist() == [rank + 10.0 * r for r in range(size)]
+
+
+def test_functional_collectives_and_their_gradients(two):
+    two(differentiates)
+
+
+def reduces_from_threads():
+    size = dist.get_world_size()
+    groups = [dist.new_group(list(range(size))) for _ in range(2)]
+    tensors = [torch.ones(1000, device=device()) for _ in groups]
+    torch.openreg.synchronize()
+
+    def work(group, tensor):
+        # On one stream, the ranks could order the works of the groups differently.
+        with torch.Stream(device()) as stream:
+            for _ in range(20):
+                dist.all_reduce(tensor, dist.ReduceOp.AVG, group=group)
+            stream.synchronize()
+
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(groups, tensors)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(tensor.unique().tolist() == [1.0] for tensor in tensors)
+
+
+def test_threads_may_use_groups_and_streams_of_their_own(two):
+    two(reduces_from_threads)
+
+
+def trains():
+    rank = dist.get_rank()
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.ReLU(), torch.nn.Linear(30, 5))
+    replica = torch.nn.parallel.DistributedDataParallel(model.to(device()))
+    optimizer = torch.optim.SGD(replica.parameters(), 0.1)
+    replica._set_ddp_runtime_logging_sample_rate(1)
+    for step in range(4):
+        generator = torch.Generator().manual_seed(2 * step + rank)
+        inputs = torch.randn(8, 20, generator=generator).to(device())
+        optimizer.zero_grad()
+        replica(inputs).square().mean().backward()
+        optimizer.step()
+    logged = replica._get_ddp_logging_data()
+    for name in ("forward_compute", "backward_compute", "backward_comm"):
+        assert 0 < logged[f"avg_{name}_time"] < 10**10, name
+    return [parameter.detach().cpu() for parameter in replica.parameters()]
+
+
+def test_ddp_keeps_the_replicas_equal_and_logs_its_times(four):
+    first, *others = four(trains)
+    for other in others:
+        assert all(torch.equal(a, b) for a, b in zip(first, other))
+
+
+def splits():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    whole = dist.split_group(split_ranks=[list(range(size))])
+    alone = dist.split_group(split_ranks=[[r] for r in range(size)])
+    for group in (whole, alone):
+        tensor = torch.full((2,), 1.0 + rank, device=device())
+        dist.all_reduce(tensor, group=group)
+        assert tensor.tolist() == [3.0 if group is whole else 1.0 + rank] * 2
+        assert dist.get_backend(group) == dist.get_backend()
+        dist.destroy_process_group(group)
+
+
+def test_a_bound_group_can_be_split(two):
+    two(splits)

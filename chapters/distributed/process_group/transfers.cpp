@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/distributed/process_group/arguments.h"
+#include "torch_openreg/chapters/distributed/process_group/process_group.h"
+
+#include "torch_openreg/chapters/device/streams/stream.h"
+
+#include <torch/csrc/distributed/c10d/Utils.hpp>
+
+#include <utility>
+
+namespace openreg {
+namespace {
+
+// [distributed.transfers.list] A list of transfers keeps the copies that they need.
+class TransferList {
+ public:
+  void send(const at::Tensor& tensor, int peer) {
+    const auto& data = data_.emplace_back(tensor, Dense::kRead);
+    transfers_.push_back({true, peer, data.data(), data.bytes()});
+  }
+  void receive(const at::Tensor& tensor, int peer) {
+    const auto& data = data_.emplace_back(tensor, Dense::kWrite);
+    transfers_.push_back({false, peer, data.data(), data.bytes()});
+  }
+  void enqueue(Collectives& group, orStream_t stream) const {
+    group.transfer(stream, transfers_);
+    for (size_t i = 0; i < data_.size(); ++i) {
+      if (!transfers_[i].is_send) data_[i].writeBack();
+    }
+  }
+
+ private:
+  std::vector<Dense> data_;
+  std::vector<Transfer> transfers_;
+};
+
+// [-]
+}  // namespace
+
+// [distributed.transfers.gather] The root receives from every rank, itself included.
+ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::gather(
+    Lists& outputs, Tensors& inputs, const c10d::GatherOptions& options) {
+  const auto root = static_cast<int>(options.rootRank);
+  checkRank("The root of a gather", options.rootRank);
+  checkCount("inputs", inputs.size(), 1);
+  checkCount("lists of outputs", outputs.size(), rank_ == root ? 1 : 0);
+  const Tensors targets = rank_ == root ? outputs[0] : Tensors{};
+  if (rank_ == root) checkCount("outputs", targets.size(), size_);
+  Tensors all = inputs;
+  all.insert(all.end(), targets.begin(), targets.end());
+  const auto device = checkTensors(all);
+  for (const auto& target : targets) checkSameSize(inputs[0], target);
+  return collective({c10d::OpType::GATHER, "orccl:gather", device, inputs,
+                     targets, options.timeout},
+                    [&](Collectives& group, orStream_t stream) {
+                      TransferList transfers;
+                      transfers.send(inputs[0], root);
+                      for (size_t rank = 0; rank < targets.size(); ++rank) {
+                        transfers.receive(targets[rank],
+                                          static_cast<int>(rank));
+                      }
+                      transfers.enqueue(group, stream);
+                    });
+}
+
+// [distributed.transfers.scatter] A scatter is a gather in the other direction.
+ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::scatter(
+    Tensors& outputs, Lists& inputs, const c10d::ScatterOptions& options) {
+  const auto root = static_cast<int>(options.rootRank);
+  checkRank("The root of a scatter", options.rootRank);
+  checkCount("outputs", outputs.size(), 1);
+  checkCount("lists of inputs", inputs.size(), rank_ == root ? 1 : 0);
+  const Tensors sources = rank_ == root ? inputs[0] : Tensors{};
+  if (rank_ == root) checkCount("inputs", sources.size(), size_);
+  Tensors all = outputs;
+  all.insert(all.end(), sources.begin(), sources.end());
+  const auto device = checkTensors(all);
+  for (const auto& source : sources) checkSameSize(source, outputs[0]);
+  return collective({c10d::OpType::SCATTER, "orccl:scatter", device, sources,
+                     outputs, options.timeout},
+                    [&](Collectives& group, orStream_t stream) {
+                      TransferList transfers;
+                      for (size_t rank = 0; rank < sources.size(); ++rank) {
+                        transfers.send(sources[rank], static_cast<int>(rank));
+                      }
+                      transfers.receive(outputs[0], root);
+                      transfers.enqueue(group, stream);
+                    });
+}
+
+// [distributed.transfers.all-to-all] Every rank sends to every rank, even if there is nothing to send, so wrong sizes are noticed.
+ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::alltoall(
+    Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) {
+  checkCount("inputs", inputs.size(), size_);
+  checkCount("outputs", outputs.size(), size_);
+  Tensors all = inputs;
+  all.insert(all.end(), outputs.begin(), outputs.end());
+  const auto device = checkTensors(all);
+  for (const auto& tensor : all) checkSameType(inputs[0], tensor);
+  return collective({c10d::OpType::ALLTOALL, "orccl:all_to_all", device, inputs,
+                     outputs, options.timeout},
+                    [&](Collectives& group, orStream_t stream) {
+                      TransferList transfers;
+                      for (int rank = 0; rank < size_; ++rank) {
+                        transfers.send(inputs[rank], rank);
+                        transfers.receive(outputs[rank], rank);
+                      }
+                      transfers.enqueue(group, stream);
+                    });
+}
+
+// [distributed.transfers.split] The rows of one tensor are split among the ranks, evenly if no sizes are given.
+namespace {
+
+struct Split {
+  std::vector<size_t> lengths, offsets;  // in elements
+
+  Split(const at::Tensor& tensor, const std::vector<int64_t>& rows, int size)
+      : lengths(size), offsets(size) {
+    TORCH_CHECK_VALUE(tensor.dim() > 0,
+                      "A tensor without dimensions has no rows that "
+                      "all_to_all_single could split; pass tensor.reshape(1).");
+    c10d::checkSplitSizes(rows, tensor, size);
+    c10d::computeLengthsAndOffsets(rows, tensor, &lengths, &offsets);
+  }
+};
+
+}  // namespace
+
+// [distributed.transfers.all-to-all.whole] Each rank's rows are a transfer, as if they were a tensor of their own.
+ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::alltoall_base(
+    at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_rows,
+    std::vector<int64_t>& input_rows, const c10d::AllToAllOptions& options) {
+  const auto device = checkTensors({input, output});
+  checkSameType(input, output);
+  const Split sends(input, input_rows, size_);
+  const Split receives(output, output_rows, size_);
+  return collective(
+      {c10d::OpType::ALLTOALL_BASE,
+       "orccl:all_to_all",
+       device,
+       {input},
+       {output},
+       options.timeout},
+      [&](Collectives& group, orStream_t stream) {
+        const Dense from(input, Dense::kRead), to(output, Dense::kWrite);
+        const size_t size = input.element_size();
+        std::vector<Transfer> transfers;
+        for (int rank = 0; rank < size_; ++rank) {
+          transfers.push_back({true, rank, from.data(sends.offsets[rank]),
+                               sends.lengths[rank] * size});
+          transfers.push_back({false, rank, to.data(receives.offsets[rank]),
+                               receives.lengths[rank] * size});
+        }
+        group.transfer(stream, transfers);
+        to.writeBack();
+      });
+}
+
+// [distributed.transfers.single] A transfer of its own runs on its peer's stream, so no other one has to come first.
+ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::transfer(Tensors& tensors,
+                                                       int peer, bool is_send) {
+  checkCount("tensors", tensors.size(), 1);
+  const auto device = checkTensors(tensors);
+  checkRank(is_send ? "The receiver" : "The sender", peer);
+  TORCH_CHECK_VALUE(batch_ || peer != rank_, "A rank can ",
+                    is_send ? "send to" : "receive from",
+                    " itself only in a batch, which has both directions; use "
+                    "batch_isend_irecv.");
+  if (batch_) {
+    batch_->transfers.push_back({is_send, peer, tensors[0]});
+    return nullptr;
+  }
+  Call call{is_send ? c10d::OpType::SEND : c10d::OpType::RECV,
+            is_send ? "orccl:send" : "orccl:recv",
+            device,
+            is_send ? tensors : Tensors{},
+            is_send ? Tensors{} : tensors,
+            c10d::kUnsetTimeout};
+  return start(
+      call,
+      [&](const DeviceGroup& group) {
+        return streamOfHandle(group.collectives->transferStream(is_send, peer),
+                              device);
+      },
+      [&](Collectives& group, orStream_t stream) {
+        TransferList transfers;
+        is_send ? transfers.send(tensors[0], peer)
+                : transfers.receive(tensors[0], peer);
+        transfers.enqueue(group, stream);
+      });
+}
+
+// [distributed.transfers.tags] Transfers of a pair of ranks match in the order of the calls, and tags are ignored, as NCCL does.
+ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::send(Tensors& tensors, int peer,
+                                                   int) {
+  return transfer(tensors, peer, true);
+}
+
+ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::recv(Tensors& tensors, int peer,
+                                                   int) {
+  return transfer(tensors, peer, false);
+}
+
+ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::recvAnysource(Tensors&, int) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false,
+      "orccl receives from a rank that the call names; pass src, or send CPU "
+      "tensors with gloo, which can receive from any rank.");
+}
+
+// [distributed.transfers.batch] Transfers of a batch begin together; what an exception left of an earlier batch is dropped.
+void ProcessGroupOrccl::startCoalescing() {
+  const std::lock_guard lock(mutex_);
+  batch_.emplace();
+}
+
+ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::endCoalescing() {
+  TORCH_CHECK(batch_,
+              "A batch ends that has not begun; call "
+              "_start_coalescing() first.");
+  const Batch batch = *std::exchange(batch_, std::nullopt);
+  if (batch.transfers.empty()) return batch.last_collective;
+  Call call{c10d::OpType::COALESCED, "orccl:coalesced", -1, {}, {},
+            c10d::kUnsetTimeout};
+  for (const auto& [is_send, peer, tensor] : batch.transfers) {
+    (is_send ? call.inputs : call.outputs).push_back(tensor);
+  }
+  Tensors all = call.inputs;
+  all.insert(all.end(), call.outputs.begin(), call.outputs.end());
+  call.device = checkTensors(all);
+  return start(
+      call, [](const DeviceGroup& group) { return group.batch_stream; },
+      [&](Collectives& group, orStream_t stream) {
+        TransferList transfers;
+        for (const auto& [is_send, peer, tensor] : batch.transfers) {
+          is_send ? transfers.send(tensor, peer)
+                  : transfers.receive(tensor, peer);
+        }
+        transfers.enqueue(group, stream);
+        if (batch.last_collective) batch.last_collective->synchronize();
+      });
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/distributed/process_group/watchdog.h"
+#include "torch_openreg/common/waiting.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <thread>
+
+namespace openreg {
+
+// [distributed.group-state.end] Works fail before their waits end, so no thread takes an aborted wait for success.
+void GroupState::end(c10d::ErrorType error,
+                     const std::string& reason) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (error_ != c10d::ErrorType::SUCCESS) return;
+    error_ = error;
+    reason_ = reason;
+    const auto failure = std::make_exception_ptr(
+        c10::DistBackendError({__func__, __FILE__, __LINE__}, reason));
+    for (auto& operation : under_way_) {
+      if (!operation->error) operation->error = failure;
+    }
+    under_way_.clear();
+  }
+  communicators_->abort();
+}
+
+/// The thread that reads a result on the device gets no exception, so the
+/// reason is also printed.
+void GroupState::endAloud(c10d::ErrorType error, const std::string& reason) {
+  const std::string sentence =
+      c10::str("orccl: ", reason,
+               "; the group was aborted, so destroy it and make a new one.");
+  if (this->error() == c10d::ErrorType::SUCCESS) TORCH_WARN(sentence);
+  end(error, sentence);
+}
+
+// [distributed.group-state.aborted] A disagreement of the ranks ends the work on the device before the host knows of it.
+bool GroupState::endIfAborted() {
+  for (const auto& group : communicators_->all()) {
+    if (!group->collectives->isAborted()) continue;
+    const std::string problem = group->collectives->problem();
+    endAloud(c10d::ErrorType::COMM_ERROR,
+             problem.empty() ? "an operation was enqueued in part" : problem);
+    return true;
+  }
+  return false;
+}
+
+void GroupState::check() {
+  endIfAborted();
+  const std::lock_guard lock(mutex_);
+  TORCH_CHECK_WITH(DistBackendError, error_ == c10d::ErrorType::SUCCESS,
+                   reason_);
+}
+
+c10d::ErrorType GroupState::error() const {
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
+// [distributed.group-state.operations] An operation that is enqueued while the group ends fails with it.
+void GroupState::add(std::shared_ptr<PendingOperation> operation) {
+  const std::lock_guard lock(mutex_);
+  if (error_ == c10d::ErrorType::SUCCESS) {
+    under_way_.push_back(std::move(operation));
+  } else {
+    operation->error = std::make_exception_ptr(
+        c10::DistBackendError({__func__, __FILE__, __LINE__}, reason_));
+  }
+}
+
+bool GroupState::isDoneLocked(PendingOperation& operation) const {
+  try {
+    return operation.error || operation.end.query();
+  } catch (const c10::Error&) {  // The device has failed.
+    operation.error = std::current_exception();
+    return true;
+  }
+}
+
+bool GroupState::isDone(PendingOperation& operation) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!isDoneLocked(operation)) return false;
+  }
+  endIfAborted();
+  return true;
+}
+
+std::exception_ptr GroupState::errorOf(
+    const PendingOperation& operation) const {
+  const std::lock_guard lock(mutex_);
+  return operation.error;
+}
+
+// [distributed.group-state.expire] A message names the operation, the limit, and the usual cause.
+void GroupState::expire(const PendingOperation& operation,
+                        std::chrono::milliseconds limit) {
+  endAloud(c10d::ErrorType::TIMEOUT,
+           c10::str(operation.name, " was not done within ", limit.count(),
+                    " ms, maybe because another rank has not called it"));
+}
+
+void GroupState::drain() {
+  const WithoutGil others_run;
+  while (true) {
+    look();
+    {
+      const std::lock_guard lock(mutex_);
+      if (under_way_.empty()) return;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// [distributed.watchdog.look] An operation counts as done only if no communicator has been aborted.
+void GroupState::look() {
+  const auto now = std::chrono::steady_clock::now();
+  std::shared_ptr<PendingOperation> late, oldest;
+  {
+    const std::lock_guard lock(mutex_);
+    std::list<std::shared_ptr<PendingOperation>> done;
+    for (auto& operation : under_way_) {
+      if (isDoneLocked(*operation)) {
+        done.push_back(operation);
+      } else {
+        if (!oldest) oldest = operation;
+        if (!late && now - operation->began > operation->timeout) {
+          late = operation;
+        }
+      }
+    }
+    // Asked after the events: an abort completes them.
+    bool aborted = false;
+    for (const auto& group : communicators_->all()) {
+      aborted = aborted || group->collectives->isAborted();
+    }
+    if (!aborted) {
+      for (const auto& operation : done) under_way_.remove(operation);
+    }
+  }
+  if (endIfAborted() || !oldest) return;
+  if (late) return expire(*late, late->timeout);
+  lookForEndedPeer(*oldest);
+}
+
+// [distributed.watchdog.peer] A peer that has ended may have done its part, so our work gets half a second to finish.
+void GroupState::lookForEndedPeer(const PendingOperation& oldest) {
+  const auto now = std::chrono::steady_clock::now();
+  for (const auto& group : communicators_->all()) {
+    const std::string ended = group->collectives->endedPeer();
+    if (ended.empty()) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!peer_ended_) peer_ended_ = now;
+      const auto both = std::max(*peer_ended_, oldest.began);
+      if (now - both < std::chrono::milliseconds(500)) return;
+    }
+    return endAloud(c10d::ErrorType::REMOTE_ERROR,
+                    c10::str(ended, " while ", oldest.name, " was under way"));
+  }
+}
+
+// [distributed.watchdog.thread] The thread ends with the last group, so a process without groups has none.
+namespace {
+
+struct Watchdog {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::list<std::weak_ptr<GroupState>> states;
+  bool is_running = false;
+  bool must_stop = false;
+
+  std::list<std::shared_ptr<GroupState>> groups() {
+    std::list<std::shared_ptr<GroupState>> groups;
+    states.remove_if([&](const auto& state) {
+      if (auto group = state.lock()) groups.push_back(std::move(group));
+      return state.expired();
+    });
+    return groups;
+  }
+
+  void run();
+};
+
+Watchdog& watchdog() {
+  static auto* watchdog = new Watchdog;
+  return *watchdog;
+}
+
+}  // namespace
+
+// [distributed.watchdog.run] It holds no lock while it looks, so a new group never waits for it.
+void Watchdog::run() {
+  std::unique_lock lock(mutex);
+  while (!must_stop && !states.empty()) {
+    auto groups = this->groups();
+    lock.unlock();
+    for (const auto& group : groups) group->look();
+    groups.clear();
+    lock.lock();
+    changed.wait_for(lock, std::chrono::milliseconds(50),
+                     [this] { return must_stop; });
+  }
+  is_running = must_stop = false;
+  changed.notify_all();
+}
+
+// [distributed.watchdog.start] The thread is detached, so the process asks it to stop before it ends.
+void watch(const std::shared_ptr<GroupState>& state) {
+  const std::lock_guard lock(watchdog().mutex);
+  watchdog().states.push_back(state);
+  if (watchdog().is_running) return;
+  watchdog().is_running = true;
+  std::thread([] { watchdog().run(); }).detach();
+}
+
+void endAllGroups() {
+  if (orIsForked()) return;  // The thread is the parent's.
+  const WithoutGil others_run;
+  std::unique_lock lock(watchdog().mutex);
+  const auto groups = watchdog().groups();
+  if (watchdog().is_running) {
+    watchdog().must_stop = true;
+    watchdog().changed.notify_all();
+    watchdog().changed.wait(lock, [] { return !watchdog().is_running; });
+  }
+  lock.unlock();
+  for (const auto& group : groups) {
+    group->end(c10d::ErrorType::COMM_ERROR,
+               "orccl: the process is about to end, and its groups with it.");
+  }
+}
+
+// [-]
+}  // namespace openreg
