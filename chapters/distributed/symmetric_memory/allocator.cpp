@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/device/runtime.h"
+#include "torch_openreg/chapters/distributed/symmetric_memory/block.h"
+#include "torch_openreg/common/check.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/common/waiting.h"
+
+#include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace openreg {
+namespace {
+
+// [distributed.symmetric.free] A block lives as long as its tensor, and as the object that describes it.
+namespace symm = c10d::symmetric_memory;
+
+/// Waits for this process's devices, but not for the peers: a program drops
+/// symmetric memory when no rank uses it any more.
+void freeBlock(void* data) {
+  if (symm::is_finalizing()) return;
+  const WithoutGil others_run;
+  orFree(data);
+}
+
+// [distributed.symmetric.allocate] A block comes from the driver, because another process opens whole blocks.
+class SymmetricAllocator final : public symm::SymmetricMemoryAllocator {
+ public:
+  void* alloc(size_t size, int device,
+              const std::optional<std::string>& group) override {
+    const SymmetricLayout layout{(size + 511) / 512 * 512,
+                                 symm::get_signal_pad_size()};
+    const DeviceScope scope(static_cast<c10::DeviceIndex>(device));
+    void* data = nullptr;
+    check(orMalloc(&data, layout.total()));
+    std::shared_ptr<void> owner(data, &freeBlock);
+    check(orMemset(static_cast<char*>(data) + layout.size, 0, 2 * layout.pad));
+    std::lock_guard lock(mutex_);
+    blocks_[data] = {std::move(owner), layout, currentDevice(), group, {}};
+    return data;
+  }
+
+  void free(void* data) override {
+    std::unique_lock lock(mutex_);
+    const auto block = blocks_.extract(data);
+    lock.unlock();
+  }
+
+  // [distributed.symmetric.state] PyTorch knows a block by the address of its first byte.
+  size_t get_alloc_size(void* data) override {
+    return blockAt(data).layout.size;
+  }
+  bool has_allocation(void* data) override {
+    std::lock_guard lock(mutex_);
+    return blocks_.count(data) != 0;
+  }
+  bool has_multicast_support(int) override { return false; }
+  c10::DeviceType supported_device_type() override { return kDeviceType; }
+  std::string name() override { return "ORCCL"; }
+
+  c10::intrusive_ptr<symm::SymmetricMemory> rendezvous(
+      void* data, const std::optional<std::string>& group) override;
+
+ private:
+  struct Block {
+    std::shared_ptr<void> owner;
+    SymmetricLayout layout;
+    c10::DeviceIndex device;
+    std::optional<std::string> group;
+    c10::intrusive_ptr<SymmetricBlock> shared;
+  };
+  /// @throws c10::ValueError if the memory is not symmetric.
+  Block blockAt(void* data) {
+    std::lock_guard lock(mutex_);
+    const auto block = blocks_.find(data);
+    TORCH_CHECK_VALUE(block != blocks_.end(),
+                      "This memory is not symmetric: allocate the tensor with "
+                      "torch.distributed._symmetric_memory.empty.");
+    return block->second;
+  }
+
+  std::mutex mutex_;
+  std::map<void*, Block> blocks_;
+  std::map<std::string, int> meetings_;
+};
+
+// [distributed.symmetric.rendezvous] The ranks publish a handle and a size each, and open those of all others.
+struct Offer {
+  orIpcMemHandle_t handle;
+  SymmetricLayout layout;
+};
+
+std::vector<uint8_t> bytesOf(const Offer& offer) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(&offer);
+  return {bytes, bytes + sizeof offer};
+}
+
+Offer offerOf(int rank, const std::vector<uint8_t>& bytes,
+              SymmetricLayout layout) {
+  Offer offer{};
+  TORCH_CHECK(bytes.size() == sizeof offer, "Rank ", rank,
+              " has published no block of symmetric memory.");
+  std::memcpy(&offer, bytes.data(), sizeof offer);
+  TORCH_CHECK_VALUE(
+      offer.layout.size == layout.size && offer.layout.pad == layout.pad,
+      "Symmetric memory must have one size: ", layout.size, " bytes here, ",
+      offer.layout.size, " bytes on rank ", rank, ".");
+  return offer;
+}
+
+// [distributed.symmetric.open] Every rank opens the blocks of all others, and keeps them open as long as it has the object.
+c10::intrusive_ptr<symm::SymmetricMemory> SymmetricAllocator::rendezvous(
+    void* data, const std::optional<std::string>& group) {
+  const Block block = blockAt(data);
+  if (block.shared) return block.shared;
+  const std::string name = group ? *group : block.group.value_or("0");
+  const auto ranks = c10d::resolve_process_group(name);
+  const auto store = ranks->getStore();
+  std::unique_lock lock(mutex_);
+  const auto key = [&, meeting = meetings_[name]++](int rank) {
+    return c10::str("orccl/symmetric/", meeting, "/", rank);
+  };
+  lock.unlock();
+
+  const DeviceScope scope(block.device);
+  Offer ours{{}, block.layout};
+  check(orIpcGetMemHandle(&ours.handle, data));
+  store->set(key(ranks->getRank()), bytesOf(ours));
+  std::vector<Offer> offers;
+  for (int r = 0; r < ranks->getSize(); ++r) {
+    offers.push_back(offerOf(r, store->get(key(r)), block.layout));
+  }
+  std::vector<void*> blocks(ranks->getSize(), data);
+  for (int r = 0; r < ranks->getSize(); ++r) {
+    if (r == ranks->getRank()) continue;
+    check(orIpcOpenMemHandle(&blocks[r], offers[r].handle));
+  }
+  auto shared = c10::make_intrusive<SymmetricBlock>(
+      std::move(blocks), block.owner, block.layout, ranks->getRank(),
+      c10::Device(kDeviceType, block.device));
+  lock.lock();
+  const auto entry = blocks_.find(data);
+  if (entry != blocks_.end()) entry->second.shared = shared;
+  return shared;
+}
+
+// [distributed.symmetric.register] PyTorch asks the registry by type of device, and `set_backend` by name.
+[[maybe_unused]] const bool registered = [] {
+  const auto allocator = c10::make_intrusive<SymmetricAllocator>();
+  symm::register_allocator(kDeviceType, allocator);
+  symm::register_availability(allocator->name(), allocator);
+  return true;
+}();
+
+// [-]
+}  // namespace
+}  // namespace openreg

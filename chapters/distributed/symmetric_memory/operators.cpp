@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/chapters/distributed/symmetric_memory/block.h"
+#include "torch_openreg/common/check.h"
+#include "torch_openreg/common/openreg/interface/openreg_signals.h"
+
+#include <ATen/OpMathType.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/library.h>
+
+namespace openreg {
+namespace {
+
+// [distributed.symmetric.operators] Between two barriers, every rank may read what the others have written.
+namespace symm = c10d::symmetric_memory;
+
+/// The channels are those that PyTorch's CUDA operators use, so a program's own
+/// barriers on channel 2 or above do not meet them.
+enum Channel { kBegin, kEnd };
+
+/// The group's blocks behind `tensor`.
+/// @throws c10::ValueError if the tensor is not in symmetric memory or not
+/// contiguous, c10::NotImplementedError for another reduction than "sum".
+c10::intrusive_ptr<symm::SymmetricMemory> groupOf(const at::Tensor& tensor,
+                                                  const std::string& reduction,
+                                                  const std::string& group) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      reduction == "sum", "Symmetric memory is reduced with sum, and not with ",
+      reduction, ".");
+  TORCH_CHECK_VALUE(tensor.is_contiguous(),
+                    "A tensor in symmetric memory must be contiguous.");
+  return symm::rendezvous(tensor, group);
+}
+
+/// The elements of rank `rank` at the place of `tensor`. A kernel reaches them
+/// like its own.
+at::Tensor onRank(int rank, const at::Tensor& tensor,
+                  symm::SymmetricMemory& group) {
+  return group.get_buffer(rank, tensor.sizes(), tensor.scalar_type(),
+                          tensor.storage_offset());
+}
+
+// [distributed.symmetric.sum] All ranks add in the same order, so that they get identical bytes.
+/// The sum of what `part` returns for each rank. Half-precision numbers are
+/// added in float32 and rounded once.
+template <class Part>
+at::Tensor sumOf(int ranks, const Part& part) {
+  const at::Tensor first = part(0);
+  at::Tensor sum =
+      first.to(at::toOpMathType(first.scalar_type()), false, /*copy=*/true);
+  for (int r = 1; r < ranks; ++r) sum.add_(part(r));
+  return sum;
+}
+
+// [distributed.symmetric.one-shot] In one shot, every rank reads all of every other rank's elements.
+at::Tensor oneShotAllReduceOut(const at::Tensor& input, std::string reduction,
+                               std::string name, at::Tensor out) {
+  const auto group = groupOf(input, reduction, name);
+  group->barrier(kBegin, 0);
+  out.copy_(sumOf(group->get_world_size(),
+                  [&](int r) { return onRank(r, input, *group); }));
+  group->barrier(kEnd, 0);
+  return out;
+}
+
+at::Tensor oneShotAllReduce(const at::Tensor& input, std::string reduction,
+                            std::string name) {
+  return oneShotAllReduceOut(input, reduction, name, at::empty_like(input));
+}
+
+/// The same for a tensor that is copied into symmetric memory first.
+at::Tensor oneShotAllReduceCopyOut(const at::Tensor& buffer,
+                                   const at::Tensor& input,
+                                   std::string reduction, std::string name,
+                                   at::Tensor out) {
+  TORCH_CHECK_VALUE(
+      input.numel() <= buffer.numel() &&
+          input.scalar_type() == buffer.scalar_type(),
+      "The buffer in symmetric memory must have the dtype and at least as many "
+      "elements as the input.");
+  const at::Tensor copied =
+      buffer.view(-1).narrow(0, 0, input.numel()).view(input.sizes());
+  copied.copy_(input);
+  return oneShotAllReduceOut(copied, reduction, name, out);
+}
+
+at::Tensor oneShotAllReduceCopy(const at::Tensor& buffer,
+                                const at::Tensor& input, std::string reduction,
+                                std::string name) {
+  return oneShotAllReduceCopyOut(buffer, input, reduction, name,
+                                 at::empty_like(input));
+}
+
+// [distributed.symmetric.two-shot] In two shots, a rank adds one slice, and then reads the sums of the others.
+/// The elements of `tensor` for which rank `rank` adds.
+at::Tensor sliceOf(int rank, const at::Tensor& tensor, int ranks) {
+  const int64_t width = (tensor.numel() + ranks - 1) / ranks;
+  const int64_t begin = std::min(rank * width, tensor.numel());
+  const int64_t end = std::min(begin + width, tensor.numel());
+  return tensor.view(-1).slice(0, begin, end);
+}
+
+/// No rank reads another's slice of ours, so our sum may replace it.
+at::Tensor twoShotAllReduceOut(at::Tensor input, std::string reduction,
+                               std::string name, at::Tensor output) {
+  const auto group = groupOf(input, reduction, name);
+  const int ranks = group->get_world_size(), ours = group->get_rank();
+  group->barrier(kBegin, 0);
+  sliceOf(ours, input, ranks).copy_(sumOf(ranks, [&](int r) {
+    return sliceOf(ours, onRank(r, input, *group), ranks);
+  }));
+  group->barrier(kBegin, 0);
+  for (int r = 0; r < ranks; ++r) {
+    const at::Tensor to = sliceOf(r, output, ranks);
+    const at::Tensor from = sliceOf(r, onRank(r, input, *group), ranks);
+    if (to.data_ptr() != from.data_ptr()) to.copy_(from);
+  }
+  group->barrier(kEnd, 0);
+  return output;
+}
+
+at::Tensor twoShotAllReduceInPlace(at::Tensor input, std::string reduction,
+                                   std::string name) {
+  return twoShotAllReduceOut(input, reduction, name, input);
+}
+
+// [distributed.symmetric.reduce-scatter] A reduce_scatter is the first of the two shots.
+/// Rank r gets part r of the first or the last dimension.
+at::Tensor reduceScatterOut(at::Tensor input, std::string name, bool split_last,
+                            at::Tensor output) {
+  const auto group = groupOf(input, "sum", name);
+  const int ranks = group->get_world_size();
+  const int64_t dim = split_last ? input.dim() - 1 : 0;
+  TORCH_CHECK_VALUE(input.dim() > 0 && input.size(dim) % ranks == 0,
+                    "Dimension ", dim,
+                    " of the input does not divide equally "
+                    "across ",
+                    ranks, " ranks.");
+  const int64_t width = input.size(dim) / ranks;
+  const int64_t begin = group->get_rank() * width;
+  group->barrier(kBegin, 0);
+  output.copy_(sumOf(ranks, [&](int r) {
+    return onRank(r, input, *group).narrow(dim, begin, width);
+  }));
+  group->barrier(kEnd, 0);
+  return output;
+}
+
+// [distributed.symmetric.words] A program can write numbers in the order of the stream.
+/// The address of element `offset`.
+void* wordAt(const at::Tensor& words, int64_t offset, int64_t value,
+             int64_t count) {
+  TORCH_CHECK_VALUE(words.scalar_type() == at::kUInt32 && words.is_contiguous(),
+                    "Values are written to a contiguous tensor of uint32.");
+  TORCH_CHECK_VALUE(offset >= 0 && count > 0 && offset + count <= words.numel(),
+                    "There are no ", count, " elements at offset ", offset,
+                    " of a tensor of ", words.numel(), ".");
+  TORCH_CHECK_VALUE(value >= 0 && value <= UINT32_MAX, value,
+                    " is not a number of 32 bits without a sign.");
+  return static_cast<uint32_t*>(words.data_ptr()) + offset;
+}
+
+/// Also wakes the streams that wait for the element.
+at::Tensor streamWriteValue32(at::Tensor& words, int64_t offset,
+                              int64_t value) {
+  check(orStreamWriteValue32(
+      nativeStream(currentStream(words.device().index())),
+      wordAt(words, offset, value, 1), static_cast<uint32_t>(value)));
+  return words;
+}
+
+at::Tensor memset32(at::Tensor& words, int64_t offset, int64_t value,
+                    int64_t count) {
+  wordAt(words, offset, value, count);
+  words.view(at::kInt)
+      .view(-1)
+      .narrow(0, offset, count)
+      .fill_(static_cast<int32_t>(value));
+  return words;
+}
+
+// [distributed.symmetric.operators.register] PyTorch defines these operators, and has kernels for CUDA only.
+TORCH_LIBRARY_IMPL(symm_mem, PrivateUse1, m) {
+  m.impl("one_shot_all_reduce", &oneShotAllReduce);
+  m.impl("one_shot_all_reduce_out", &oneShotAllReduceOut);
+  m.impl("one_shot_all_reduce_copy", &oneShotAllReduceCopy);
+  m.impl("one_shot_all_reduce_copy_out", &oneShotAllReduceCopyOut);
+  m.impl("two_shot_all_reduce_", &twoShotAllReduceInPlace);
+  m.impl("two_shot_all_reduce_out", &twoShotAllReduceOut);
+  m.impl("reduce_scatter_out", &reduceScatterOut);
+  m.impl("stream_write_value32_", &streamWriteValue32);
+  m.impl("memset32_", &memset32);
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What each rank of a group does with symmetric memory; run by test_symmetric_memory.py.
+
+Prints one line for each case: its name, and `passed` or the error.
+"""
+
+import os
+import sys
+import traceback
+
+import torch
+import torch.distributed as dist
+import torch.distributed._symmetric_memory as symm_mem
+from torch._C._distributed_c10d import _SymmetricMemory
+
+RANK, RANKS = int(sys.argv[1]), int(sys.argv[2])
+DEVICE = torch.device("openreg", RANK % torch.openreg.device_count())
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def symmetric(*size, dtype=torch.float32):
+    tensor = symm_mem.empty(*size, dtype=dtype, device=DEVICE)
+    return tensor, symm_mem.rendezvous(tensor, dist.group.WORLD)
+
+
+def part(rank, *size, dtype=torch.float32):
+    """What rank `rank` contributes, on the CPU: every rank can compute it."""
+    generator = torch.Generator().manual_seed(rank)
+    return torch.randn(*size, generator=generator).to(dtype)
+
+
+def total(*size, dtype=torch.float32):
+    """In the order of the ranks, rounded once."""
+    first, *others = (part(r, *size, dtype=dtype).float() for r in range(RANKS))
+    for other in others:
+        first += other
+    return first.to(dtype)
+
+
+def raises(kind, sentence, function, *arguments):
+    try:
+        function(*arguments)
+    except kind as error:
+        assert sentence in str(error), str(error)
+    else:
+        raise AssertionError(f"no {kind.__name__}")
+
+
+@case
+def a_rank_reads_what_its_neighbor_wrote():
+    tensor, group = symmetric(1000)
+    tensor.copy_(part(RANK, 1000))
+    group.barrier()
+    neighbor = (RANK + 1) % RANKS
+    read = group.get_buffer(neighbor, (1000,), torch.float32).cpu()
+    group.barrier()
+    torch.openreg.synchronize()
+    assert torch.equal(read, part(neighbor, 1000))
+
+
+@case
+def a_rank_writes_into_its_neighbor():
+    tensor, group = symmetric(64, dtype=torch.int64)
+    tensor.zero_()
+    group.barrier()
+    group.get_buffer((RANK + 1) % RANKS, (64,), torch.int64).fill_(RANK)
+    group.barrier()
+    assert tensor.cpu().unique().tolist() == [(RANK - 1) % RANKS]
+
+
+@case
+def a_group_describes_itself():
+    tensor, group = symmetric(100)
+    assert (group.rank, group.world_size, group.device) == (RANK, RANKS, DEVICE)
+    assert group.buffer_size == 512
+    assert group.buffer_ptrs[RANK] == tensor.data_ptr()
+    assert not group.multicast_ptr
+    assert symm_mem.is_symm_mem_tensor(tensor)
+    assert not symm_mem.is_symm_mem_tensor(torch.empty(1, device=DEVICE))
+    assert symm_mem.get_backend(DEVICE) == "ORCCL"
+    assert symm_mem.rendezvous(tensor, dist.group.WORLD).buffer_ptrs == group.buffer_ptrs
+
+
+@case
+def a_signal_pad_begins_as_zeros():
+    _, group = symmetric(1)
+    pad = group.get_signal_pad(RANK)
+    assert pad.numel() * 4 == group.signal_pad_size
+    assert not pad.cpu().any()
+
+
+@case
+def signals_order_two_ranks():
+    tensor, group = symmetric(1)
+    for turn in range(50):
+        if RANK == 0:
+            group.get_buffer(1, (1,), torch.float32).fill_(turn)
+            group.put_signal(1, channel=3)
+            group.wait_signal(1, channel=3)
+        elif RANK == 1:
+            group.wait_signal(0, channel=3)
+            assert tensor.item() == turn
+            group.put_signal(0, channel=3)
+    group.barrier()
+    torch.openreg.synchronize()
+
+
+@case
+def several_signals_may_be_under_way():
+    _, group = symmetric(1)
+    for _ in range(3):
+        group.put_signal((RANK + 1) % RANKS, channel=2)
+    for _ in range(3):
+        group.wait_signal((RANK - 1) % RANKS, channel=2)
+    torch.openreg.synchronize()
+
+
+@case
+def one_shot_all_reduce_equals_the_sum():
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+        tensor, _ = symmetric(33, 7, dtype=dtype)
+        tensor.copy_(part(RANK, 33, 7, dtype=dtype))
+        name = dist.group.WORLD.group_name
+        result = torch.ops.symm_mem.one_shot_all_reduce(tensor, "sum", name)
+        out = torch.empty_like(tensor)
+        torch.ops.symm_mem.one_shot_all_reduce_out(tensor, "sum", name, out)
+        expected = total(33, 7, dtype=dtype) if dtype != torch.float64 else None
+        if expected is not None:
+            assert torch.equal(result.cpu(), expected), dtype
+        assert torch.equal(result.cpu(), out.cpu())
+
+
+@case
+def one_shot_all_reduce_of_a_part_of_a_block():
+    tensor, _ = symmetric(100)
+    tensor.copy_(part(RANK, 100))
+    result = torch.ops.symm_mem.one_shot_all_reduce(
+        tensor[40:60], "sum", dist.group.WORLD.group_name
+    )
+    assert torch.equal(result.cpu(), total(100)[40:60])
+
+
+@case
+def one_shot_all_reduce_copies_a_tensor_first():
+    buffer, _ = symmetric(200)
+    mine = part(RANK, 10, 12).to(DEVICE)
+    result = torch.ops.symm_mem.one_shot_all_reduce_copy(
+        buffer, mine, "sum", dist.group.WORLD.group_name
+    )
+    assert torch.equal(result.cpu(), total(10, 12))
+
+
+@case
+def two_shot_all_reduce_equals_the_sum():
+    name = dist.group.WORLD.group_name
+    for size in (1, 3, 1000, 4097):
+        tensor, _ = symmetric(size)
+        tensor.copy_(part(RANK, size))
+        assert torch.ops.symm_mem.two_shot_all_reduce_(tensor, "sum", name) is not None
+        assert torch.equal(tensor.cpu(), total(size)), size
+        tensor.copy_(part(RANK, size))
+        out = torch.empty_like(tensor)
+        torch.ops.symm_mem.two_shot_all_reduce_out(tensor, "sum", name, out)
+        assert torch.equal(out.cpu(), total(size)), size
+
+
+@case
+def reduce_scatter_gives_each_rank_its_part():
+    name = dist.group.WORLD.group_name
+    for split_last in (False, True):
+        tensor, _ = symmetric(4 * RANKS, 4 * RANKS)
+        tensor.copy_(part(RANK, 4 * RANKS, 4 * RANKS))
+        expected = total(4 * RANKS, 4 * RANKS).chunk(RANKS, -1 if split_last else 0)[RANK]
+        out = torch.empty(expected.shape, device=DEVICE)
+        torch.ops.symm_mem.reduce_scatter_out(tensor, name, split_last, out)
+        assert torch.equal(out.cpu(), expected)
+
+
+@case
+def values_are_written_in_the_order_of_the_stream():
+    words = torch.zeros(8, dtype=torch.uint32, device=DEVICE)
+    _SymmetricMemory.stream_write_value32(words, 2, 2**32 - 1)
+    _SymmetricMemory.memset32(words, offset=4, val=2**31, count=3)
+    assert words.cpu().tolist() == [0, 0, 2**32 - 1, 0, 2**31, 2**31, 2**31, 0]
+    raises(ValueError, "no 2 elements at offset 7", _SymmetricMemory.memset32, words, 7, 1, 2)
+    raises(
+        ValueError,
+        "contiguous tensor of uint32",
+        _SymmetricMemory.stream_write_value32,
+        torch.zeros(1, device=DEVICE),
+        0,
+        1,
+    )
+    raises(ValueError, "32 bits", torch.ops.symm_mem.memset32_, words, 0, -1, 1)
+
+
+@case
+def wrong_calls_are_refused():
+    _, group = symmetric(4)
+    name = dist.group.WORLD.group_name
+    plain = torch.ones(4, device=DEVICE)
+    wide = symmetric(4, 2)[0].t()
+    all_reduce = torch.ops.symm_mem.one_shot_all_reduce
+    raises(ValueError, "is not symmetric: allocate", all_reduce, plain, "sum", name)
+    raises(ValueError, "must be contiguous", all_reduce, wide, "sum", name)
+    raises(NotImplementedError, "and not with max", all_reduce, symmetric(4)[0], "max", name)
+    raises(ValueError, "There is no channel 100000", group.barrier, 100000)
+    raises(ValueError, f"no rank {RANKS} in a group", group.put_signal, RANKS, 0)
+    raises(NotImplementedError, "without a time limit", group.barrier, 0, 1000)
+    raises(NotImplementedError, "use buffer_ptrs", lambda: group.buffer_ptrs_dev)
+    raises(NotImplementedError, "use signal_pad_ptrs", lambda: group.signal_pad_ptrs_dev)
+    raises(
+        ValueError,
+        "must have the dtype and at least as many",
+        torch.ops.symm_mem.one_shot_all_reduce_copy,
+        symmetric(2)[0],
+        plain,
+        "sum",
+        name,
+    )
+    raises(
+        ValueError,
+        "does not divide equally",
+        torch.ops.symm_mem.reduce_scatter_out,
+        symmetric(2 * RANKS + 1)[0],
+        name,
+        False,
+        plain,
+    )
+
+
+@case
+def blocks_of_different_sizes_are_refused():
+    tensor = symm_mem.empty(1000 * (RANK + 1), device=DEVICE)
+    raises(ValueError, "must have one size", symm_mem.rendezvous, tensor, dist.group.WORLD)
+
+
+@case
+def freed_blocks_return_to_the_device():
+    torch.openreg.synchronize()
+    dist.barrier()
+    before = torch.openreg.mem_get_info(DEVICE)[0]
+    tensor, group = symmetric(1 << 20)
+    group.barrier()
+    torch.openreg.synchronize()
+    assert torch.openreg.mem_get_info(DEVICE)[0] <= before - (4 << 20)
+    dist.barrier()
+    del tensor, group
+    dist.barrier()
+    assert torch.openreg.mem_get_info(DEVICE)[0] == before
+
+
+def main():
+    # The blocks need a store to find each other, and no collectives of the device.
+    dist.init_process_group("gloo", rank=RANK, world_size=RANKS, init_method=sys.argv[3])
+    torch.openreg.set_device(DEVICE)
+    for function in CASES:
+        try:
+            function()
+            result = "passed"
+        except Exception:
+            result = traceback.format_exc().strip().replace("\n", "\\n")
+        print(function.__name__, result, flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    main()
