@@ -93,8 +93,8 @@ struct Communicators::Rendezvous {
       const auto limit = timeout.load();
       TORCH_CHECK_WITH(
           DistBackendError, std::chrono::steady_clock::now() - began < limit,
-          "A rank of the group did not join within ", limit.count(),
-          " ms: its entry ", key,
+          "A rank of the group did not join within the timeout of ",
+          limit.count(), " ms: its entry ", key,
           " is not in the store. A rank joins when it first uses one of its "
           "groups on a device.");
       std::this_thread::sleep_for(pause);
