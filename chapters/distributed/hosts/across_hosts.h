@@ -11,6 +11,8 @@ namespace openreg {
 /// As `makeCommunicator`, for ranks of any hosts. The ranks of a host use its
 /// devices' memory. One rank of each host, its leader, exchanges bytes with the
 /// other leaders through an engine. `setEngineFactory` says which.
+/// If ranks of different hosts disagree about a call, only the leaders learn
+/// it; the other ranks wait until they are aborted.
 std::shared_ptr<Collectives> makeAcrossHosts(int rank, int size, int device,
                                              Exchange exchange);
 

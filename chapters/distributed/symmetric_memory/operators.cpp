@@ -101,7 +101,8 @@ at::Tensor sliceOf(int rank, const at::Tensor& tensor, int ranks) {
   return tensor.view(-1).slice(0, begin, end);
 }
 
-/// No rank reads another's slice of ours, so our sum may replace it.
+/// In the first shot, only this rank reads the slice of its tensor for which it
+/// adds, so the sum may replace it.
 at::Tensor twoShotAllReduceOut(at::Tensor input, std::string reduction,
                                std::string name, at::Tensor output) {
   const auto group = groupOf(input, reduction, name);
