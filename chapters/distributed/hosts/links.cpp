@@ -51,7 +51,7 @@ static std::shared_ptr<Links> connect(int rank, int size, int device,
   return links;
 }
 
-// [distributed.hosts.connector.state] The thread may outlive the group, because the store cannot be told to stop.
+// [distributed.hosts.connector.state] The thread may outlive the group, because nothing stops an engine that is being made.
 struct Connector::State {
   State(int rank, int size, int device, Exchange exchange)
       : rank(rank), size(size), device(device), exchange(std::move(exchange)) {}
