@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/distributed/communicator/background.h"
 #include "torch_openreg/chapters/distributed/communicator/mailbox.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 
 #include <poll.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -98,16 +98,13 @@ void Mailboxes::leave(std::shared_ptr<Mailboxes> mailboxes) noexcept {
   if (orIsForked()) return;
   mailboxes->abort();
   mailboxes->announce(Presence::left);
-  sigset_t all, before;
-  sigfillset(&all);
-  // Python's signal handlers run on its own threads.
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    std::thread(&Mailboxes::free, std::move(mailboxes)).detach();
+    runInBackground([mailboxes = std::move(mailboxes)]() mutable {
+      free(std::move(mailboxes));
+    });
   } catch (const std::exception&) {
     // Without a thread, the memory stays allocated until the process ends.
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 // [distributed.leaving.free] A mailbox is freed when neither a kernel nor a peer uses it any more.

@@ -11,7 +11,9 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -77,11 +79,12 @@ class AcrossHosts final : public Collectives {
                     size_t bytes);
   void checkRank(const char* role, int rank) const;
   void checkReduction(NumberType type, Reduction reduction) const;
-  RemoteTransfers& remote(Links& links);
+  std::shared_ptr<RemoteTransfers> remote(const Links& links);
 
   const int rank_, size_, device_;
   mutable Connector connector_;
-  std::unique_ptr<RemoteTransfers> remote_;
+  /// The watchdog looks at it as well.
+  std::atomic<std::shared_ptr<RemoteTransfers>> remote_;
   uint64_t calls_ = 0;
 };
 
@@ -421,15 +424,20 @@ void AcrossHosts::gatherChunks(Links& links, orStream_t stream,
   pipeline((bytes + most - 1) / most, before, after);
 }
 
-// [distributed.hosts.transfer] Transfers with other hosts begin before this stream waits for those on this one.
-RemoteTransfers& AcrossHosts::remote(Links& links) {
-  if (!remote_) {
-    remote_ =
-        std::make_unique<RemoteTransfers>(device_, links.pairs, links.local);
+// [distributed.hosts.remote-made] The first transfer to another host makes the part that serves it, while the watchdog may look.
+std::shared_ptr<RemoteTransfers> AcrossHosts::remote(const Links& links) {
+  auto remote = remote_.load();
+  if (!remote) {
+    remote =
+        std::make_shared<RemoteTransfers>(device_, links.pairs, links.local);
+    remote_ = remote;
+    // Perhaps aborted before there was anything to abort.
+    if (isAborted()) remote->abort();
   }
-  return *remote_;
+  return remote;
 }
 
+// [distributed.hosts.transfer] Transfers with other hosts begin before this stream waits for those on this one.
 void AcrossHosts::transfer(orStream_t stream,
                            std::span<const Transfer> transfers) {
   for (const Transfer& transfer : transfers) {
@@ -444,9 +452,15 @@ void AcrossHosts::transfer(orStream_t stream,
     (is_here ? here : elsewhere).push_back(transfer);
   }
   if (elsewhere.empty()) return links->local->transfer(stream, here);
-  remote(*links).begin(stream, elsewhere);
-  if (!here.empty()) links->local->transfer(stream, here);
-  remote(*links).end(stream, elsewhere);
+  const auto remote = this->remote(*links);
+  try {
+    remote->begin(stream, elsewhere);
+    if (!here.empty()) links->local->transfer(stream, here);
+    remote->end(stream, elsewhere);
+  } catch (...) {  // The peers would wait for the rest.
+    abort();
+    throw;
+  }
 }
 
 orStream_t AcrossHosts::transferStream(bool is_send, int peer) {
@@ -455,32 +469,35 @@ orStream_t AcrossHosts::transferStream(bool is_send, int peer) {
   const Topology& topology = links->topology;
   return topology.isHere(peer)
              ? links->local->transferStream(is_send, topology.localRank(peer))
-             : remote(*links).stream(is_send, peer);
+             : remote(*links)->stream(is_send, peer);
 }
 
 // [distributed.hosts.end] What ends one level ends the other.
 void AcrossHosts::abort() noexcept {
   connector_.abort();
-  if (remote_) remote_->abort();
+  if (const auto remote = remote_.load()) remote->abort();
 }
 
 bool AcrossHosts::isAborted() const noexcept {
   if (connector_.isAborted()) return true;
   const auto links = connector_.links();
   if (!links) return false;
+  const auto remote = remote_.load();
   const bool has_failed = links->local->isAborted() ||
                           (links->relay && links->relay->isAborted()) ||
-                          (remote_ && remote_->isAborted());
+                          (remote && remote->isAborted());
   if (has_failed) const_cast<AcrossHosts*>(this)->abort();
   return has_failed;
 }
 
+// [distributed.hosts.problem] A sentence counts the ranks of the host, because the communicator knows no others.
 std::string AcrossHosts::problem() const {
   const auto links = connector_.links();
   if (!links) return "";
   std::string problem = links->local->problem();
   if (problem.empty() && links->relay) problem = links->relay->problem();
-  if (problem.empty() && remote_) problem = remote_->problem();
+  const auto remote = remote_.load();
+  if (problem.empty() && remote) problem = remote->problem();
   return problem;
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/distributed/hosts/links.h"
 
+#include "torch_openreg/chapters/distributed/communicator/background.h"
 #include "torch_openreg/common/check.h"
 
 #include <c10/util/Exception.h>
 
-#include <thread>
 #include <utility>
 
 namespace openreg {
@@ -14,12 +14,12 @@ namespace openreg {
 Links::~Links() {
   abort();
   if (topology.hosts() == 1) return;
-  std::thread([memory = scratch, network = std::move(network),
-               pairs = std::move(pairs)]() mutable {
+  runInBackground([memory = scratch, network = std::move(network),
+                   pairs = std::move(pairs)]() mutable {
     orFree(memory);
     network = nullptr;
     pairs = nullptr;
-  }).detach();
+  });
 }
 
 void Links::abort() noexcept {
@@ -92,7 +92,7 @@ void Connector::State::run(const std::shared_ptr<State>& state) {
 Connector::Connector(int rank, int size, int device, Exchange exchange)
     : state_(std::make_shared<State>(rank, size, device, std::move(exchange))) {
   publishIdentity(rank, state_->exchange);
-  std::thread([state = state_] { State::run(state); }).detach();
+  runInBackground([state = state_] { State::run(state); });
 }
 
 Connector::~Connector() { abort(); }
@@ -103,7 +103,7 @@ std::shared_ptr<Links> Connector::wait() {
   if (!state_->is_running && state_->error) {
     state_->is_running = true;
     state_->error = nullptr;
-    std::thread([state = state_] { State::run(state); }).detach();
+    runInBackground([state = state_] { State::run(state); });
   }
   state_->changed.wait(lock, [&] { return !state_->is_running; });
   if (state_->error) std::rethrow_exception(state_->error);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/distributed/hosts/relay.h"
 
+#include "torch_openreg/chapters/distributed/communicator/background.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/openreg/interface/openreg_signals.h"
 
@@ -11,7 +12,6 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 namespace openreg {
@@ -48,9 +48,7 @@ at::Tensor pinnedBytes(size_t bytes) {
   check(orMallocHost(&memory, bytes));
   return at::from_blob(
       memory, {static_cast<int64_t>(bytes)},
-      [](void* memory) {
-        std::thread([memory] { orFreeHost(memory); }).detach();
-      },
+      [](void* memory) { runInBackground([memory] { orFreeHost(memory); }); },
       at::kByte);
 }
 
@@ -68,12 +66,12 @@ Relay::Relay(int device, size_t memory, std::function<void()> on_end)
   const orError_t created = orStreamCreate(&state_->control);
   orSetDevice(before);
   check(created);
-  std::thread([state = state_, on_end = std::move(on_end)] {
+  runInBackground([state = state_, on_end = std::move(on_end)] {
     state->run();
     on_end();
     state->end(state->ended + kEverything);
     orStreamDestroy(state->control);
-  }).detach();
+  });
 }
 
 Relay::~Relay() { abort(); }

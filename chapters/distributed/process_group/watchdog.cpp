@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/distributed/process_group/watchdog.h"
+#include "torch_openreg/chapters/distributed/communicator/background.h"
 #include "torch_openreg/common/waiting.h"
 
 #include <c10/util/Exception.h>
@@ -215,8 +216,8 @@ void watch(const std::shared_ptr<GroupState>& state) {
   const std::lock_guard lock(watchdog().mutex);
   watchdog().states.push_back(state);
   if (watchdog().is_running) return;
+  runInBackground([] { watchdog().run(); });
   watchdog().is_running = true;
-  std::thread([] { watchdog().run(); }).detach();
 }
 
 void endAllGroups() {
