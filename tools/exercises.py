@@ -84,10 +84,10 @@ def imported_from(nodes, module: str):
             yield from (alias.asname or alias.name for alias in node.names if alias.name == module)
 
 
-def pytest_arguments(exercise: Exercise) -> list[str]:
+def pytest_arguments(exercise: Exercise, tests: list[str] | None = None) -> list[str]:
     """The reader's file is found before our solution of the same name."""
     options = ["-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", "--import-mode=append"]
-    return [*options, "-o", f"pythonpath={exercise.start.parent}", *exercise.tests]
+    return [*options, "-o", f"pythonpath={exercise.start.parent}", *(tests or exercise.tests)]
 
 
 class Desk:

@@ -70,8 +70,9 @@ given = {"device": 0, "obj": there, "seed": 1, "tensor": there, "labels": {"a"},
     "data_ptr": 0, "policy": "error", "device_index": 0, "openreg_graph": None,
     "callables": torch.sin, "sample_args": (there,)}
 calls = {}
+classes = ("Event", "ProcessGroupOrccl", "Stream")
 for name in dir(torch.openreg):
-    if not name.startswith(("__", "_bind", "_check", "_tell")) and name not in ("Event", "Stream"):
+    if not name.startswith(("__", "_bind", "_check", "_tell")) and name not in classes:
         calls[f"openreg.{name}"] = getattr(torch.openreg, name)
 for name in torch.accelerator.__all__:
     if name != "Graph":  # Refused on every machine.

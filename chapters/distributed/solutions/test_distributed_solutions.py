@@ -70,8 +70,8 @@ def one_rank(rank, folder):
         try:
             globals()[name](device)
             why = ""
-        except Exception:
-            why = traceback.format_exc()
+        except Exception as error:
+            why = f"{error!r}\n{traceback.format_exc()}"
         Path(folder, f"{name}.{rank}").write_text(why)
         dist.destroy_process_group()
 

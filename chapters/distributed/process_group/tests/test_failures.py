@@ -98,7 +98,10 @@ def joins_alone():
 
 def test_a_rank_that_never_joins_is_named(two):
     message = two(joins_alone)[0]
-    assert "A rank of the group did not join within the timeout of 500 ms: its entry 0/host/1 is not in" in message
+    assert (
+        "A rank of the group did not join within the timeout of 500 ms: its entry 0/host/1 is not in"
+        in message
+    )
 
 
 def disagrees():
