@@ -33,6 +33,7 @@ c10::DeviceIndex checkTensors(const std::vector<at::Tensor>& tensors) {
   return tensors.front().device().index();
 }
 
+// [distributed.arguments.same] An input and its output have one dtype, and mostly one size.
 void checkCount(const char* what, size_t count, size_t expected) {
   TORCH_CHECK_VALUE(count == expected, "orccl was given ", count, " ", what,
                     "; it needs ", expected, ".");
