@@ -121,6 +121,16 @@ class Collectives {
   /// A sentence that names the rank and the process of a peer that has ended
   /// without leaving the group; empty if there is none. Any thread; cheap.
   virtual std::string endedPeer() const = 0;
+
+  // [distributed.collectives.protected] Every kind of group refuses the same arguments in the same words.
+ protected:
+  void checkRank(const char* role, int rank) const;
+  void checkPeer(bool is_send, int peer) const;
+  /// `call` has a list of `count` `what`, and needs one for each rank.
+  void checkParts(const char* call, const char* what, size_t count) const;
+  static void checkReduction(NumberType type, Reduction reduction);
+  /// @throws c10::NotImplementedError if `stream` is captured.
+  static void checkNotCaptured(orStream_t stream);
 };
 
 // [-]

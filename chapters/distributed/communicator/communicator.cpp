@@ -55,8 +55,6 @@ class Communicator final : public Collectives {
   /// Calls `enqueue` when the group is connected.
   template <class Enqueue>
   void inGroup(orStream_t stream, Enqueue enqueue);
-  void checkRank(const char* role, int rank) const;
-  void checkReduction(NumberType type, Reduction reduction) const;
   void enqueue(orStream_t stream, Plan plan);
 
   const std::shared_ptr<Mailboxes> mailboxes_;
@@ -68,12 +66,7 @@ class Communicator final : public Collectives {
 template <class Enqueue>
 void Communicator::inGroup(orStream_t stream, Enqueue enqueue) {
   if (isAborted()) return;
-  orStreamCaptureStatus status;
-  check(orStreamIsCapturing(stream, &status));
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      status == orStreamCaptureStatusNone,
-      "A graph cannot hold communication with other processes; call it before "
-      "or after the capture.");
+  checkNotCaptured(stream);
   mailboxes_->connect(exchange_);
   try {
     enqueue();
@@ -81,17 +74,6 @@ void Communicator::inGroup(orStream_t stream, Enqueue enqueue) {
     abort();
     throw;
   }
-}
-
-// [distributed.communicator.check] Arguments are refused before anything is enqueued.
-void Communicator::checkRank(const char* role, int rank) const {
-  TORCH_CHECK_VALUE(rank >= 0 && rank < size(), "The ", role, " is rank ", rank,
-                    "; the group has the ranks 0 to ", size() - 1, ".");
-}
-
-void Communicator::checkReduction(NumberType type, Reduction reduction) const {
-  TORCH_CHECK_VALUE(isDefined(reduction, type), "Numbers of type ",
-                    nameOf(type), " have no ", nameOf(reduction), ".");
 }
 
 // [distributed.communicator.barrier] A barrier is a collective without data.
@@ -110,9 +92,7 @@ void Communicator::broadcast(orStream_t stream, void* data, size_t bytes,
 
 void Communicator::allGather(orStream_t stream, std::span<void* const> outputs,
                              const void* input, size_t bytes) {
-  TORCH_CHECK_VALUE(outputs.size() == static_cast<size_t>(size()),
-                    "all_gather has ", outputs.size(), " outputs for ", size(),
-                    " ranks.");
+  checkParts("all_gather", "outputs", outputs.size());
   enqueue(stream, planAllGather(*mailboxes_, outputs, input, bytes));
 }
 
@@ -144,9 +124,7 @@ void Communicator::reduceScatter(orStream_t stream, void* output,
                                  std::span<const void* const> inputs,
                                  size_t count, NumberType type,
                                  Reduction reduction) {
-  TORCH_CHECK_VALUE(inputs.size() == static_cast<size_t>(size()),
-                    "reduce_scatter has ", inputs.size(), " inputs for ",
-                    size(), " ranks.");
+  checkParts("reduce_scatter", "inputs", inputs.size());
   checkReduction(type, reduction);
   enqueue(stream, planReduceScatter(*mailboxes_, output, inputs, count, type,
                                     reduction));
@@ -156,14 +134,14 @@ void Communicator::reduceScatter(orStream_t stream, void* output,
 void Communicator::transfer(orStream_t stream,
                             std::span<const Transfer> transfers) {
   for (const Transfer& transfer : transfers) {
-    checkRank(transfer.is_send ? "receiver" : "sender", transfer.peer);
+    checkPeer(transfer.is_send, transfer.peer);
   }
   transfers_.validate(transfers);
   inGroup(stream, [&] { transfers_.enqueue(stream, transfers); });
 }
 
 orStream_t Communicator::transferStream(bool is_send, int peer) {
-  checkRank(is_send ? "receiver" : "sender", peer);
+  checkPeer(is_send, peer);
   return transfers_.stream(is_send, peer);
 }
 

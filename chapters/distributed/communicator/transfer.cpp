@@ -34,15 +34,6 @@ Transfers::~Transfers() {
       if (stream) static_cast<void>(orStreamDestroy(stream));
     }
   }
-  if (event_) static_cast<void>(orEventDestroy(event_));
-}
-
-// [distributed.transfer.join] One event is enough, because a later recording does not disturb an earlier wait.
-void Transfers::join(orStream_t before, orStream_t after) {
-  if (before == after) return;
-  if (!event_) check(orEventCreateWithFlags(&event_, orEventDisableTiming));
-  check(orEventRecord(event_, before));
-  check(orStreamWaitEvent(after, event_, 0));
 }
 
 // [distributed.transfer.self] A rank's transfer to itself is a copy on the stream of the call.
@@ -94,7 +85,7 @@ void Transfers::enqueue(orStream_t stream,
   std::vector<orStream_t> used;
   for (const auto& [pair, queue] : queues) {
     used.push_back(this->stream(!pair.first, pair.second));
-    join(stream, used.back());
+    join_(stream, used.back());
   }
   while (!queues.empty()) {
     for (auto queue = queues.begin(); queue != queues.end();) {
@@ -102,7 +93,7 @@ void Transfers::enqueue(orStream_t stream,
       queue = queue->second.empty() ? queues.erase(queue) : std::next(queue);
     }
   }
-  for (orStream_t pair : used) join(pair, stream);
+  for (orStream_t pair : used) join_(pair, stream);
 }
 
 // [distributed.transfer.chunk] A transfer of zero bytes has a chunk too, because the chunk carries the size.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "torch_openreg/chapters/distributed/communicator/mailbox.h"
+#include "torch_openreg/chapters/distributed/communicator/stream_join.h"
 
 #include <array>
 #include <cstdint>
@@ -39,7 +40,6 @@ class Transfers {
   using Queues = std::map<std::pair<bool, int>, std::deque<Pending>>;
 
   void copyToSelf(orStream_t stream, std::span<const Transfer> transfers) const;
-  void join(orStream_t before, orStream_t after);
   /// Enqueues the next chunk of the first transfer; whether that was its last.
   bool advance(Pending& pending);
   void send(orStream_t stream, const Pending& chunk, size_t size);
@@ -48,7 +48,7 @@ class Transfers {
   std::shared_ptr<Mailboxes> mailboxes_;
   std::array<std::array<orStream_t, kMaxRanks>, 2> streams_{};
   std::array<uint64_t, kMaxRanks> receives_{};
-  orEvent_t event_ = nullptr;
+  StreamJoin join_;
 };
 
 // [-]

@@ -77,8 +77,6 @@ class AcrossHosts final : public Collectives {
   void gatherChunks(Links& links, orStream_t stream,
                     std::span<void* const> outputs, const char* input,
                     size_t bytes);
-  void checkRank(const char* role, int rank) const;
-  void checkReduction(NumberType type, Reduction reduction) const;
   std::shared_ptr<RemoteTransfers> remote(const Links& links);
 
   const int rank_, size_, device_;
@@ -122,27 +120,11 @@ void await(const Links& links, orStream_t stream, uint32_t job) {
   if (links.relay) links.relay->await(stream, job);
 }
 
-// [distributed.hosts.check] Arguments are refused with the ranks of the group, before a host counts its own.
-void AcrossHosts::checkRank(const char* role, int rank) const {
-  TORCH_CHECK_VALUE(rank >= 0 && rank < size_, "The ", role, " is rank ", rank,
-                    "; the group has the ranks 0 to ", size_ - 1, ".");
-}
-
-void AcrossHosts::checkReduction(NumberType type, Reduction reduction) const {
-  TORCH_CHECK_VALUE(isDefined(reduction, type), "Numbers of type ",
-                    nameOf(type), " have no ", nameOf(reduction), ".");
-}
-
 // [distributed.hosts.begin] The ranks of a host compare their calls there, so only the leaders compare theirs on the network.
 std::shared_ptr<Links> AcrossHosts::begin(orStream_t stream,
                                           Signature signature) {
   if (isAborted()) return nullptr;
-  orStreamCaptureStatus status;
-  check(orStreamIsCapturing(stream, &status));
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      status == orStreamCaptureStatusNone,
-      "A graph cannot hold communication with other processes; call it before "
-      "or after the capture.");
+  checkNotCaptured(stream);
   auto links = connector_.wait();
   if (links->topology.hosts() == 1) return links;
   signature.call = ++calls_;
@@ -336,9 +318,7 @@ void AcrossHosts::reduceScatter(orStream_t stream, void* output,
                                 std::span<const void* const> inputs,
                                 size_t count, NumberType type,
                                 Reduction reduction) {
-  TORCH_CHECK_VALUE(inputs.size() == static_cast<size_t>(size_),
-                    "reduce_scatter has ", inputs.size(), " inputs for ", size_,
-                    " ranks.");
+  checkParts("reduce_scatter", "inputs", inputs.size());
   checkReduction(type, reduction);
   const size_t width = sizeOf(type), most = kNetworkChunk / width;
   Signature call{.operation = Operation::reduce_scatter,
@@ -373,9 +353,7 @@ void AcrossHosts::reduceScatter(orStream_t stream, void* output,
 // [distributed.hosts.all-gather] A leader sends the parts of its host together, padded to those of the largest host.
 void AcrossHosts::allGather(orStream_t stream, std::span<void* const> outputs,
                             const void* input, size_t bytes) {
-  TORCH_CHECK_VALUE(outputs.size() == static_cast<size_t>(size_),
-                    "all_gather has ", outputs.size(), " outputs for ", size_,
-                    " ranks.");
+  checkParts("all_gather", "outputs", outputs.size());
   const auto links =
       begin(stream, {.operation = Operation::all_gather, .bytes = bytes});
   if (!links) return;
@@ -441,7 +419,7 @@ std::shared_ptr<RemoteTransfers> AcrossHosts::remote(const Links& links) {
 void AcrossHosts::transfer(orStream_t stream,
                            std::span<const Transfer> transfers) {
   for (const Transfer& transfer : transfers) {
-    checkRank(transfer.is_send ? "receiver" : "sender", transfer.peer);
+    checkPeer(transfer.is_send, transfer.peer);
   }
   if (isAborted()) return;
   const auto links = connector_.wait();
@@ -464,7 +442,7 @@ void AcrossHosts::transfer(orStream_t stream,
 }
 
 orStream_t AcrossHosts::transferStream(bool is_send, int peer) {
-  checkRank(is_send ? "receiver" : "sender", peer);
+  checkPeer(is_send, peer);
   const auto links = connector_.wait();
   const Topology& topology = links->topology;
   return topology.isHere(peer)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/distributed/hosts/relay.h"
 
+#include "torch_openreg/chapters/device/runtime.h"
 #include "torch_openreg/chapters/distributed/communicator/background.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/openreg/interface/openreg_signals.h"
@@ -60,12 +61,10 @@ Relay::Relay(int device, size_t memory, std::function<void()> on_end)
     : state_(std::make_shared<State>()) {
   state_->number = pinnedBytes(sizeof(uint32_t)).zero_();
   state_->memory = pinnedBytes(memory);
-  int before = 0;
-  check(orGetDevice(&before));
-  check(orSetDevice(device));
-  const orError_t created = orStreamCreate(&state_->control);
-  orSetDevice(before);
-  check(created);
+  {
+    const DeviceScope scope(static_cast<c10::DeviceIndex>(device));
+    check(orStreamCreate(&state_->control));
+  }
   runInBackground([state = state_, on_end = std::move(on_end)] {
     state->run();
     on_end();

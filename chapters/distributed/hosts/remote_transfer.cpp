@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/distributed/hosts/remote_transfer.h"
 
+#include "torch_openreg/chapters/device/runtime.h"
 #include "torch_openreg/common/check.h"
 
 #include <algorithm>
@@ -36,12 +37,8 @@ RemoteTransfers::Lane& RemoteTransfers::lane(bool is_send, int peer) {
   const std::lock_guard lock(mutex_);
   Lane& lane = lanes_[{is_send, peer}];
   if (lane.relay) return lane;
-  int before = 0;
-  check(orGetDevice(&before));
-  check(orSetDevice(device_));
-  const orError_t created = orStreamCreate(&lane.stream);
-  orSetDevice(before);
-  check(created);
+  const DeviceScope scope(static_cast<c10::DeviceIndex>(device_));
+  check(orStreamCreate(&lane.stream));
   lane.relay = std::make_shared<Relay>(device_, 2 * kLaneChunk,
                                        [local = local_] { local->abort(); });
   return lane;
@@ -74,22 +71,12 @@ void RemoteTransfers::enqueue(Lane& lane, const Transfer& transfer) {
   }
 }
 
-// [distributed.hosts.remote.join] The streams of the pairs begin after the stream of the call, which goes on after them.
-void RemoteTransfers::join(orStream_t before, orStream_t after) {
-  if (before == after) return;
-  orEvent_t event;
-  check(orEventCreateWithFlags(&event, orEventDisableTiming));
-  orError_t error = orEventRecord(event, before);
-  if (!error) error = orStreamWaitEvent(after, event, 0);
-  orEventDestroy(event);
-  check(error);
-}
-
+// [distributed.hosts.remote.begin] The streams of the pairs begin after the stream of the call, which goes on after them.
 void RemoteTransfers::begin(orStream_t stream,
                             std::span<const Transfer> transfers) {
   for (const Transfer& transfer : transfers) {
     Lane& lane = this->lane(transfer.is_send, transfer.peer);
-    join(stream, lane.stream);
+    join_(stream, lane.stream);
     enqueue(lane, transfer);
   }
 }
@@ -97,7 +84,7 @@ void RemoteTransfers::begin(orStream_t stream,
 void RemoteTransfers::end(orStream_t stream,
                           std::span<const Transfer> transfers) {
   for (const Transfer& transfer : transfers) {
-    join(lane(transfer.is_send, transfer.peer).stream, stream);
+    join_(lane(transfer.is_send, transfer.peer).stream, stream);
   }
 }
 

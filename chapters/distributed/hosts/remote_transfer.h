@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/chapters/distributed/communicator/stream_join.h"
 #include "torch_openreg/chapters/distributed/hosts/engine.h"
 #include "torch_openreg/chapters/distributed/hosts/relay.h"
 
@@ -44,13 +45,13 @@ class RemoteTransfers {
 
   Lane& lane(bool is_send, int peer);
   void enqueue(Lane& lane, const Transfer& transfer);
-  void join(orStream_t before, orStream_t after);
 
   const int device_;
   const Engine engine_;
   const std::shared_ptr<Collectives> local_;
   mutable std::mutex mutex_;
   std::map<std::pair<bool, int>, Lane> lanes_;
+  StreamJoin join_;
 };
 
 // [-]
