@@ -34,6 +34,12 @@ c10::DeviceIndex checkTensors(const std::vector<at::Tensor>& tensors) {
 }
 
 // [distributed.arguments.same] An input and its output have one dtype, and mostly one size.
+std::vector<at::Tensor> joined(std::vector<at::Tensor> one,
+                               const std::vector<at::Tensor>& other) {
+  one.insert(one.end(), other.begin(), other.end());
+  return one;
+}
+
 void checkCount(const char* what, size_t count, size_t expected) {
   TORCH_CHECK_VALUE(count == expected, "orccl was given ", count, " ", what,
                     "; it needs ", expected, ".");

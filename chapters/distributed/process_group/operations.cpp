@@ -12,11 +12,6 @@ namespace {
 // [distributed.operations.parts] A tensor for the whole group has a part for each rank, one after the other.
 using Tensors = ProcessGroupOrccl::Tensors;
 
-Tensors joined(Tensors one, const Tensors& other) {
-  one.insert(one.end(), other.begin(), other.end());
-  return one;
-}
-
 std::vector<void*> partsOf(const Dense& whole, size_t count, int size) {
   std::vector<void*> parts;
   for (int rank = 0; rank < size; ++rank) {
@@ -133,17 +128,18 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::allgather(
         const Dense input(inputs[0], Dense::kRead);
         std::vector<Dense> dense;
         std::vector<void*> addresses;
-        std::vector<Transfer> transfers;
-        for (int rank = 0; rank < size_; ++rank) {
-          const auto& output =
-              dense.emplace_back(outputs[0][rank], Dense::kWrite);
-          addresses.push_back(output.data());
-          transfers.push_back({true, rank, input.data(), input.bytes()});
-          transfers.push_back({false, rank, output.data(), output.bytes()});
+        for (const auto& output : outputs[0]) {
+          addresses.push_back(dense.emplace_back(output, Dense::kWrite).data());
         }
         if (is_even) {
           group.allGather(stream, addresses, input.data(), input.bytes());
         } else {
+          std::vector<Transfer> transfers;
+          for (int rank = 0; rank < size_; ++rank) {
+            transfers.push_back({true, rank, input.data(), input.bytes()});
+            transfers.push_back(
+                {false, rank, addresses[rank], dense[rank].bytes()});
+          }
           group.transfer(stream, transfers);
         }
         for (const auto& output : dense) output.writeBack();

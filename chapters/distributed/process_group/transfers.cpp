@@ -46,9 +46,7 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::gather(
   checkCount("lists of outputs", outputs.size(), rank_ == root ? 1 : 0);
   const Tensors targets = rank_ == root ? outputs[0] : Tensors{};
   if (rank_ == root) checkCount("outputs", targets.size(), size_);
-  Tensors all = inputs;
-  all.insert(all.end(), targets.begin(), targets.end());
-  const auto device = checkTensors(all);
+  const auto device = checkTensors(joined(inputs, targets));
   for (const auto& target : targets) checkSameSize(inputs[0], target);
   return collective({c10d::OpType::GATHER, "orccl:gather", device, inputs,
                      targets, options.timeout},
@@ -72,9 +70,7 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::scatter(
   checkCount("lists of inputs", inputs.size(), rank_ == root ? 1 : 0);
   const Tensors sources = rank_ == root ? inputs[0] : Tensors{};
   if (rank_ == root) checkCount("inputs", sources.size(), size_);
-  Tensors all = outputs;
-  all.insert(all.end(), sources.begin(), sources.end());
-  const auto device = checkTensors(all);
+  const auto device = checkTensors(joined(outputs, sources));
   for (const auto& source : sources) checkSameSize(source, outputs[0]);
   return collective({c10d::OpType::SCATTER, "orccl:scatter", device, sources,
                      outputs, options.timeout},
@@ -93,8 +89,7 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::alltoall(
     Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) {
   checkCount("inputs", inputs.size(), size_);
   checkCount("outputs", outputs.size(), size_);
-  Tensors all = inputs;
-  all.insert(all.end(), outputs.begin(), outputs.end());
+  const Tensors all = joined(inputs, outputs);
   const auto device = checkTensors(all);
   for (const auto& tensor : all) checkSameType(inputs[0], tensor);
   return collective({c10d::OpType::ALLTOALL, "orccl:all_to_all", device, inputs,
@@ -226,9 +221,7 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::endCoalescing() {
   for (const auto& [is_send, peer, tensor] : batch.transfers) {
     (is_send ? call.inputs : call.outputs).push_back(tensor);
   }
-  Tensors all = call.inputs;
-  all.insert(all.end(), call.outputs.begin(), call.outputs.end());
-  call.device = checkTensors(all);
+  call.device = checkTensors(joined(call.inputs, call.outputs));
   return start(
       call, [](const DeviceGroup& group) { return group.batch_stream; },
       [&](Collectives& group, orStream_t stream) {
