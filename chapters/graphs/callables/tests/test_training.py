@@ -2,18 +2,13 @@
 """Whole training steps: a replay is equal to eager bit by bit."""
 
 import copy
-import sys
-from pathlib import Path
 
+import differences
 import pytest
 import torch
 from graphs import captured
 from torch import nn
 from torch.nn import functional as F
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "tools"))
-
-import differences
 
 DEVICE = "openreg"
 

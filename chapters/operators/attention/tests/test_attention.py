@@ -3,9 +3,8 @@
 
 import collections
 import copy
-import sys
-from pathlib import Path
 
+import differences
 import pytest
 import torch
 import torch.nn.functional as F
@@ -13,9 +12,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "tools"))
-import differences
 
 FUSED = "_scaled_dot_product_fused_attention_overrideable"
 FLOATING = [torch.float32, torch.float64, torch.float16, torch.bfloat16]

@@ -4,14 +4,10 @@
 import subprocess
 import sys
 import warnings
-from pathlib import Path
-
-import pytest
-import torch
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "tools"))
 
 import differences
+import pytest
+import torch
 
 # The dtypes that the CPU does not select from are not the same in all releases.
 NOT_SELECTED = torch.bcomplex32 if differences.BCOMPLEX32 else torch.uint16
