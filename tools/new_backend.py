@@ -79,6 +79,19 @@ def read(root: Path) -> dict[str, str]:
     return {name: (root / name).read_text("utf-8") for name in files_of(root)}
 
 
+def check_empty(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise Refused(f"{folder} is not empty; name a folder that is empty or does not exist.")
+
+
+def write(tree: dict[str, str], folder: Path, modes: dict[str, int]) -> None:
+    """A file without a mode is one that its owner writes and everybody reads."""
+    for path, text in tree.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, "utf-8")
+        (folder / path).chmod(modes.get(path, 0o644))
+
+
 # Names.
 
 
@@ -259,8 +272,7 @@ def make(
     tree = read(root)
     check_name(name, tree)
     check_old_name(tree)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise Refused(f"{folder} is not empty; name a folder that is empty or does not exist.")
+    check_empty(folder)
     names = Names(name, tree)
     modes = {names.rename(path): (root / path).stat().st_mode for path in tree}
     leave_out_the_reference(tree)
@@ -274,8 +286,5 @@ def make(
         new_bookmark.leave_out(tree, {path for path in tree if path.startswith(OURS)})
     new = renamed(tree, names)
     name_the_origin(new, name, tree)
-    for path, text in new.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, "utf-8")
-        (folder / path).chmod(modes.get(path, 0o644))
+    write(new, folder, modes)
     return names, format_code(folder, names, bare)

@@ -23,10 +23,7 @@ def snapshot(
 
     @throws new_backend.Refused if the folder is not empty; nothing is written then
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise new_backend.Refused(
-            f"{folder} is not empty; name a folder that is empty or does not exist."
-        )
+    new_backend.check_empty(folder)
     tree = new_backend.read(root)
     before = set(tree)
     new_bookmark.stop_at(tree, chapter)
@@ -35,10 +32,7 @@ def snapshot(
         for path, text in tree.items():
             if path.endswith(new_backend.CODE):
                 tree[path] = without_markers(text)
-    for path, text in tree.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, "utf-8")
-        (folder / path).chmod((root / path).stat().st_mode)
+    new_backend.write(tree, folder, {path: (root / path).stat().st_mode for path in tree})
     return sorted(tree), sorted(before - set(tree))
 
 
