@@ -132,8 +132,7 @@ def path_between(lower, upper, x, y):
 
 
 # [profiler.history.page.picture] Time is counted in changes, because most of a step's memory changes within microseconds.
-def picture(lives, changes, colours):
-    totals = totals_of(lives, changes)
+def picture(lives, changes, totals, colours):
     peak = max(totals) or 1
     large = [life for life in lives if life.size >= LEAST_SHARE * peak]
     heights = pile(large, changes)
@@ -234,7 +233,7 @@ def page(snapshot):
         palette = {row[0]: COLOURS[n % len(COLOURS)] for n, row in enumerate(rows)}
         colours = defaultdict(lambda: "#b8b8b8", palette)
         parts.append(
-            f"<h2>Device {device}: {size_of(max(totals))} at most</h2>{picture(lives, changes, colours)}"
+            f"<h2>Device {device}: {size_of(max(totals))} at most</h2>{picture(lives, changes, totals, colours)}"
             f"<p>{changes} allocations and frees, from left to right. Rest the mouse on a ribbon to"
             f" see its stack.</p><h3>At the peak, after change {at_peak + 1}</h3>{table(rows, colours)}"
             f"<h3>Segments at the end</h3>{segments(snapshot, device)}"
