@@ -57,6 +57,12 @@ PHILOX_STATE = Difference(
     "Kernels from outside reserve random numbers with `Generator.philox_state`.",
     hasattr(torch.Generator, "philox_state"),
 )
+BACKEND_ENTRY_POINTS = Difference(
+    "2.14",
+    "pytorch/pytorch#187388",
+    "`torch.distributed` looks for an unknown backend among the entry points of installed packages.",
+    hasattr(torch.distributed.Backend, "_ensure_backend_registered"),
+)
 MATRIX_SQRTH = Difference(
     "2.14",
     "pytorch/pytorch#187987",

@@ -74,7 +74,7 @@ def registrations(passage: passages.Passage) -> list[str]:
 def entry_points(folder: Path) -> list[str]:
     """What an installer registers: the entry points of a chapter's own lists."""
     build = contents.text_of(folder / "meson.build")
-    return re.findall(r"^entry_points \+= '(.*)'", build, re.MULTILINE)
+    return re.findall(r"^(?:entry_points|distributed_backends) \+= '(.*)'", build, re.MULTILINE)
 
 
 def bound_names(path: str, source: passages.Source) -> list[str]:

@@ -150,7 +150,9 @@ class CppProgram(CppWrapperCpu):
     # [compile.library.program.operators] Inductor has four kinds of operators that are not compiled, and each becomes the same line.
     def generate_fallback_kernel(self, node):
         positional, kwargs = node.unflatten_args(node.inputs, node.constant_args)
-        if not self._writes_call(node, positional, kwargs, node.outputs):
+        # Some releases make the one result of an operator a buffer of its own, and others do not.
+        outputs = node.outputs or ([node] if isinstance(node.layout, ir.Layout) else [])
+        if not self._writes_call(node, positional, kwargs, outputs):
             super().generate_fallback_kernel(node)
 
     def generate_extern_kernel_alloc(self, node):

@@ -3,10 +3,12 @@
 
 import copy
 import datetime
+import os
 import subprocess
 import sys
 import textwrap
 
+import differences
 import pytest
 import torch
 import torch.distributed as dist
@@ -33,9 +35,10 @@ def ones(*shape, **options):
     return torch.ones(*shape, device=DEVICE, **options)
 
 
-def run(program):
-    program = textwrap.dedent(program)
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+def run(program, **variables):
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    environment = os.environ | variables
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
 def test_it_is_the_default_backend_of_the_device():
@@ -54,6 +57,23 @@ def test_a_device_alone_finds_it(world):
     dist.all_reduce(tensor)
     dist.barrier()
     assert tensor.tolist() == [1, 1, 1]
+
+
+def test_its_name_finds_it_without_autoload():
+    program = """
+    import torch, torch.distributed as dist
+
+    dist.init_process_group("orccl", store=dist.HashStore(), rank=0, world_size=1)
+    tensor = torch.ones(3, device="openreg")
+    dist.all_reduce(tensor)
+    print(tensor.tolist())
+    dist.destroy_process_group()
+    """
+    done = run(program, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    if differences.BACKEND_ENTRY_POINTS:
+        assert done.stdout == "[1.0, 1.0, 1.0]\n", done.stderr
+    else:
+        assert "Unknown backend" in done.stderr
 
 
 def test_nothing_at_all_finds_it():
