@@ -20,11 +20,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import contents
 
 SECONDS = 120
+AT_A_TIME = 2  # Half of a program's time is the import of PyTorch, which uses one core.
 LAST_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)(?::|$)", re.MULTILINE)
 LIKE_DOCTEST = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.DONT_ACCEPT_TRUE_FOR_1
 
@@ -166,13 +168,14 @@ def main(arguments: list[str] | None = None) -> int:
 
     failed = 0
     programs = programs_up_to(options.chapter, order, options.root)
-    for program in programs:
-        trouble = replay(program, environment, options.update)
-        if trouble:
-            print(f"{program.relative_to(options.root)} {trouble}")
-            failed += 1
-        if options.names:
-            print(f"{'FAILED' if trouble else 'PASSED'} {program.relative_to(options.root)}")
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        troubles = pool.map(lambda program: replay(program, environment, options.update), programs)
+        for program, trouble in zip(programs, troubles, strict=True):
+            if trouble:
+                print(f"{program.relative_to(options.root)} {trouble}")
+                failed += 1
+            if options.names:
+                print(f"{'FAILED' if trouble else 'PASSED'} {program.relative_to(options.root)}")
     print(f"{len(programs) - failed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -231,8 +231,8 @@ def test_a_claim_of_several_bookmarks_is_counted_once(bookmarks, capsys):
         "2 passed, 0 failed",
     ]
     assert selections == {
-        "device": ["--suite=device", "--suite=bookmark"],
-        "hooks": ["--suite=hooks", "--suite=bookmark"],
+        "device": ["--suite=device", "--suite=bookmark", "--no-suite=slow"],
+        "hooks": ["--suite=hooks", "--suite=bookmark", "--no-suite=slow"],
         "amp": [],
     }
 
