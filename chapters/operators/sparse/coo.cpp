@@ -211,6 +211,7 @@ TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
   m.impl("sgn.out", &at::native::sgn_sparse_out);
   m.impl("neg", &at::native::neg_sparse);
   m.impl("neg.out", &at::native::neg_out_sparse);
+  m.impl("conj_physical.out", &at::native::conj_physical_out_sparse);
   m.impl("sum", &at::native::sum_coo);
   m.impl("sum.dim_IntList", &at::native::sum_sparse_coo);
   m.impl("permute", &at::native::permute_sparse_coo);

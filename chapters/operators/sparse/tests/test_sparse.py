@@ -225,6 +225,14 @@ def test_compressed_matrices_are_added_and_scaled(layout):
     torch.testing.assert_close(there[0].sum().cpu(), here[0].sum())
 
 
+@pytest.mark.parametrize("layout", [torch.sparse_coo, *COMPRESSED[:2]], ids=str)
+def test_complex_numbers_are_conjugated(layout):
+    dense = torch.complex(matrix(), -matrix())
+    assert_same(
+        laid_out(dense.to("openreg"), layout).conj_physical(), laid_out(dense.conj(), layout)
+    )
+
+
 def gradients(device, product, layout):
     one = matrix().to(device).to_sparse(layout=layout).requires_grad_()
     other = torch.randn(6, 3, generator=torch.Generator().manual_seed(1)).double()
