@@ -97,7 +97,7 @@ TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
   m.impl("sgn.out", &at::native::sgn_sparse_csr_out);
   m.impl("neg", &at::native::neg_sparse_csr);
   m.impl("neg.out", &at::native::neg_sparse_csr_out);
-  m.impl("conj_physical.out", &at::native::conj_physical_sparse_csr_out);
+  m.impl("_conj_physical", &at::native::conj_physical_sparse_csr);
   m.impl("sum", &at::native::sum_csr);
   m.impl("select.int", &at::native::select_sparse_csr);
 }
