@@ -44,6 +44,7 @@ TEST(Check, every_other_code_has_the_exception_that_its_header_names) {
   expectThrow<c10::Error>(orErrorStreamCaptureInvalidated);
   expectThrow<c10::Error>(orErrorStreamCaptureUnjoined);
   expectThrow<c10::Error>(orErrorStreamCaptureIsolation);
+  expectThrow<c10::Error>(orErrorKernelRefused);
 }
 
 TEST(Check, a_forked_child_hears_the_sentence_that_programs_look_for) {

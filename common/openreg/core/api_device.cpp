@@ -73,7 +73,7 @@ orError_t orDeviceSynchronize() noexcept try {
   if (orError_t error = checkMayWait()) return error;
   if (orError_t error = checkNotCaptured(current(), __func__)) return error;
   current().synchronize();
-  return current().sticky_error.report();
+  return current().sticky_error.deliver();
 } catch (...) {
   return failWithException();
 }

@@ -57,6 +57,8 @@ constexpr Text kTexts[] = {
          "A stream of the capture was not joined."),
     TEXT(orErrorStreamCaptureIsolation,
          "A stream that is captured cannot wait for one that is not."),
+    TEXT(orErrorKernelRefused,
+         "A kernel refused its arguments; the device goes on."),
 };
 #undef TEXT
 

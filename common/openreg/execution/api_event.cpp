@@ -159,7 +159,7 @@ orError_t orEventSynchronize(orEvent_t handle) noexcept try {
   if (!recording) return orSuccess;
   if (orError_t error = checkNotCaptured(*recording, __func__)) return error;
   recording->synchronize();
-  return recording->device->sticky_error.report();
+  return recording->device->sticky_error.deliver();
 } catch (...) {
   return failWithException();
 }

@@ -97,7 +97,7 @@ orError_t orStreamSynchronize(orStream_t handle) noexcept try {
   const Position position = stream.position();
   if (!position.device) return orErrorInvalidResourceHandle;
   position.device->synchronize(*stream.queue, position.submitted);
-  return position.device->sticky_error.report();
+  return position.device->sticky_error.deliver();
 } catch (...) {
   return failWithException();
 }

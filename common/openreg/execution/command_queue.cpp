@@ -213,11 +213,13 @@ void CommandQueue::execute(Command& command) {
   }
 }
 
-// [common.queue.kernel] A kernel that throws fails the device, not the process.
+// [common.queue.kernel] A kernel that throws fails the device, not the process, unless it refuses its arguments.
 void CommandQueue::runKernel(Command& command) {
   try {
     if (command.fault) throw std::runtime_error(command.fault);
     command.kernel->run(command.arguments);
+  } catch (const Refusal& refusal) {
+    device_->sticky_error.refuse(command.name, refusal.what());
   } catch (const std::exception& error) {
     device_->sticky_error.set(command.name, error.what());
   } catch (...) {

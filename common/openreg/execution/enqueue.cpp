@@ -13,7 +13,7 @@ orError_t holdBack(const StreamRef& stream, const Position& position) {
   const uint64_t number = position.submitted;
   if (config().blocking) {
     position.device->synchronize(*stream.queue, number);
-    return position.device->sticky_error.report();
+    return position.device->sticky_error.deliver();
   }
   // Without a bound a host that runs ahead would fill its memory with commands.
   // Reading the device's counter is expensive, so it is read now and then.

@@ -4,21 +4,39 @@
 #include "torch_openreg/common/openreg/core/failure.h"
 
 #include <new>
+#include <utility>
 
 namespace openreg::hardware {
 
 // [common.sticky-error.set] Later failures are dropped, because they mostly follow from the first.
+static std::string describe(int device, const char* verb, const char* kernel,
+                            const char* reason) noexcept try {
+  return "openreg:" + std::to_string(device) + verb + kernel + ": " + reason;
+} catch (const std::bad_alloc&) {
+  return "A kernel threw.";  // Short enough to need no memory.
+}
+
 void StickyError::set(const char* kernel, const char* reason) noexcept {
   std::lock_guard lock(mutex_);
   if (failed_) return;
-  try {
-    detail_ = "openreg:" + std::to_string(device_) + " stopped in " + kernel +
-              ": " + reason;
-  } catch (const std::bad_alloc&) {
-    // Short enough to need no memory.
-    detail_ = "A kernel threw.";
-  }
+  detail_ = describe(device_, " stopped in ", kernel, reason);
   failed_ = true;
+}
+
+// [common.sticky-error.refuse] A refusal is kept beside the sticky error, and one call that waits gets it.
+void StickyError::refuse(const char* kernel, const char* reason) noexcept {
+  std::lock_guard lock(mutex_);
+  if (refused_) return;
+  refusal_ = describe(device_, " could not run ", kernel, reason);
+  refused_ = true;
+}
+
+orError_t StickyError::deliver() {
+  if (isSet() || !refused_.load(std::memory_order_relaxed)) return report();
+  std::lock_guard lock(mutex_);
+  // Another thread may have been faster.
+  if (!refused_.exchange(false)) return orSuccess;
+  return setLastError(orErrorKernelRefused, std::move(refusal_));
 }
 
 void StickyError::setLost() {
@@ -31,7 +49,7 @@ void StickyError::setLost() {
 orError_t StickyError::reset() {
   if (lost_) return report();
   std::lock_guard lock(mutex_);
-  failed_ = false;
+  failed_ = refused_ = false;
   detail_.clear();
   return orSuccess;
 }

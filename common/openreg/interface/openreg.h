@@ -67,6 +67,10 @@ typedef enum orError_t {
   orErrorStreamCaptureUnjoined = 17,
   /// A stream that is captured would wait for one that is not.
   orErrorStreamCaptureIsolation = 18,
+  // [common.api.error.refused] A kernel that refuses its arguments does not stop the device.
+  /// A kernel refused its arguments. The device goes on, and the next call that
+  /// waits for it returns this error, once.
+  orErrorKernelRefused = 19,
 } orError_t;
 
 // [common.api.error-text] The text of an error belongs to the thread that made the call.
@@ -89,7 +93,7 @@ OPENREG_EXPORT orError_t orGetDevice(int* device) OPENREG_NOEXCEPT;
 /// @returns orErrorInvalidDevice if there is no such device.
 OPENREG_EXPORT orError_t orSetDevice(int device) OPENREG_NOEXCEPT;
 /// Waits for all streams of the current device.
-/// @returns the device's sticky error, if it has one.
+/// @returns the device's sticky error, if it has one, or a kernel's refusal.
 OPENREG_EXPORT orError_t orDeviceSynchronize(void) OPENREG_NOEXCEPT;
 /// Waits for all streams of the current device and forgets its sticky error.
 /// Memory, streams and events stay as they are.

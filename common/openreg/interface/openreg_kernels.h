@@ -61,6 +61,7 @@ OPENREG_EXPORT void orSignalValue32(void* pointer,
 #include <functional>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -90,6 +91,13 @@ struct KernelOf {
   }
   static constexpr orKernel kernel{"kernel", sizeof(Closure), &move, &run,
                                    &destroy};
+};
+
+// [common.kernels.refusal] A kernel throws this type to refuse its arguments; every other exception stops the device.
+/// What the kernel has written so far stays written, and later kernels run. The
+/// next call that waits for the device returns `orErrorKernelRefused`.
+struct OPENREG_EXPORT Refusal : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 // [common.kernels.launch] A callable that is too large for a command moves to the heap.

@@ -28,6 +28,30 @@ TEST(Kernel, a_kernel_that_throws_fails_the_device_until_it_is_reset) {
   EXPECT_TRUE(ran);
 }
 
+TEST(Kernel, a_kernel_that_refuses_its_arguments_leaves_the_device_working) {
+  Stream stream;
+  bool ran = false;
+  for (const char* reason : {"3 is not even", "5 is not even"}) {
+    openreg::launch(stream.handle, "halve",
+                    [reason] { throw openreg::Refusal(reason); });
+  }
+  EXPECT_EQ(openreg::launch(stream.handle, "later", [&] { ran = true; }),
+            orSuccess);
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orErrorKernelRefused);
+  EXPECT_STREQ(orGetErrorDetail(),
+               "openreg:0 could not run halve: 3 is not even");
+  EXPECT_TRUE(ran);
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+}
+
+TEST(Kernel, a_reset_forgets_a_refusal) {
+  Stream stream;
+  openreg::launch(stream.handle, "halve",
+                  [] { throw openreg::Refusal("3 is not even"); });
+  EXPECT_EQ(orDeviceReset(), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+}
+
 TEST(Kernel, captures_larger_than_a_command_are_carried_too) {
   Stream stream;
   std::array<int, 1000> large{};
