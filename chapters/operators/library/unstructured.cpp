@@ -12,6 +12,7 @@
 #include <ATen/ops/empty_strided.h>
 
 #include <memory>
+#include <stdexcept>
 
 namespace openreg {
 namespace {
@@ -59,20 +60,27 @@ Stack compute(const c10::OperatorHandle& op, const std::vector<Argument>& from,
 }
 
 // [operators.unstructured.deliver] The results are converted to the dtypes and strides that were announced.
+/// For a bug, which stops the device.
+template <class... Parts>
+[[noreturn]] void throwUnannounced(const Parts&... parts) {
+  throw std::logic_error(c10::str(parts...));
+}
+
 /// Where the CPU's kernel leaves out a result, because nothing will read it,
 /// the output is zeros. Any other size than the announced one is a bug.
 void deliverTensor(size_t i, const at::Tensor& to, const at::Tensor& from) {
-  TORCH_CHECK(to.defined() || !from.defined(), "Result ", i,
-              " was announced as undefined and is ", from.scalar_type(),
-              from.sizes(), ".");
+  if (!to.defined() && from.defined())
+    throwUnannounced("Result ", i, " was announced as undefined and is ",
+                     from.scalar_type(), from.sizes(), ".");
   if (!to.defined()) return;
   if (!from.defined() || (from.numel() == 0 && to.numel() > 0)) {
     to.zero_();
     return;
   }
-  TORCH_CHECK(to.sizes() == from.sizes(), "Result ", i, " was announced as ",
-              to.scalar_type(), to.sizes(), " and is ", from.scalar_type(),
-              from.sizes(), ".");
+  if (to.sizes() != from.sizes())
+    throwUnannounced("Result ", i, " was announced as ", to.scalar_type(),
+                     to.sizes(), " and is ", from.scalar_type(), from.sizes(),
+                     ".");
   writeBack(to, from);
 }
 
@@ -83,8 +91,9 @@ void deliver(const Stack& results, const std::vector<Argument>& outputs) {
       deliverTensor(i, output.toTensor(), results[i].toTensor());
     } else if (output.isTensorList()) {
       const auto to = tensorsInList(output), from = tensorsInList(results[i]);
-      TORCH_CHECK(to.size() == from.size(), "Result ", i, " has ", from.size(),
-                  " tensors; ", to.size(), " were announced.");
+      if (to.size() != from.size())
+        throwUnannounced("Result ", i, " has ", from.size(), " tensors; ",
+                         to.size(), " were announced.");
       for (size_t j = 0; j < to.size(); ++j) deliverTensor(i, to[j], from[j]);
     }
   }

@@ -144,7 +144,7 @@ at::Tensor drawEach(const char* name, const at::Tensor& a, const at::Tensor& b,
   return out;
 }
 
-// [operators.distributions.parameters] Only the kernel sees the values of these parameters, so a wrong one is an error of the device.
+// [operators.distributions.parameters] Only the kernel sees the values of these parameters, so a wrong one is refused late.
 /// Beyond this, doubles begin to skip integers, and the normal distribution is
 /// as exact as they are.
 constexpr double kLargestCount = 1e15;

@@ -30,7 +30,7 @@ at::Tensor& copyInto(at::Tensor& out, const at::Tensor& result) {
 }
 
 // [operators.sampling.check] A kernel that only checks values.
-/// Enqueues a check; the device fails unless `holds` is true of every number.
+/// Enqueues a check, which refuses unless `holds` is true of every number.
 template <class Holds>
 void checkNumbers(const char* name, const at::Tensor& self, Holds holds,
                   const char* sentence) {

@@ -4,6 +4,7 @@
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"
 
+#include <c10/util/Exception.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -87,7 +88,9 @@ void Recorder::stop() {
     if (orDeviceIsStarted(index, &started) || !started) continue;
     DeviceScope scope(index);
     // The error of a failed device is the program's; its next call reports it.
-    orDeviceSynchronize();
+    // A refusal is reported once, and this is the call.
+    if (orDeviceSynchronize() == orErrorKernelRefused)
+      TORCH_WARN(orGetErrorDetail());
   }
   check(orRemoveObserver(std::exchange(observer_, nullptr)));
 }

@@ -274,6 +274,14 @@ def test_a_profile_that_ends_inside_an_operator_leaves_nothing_to_the_next(x):
     assert next(trace.operator_of(k)["name"] for k in trace.kernels) == "aten::mm"
 
 
+def test_what_another_device_refuses_is_a_warning_at_the_end_of_the_profile(capfd):
+    wrong = torch.full((2,), 2.0, device="openreg:1")
+    profiled(lambda: torch.bernoulli(wrong))
+    told = "Warning: openreg:1 could not run bernoulli_: bernoulli_ needs probabilities from 0 to 1"
+    assert told in capfd.readouterr().err
+    torch.openreg.synchronize(1)
+
+
 def test_a_kernel_that_fails_is_in_the_trace_and_its_error_at_the_next_call(x):
     wrong = torch.tensor([9], device=DEVICE)
     with pytest.raises(torch.AcceleratorError):
