@@ -2,6 +2,7 @@
 #include "torch_openreg/chapters/operators/minimal/layouts.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/_nested_tensor_size_native.h>
 #include <torch/library.h>
 
 namespace openreg {
@@ -46,6 +47,17 @@ TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
 TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
   refuseFactories<kQuantized>(m);
   m.impl("empty.memory_format", refusal<kQuantized>());
+}
+
+// [operators.layouts.nested] A nested tensor of dense tensors of ours is refused where it is made.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_nested_tensor_from_tensor_list", refusal<kNested>());
+}
+
+/// For one that comes from elsewhere, autograd asks for the sizes in a
+/// constructor that must not throw.
+TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, m) {
+  m.impl("_nested_tensor_size", &at::native::_nested_tensor_size);
 }
 
 // [operators.layouts.fallbacks] A fallback goes into the table of every operator, so it is registered when the first tensor is made.

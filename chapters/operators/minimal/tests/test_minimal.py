@@ -39,6 +39,7 @@ def test_device_memory_cannot_be_pinned():
 
 
 SPARSE = "sparse tensors; keep the tensor dense, or compute on the CPU."
+NESTED = "nested tensors; make it with layout=torch.jagged, or compute on the CPU."
 
 
 @pytest.mark.parametrize(
@@ -56,9 +57,14 @@ SPARSE = "sparse tensors; keep the tensor dense, or compute on the CPU."
             "floating type, or compute on the CPU.",
         ),
         (
-            lambda x: torch.nested.nested_tensor([x, x]) * 2,
-            "mul.Tensor has no openreg kernel for nested tensors; make it with "
-            "layout=torch.jagged, or compute on the CPU.",
+            lambda x: torch.nested.nested_tensor([x, x]),
+            f"_nested_tensor_from_tensor_list has no openreg kernel for {NESTED}",
+        ),
+        (  # The tensors are on the host, so it is made without asking us.
+            lambda x: (
+                torch.nested.as_nested_tensor([x.cpu().requires_grad_()], device="openreg") * 2
+            ),
+            f"mul.Tensor has no openreg kernel for {NESTED}",
         ),
     ],
 )
@@ -107,8 +113,17 @@ def test_the_first_tensor_of_a_program_may_be_of_a_kind_that_is_refused():
 
 @pytest.mark.filterwarnings("ignore")
 def test_what_pytorch_composes_for_such_tensors_works(x):
-    nested = torch.nested.nested_tensor([x, x[:1]], layout=torch.jagged)
-    assert (nested * 2).sum().item() == 36
+    weight = torch.ones(4, x.size(1))
+    results = []
+    for place in ("cpu", x.device):
+        rows = [part.detach().to(place).requires_grad_() for part in (x, x[:1])]
+        nested = torch.nested.as_nested_tensor(rows, layout=torch.jagged)
+        y = torch.nn.functional.linear((nested * 2 + nested).sin(), weight.to(place))
+        padded = torch.nested.to_padded_tensor(y, 0.0)
+        padded.sum().backward()
+        results.append([padded, y.values(), *(row.grad for row in rows)])
+    for theirs, ours in zip(*results, strict=True):
+        torch.testing.assert_close(ours.cpu(), theirs)
 
 
 def test_memory_of_another_kind_of_device_is_refused():
