@@ -21,8 +21,9 @@ namespace openreg {
 namespace {
 
 // [operators.sparse.reduce.check] The same matrices as on the CPU.
-void checkReduction(const at::Tensor& self, const at::Tensor& other,
-                    std::string_view reduce) {
+/// The name of the reduction, of which extremes have two.
+std::string_view checkReduction(const at::Tensor& self, const at::Tensor& other,
+                                std::string_view reduce) {
   TORCH_CHECK(self.layout() == at::kSparseCsr && self.dim() == 2 &&
                   other.layout() == at::kStrided && other.dim() == 2 &&
                   self.size(1) == other.size(0),
@@ -35,10 +36,13 @@ void checkReduction(const at::Tensor& self, const at::Tensor& other,
       "sparse.mm with a reduction takes matrices of one real floating dtype, "
       "not of ",
       self.scalar_type(), " and ", other.scalar_type(), ".");
+  if (reduce == "max") return "amax";
+  if (reduce == "min") return "amin";
   TORCH_CHECK_VALUE(reduce == "sum" || reduce == "mean" || reduce == "amax" ||
                         reduce == "amin",
                     "reduce is \"", reduce,
                     "\"; it must be sum, mean, amax or amin.");
+  return reduce;
 }
 
 // [operators.sparse.reduce.extremes] The backward pass of an extreme asks which entry it was. Of equal ones it was the first.
@@ -61,7 +65,7 @@ at::Tensor rowLengths(const at::Tensor& csr) {
 std::tuple<at::Tensor, at::Tensor> mmReduce(const at::Tensor& self,
                                             const at::Tensor& other,
                                             std::string_view reduce) {
-  checkReduction(self, other, reduce);
+  reduce = checkReduction(self, other, reduce);
   const auto [rows, columns, values] = entriesOf(self);
   const auto type = at::toOpMathType(other.scalar_type());
   const at::Tensor products =

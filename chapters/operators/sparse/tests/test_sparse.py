@@ -250,6 +250,8 @@ PRODUCTS = {
     "mean": lambda a, b: torch.sparse.mm(a, b, "mean"),
     "amax": lambda a, b: torch.sparse.mm(a, b, "amax"),
     "amin": lambda a, b: torch.sparse.mm(a, b, "amin"),
+    "max": lambda a, b: torch.sparse.mm(a, b, "max"),
+    "min": lambda a, b: torch.sparse.mm(a, b, "min"),
 }
 
 
