@@ -90,17 +90,22 @@ void promoteAsLaunched(torch::jit::Stack& arguments, size_t inputs,
 }
 
 // [operators.argument.host] Only lists of optional tensors are moved, because in PyTorch these are indices.
+c10::List<std::optional<at::Tensor>> moveIndices(
+    const c10::List<std::optional<at::Tensor>>& indices, c10::Device device) {
+  c10::List<std::optional<at::Tensor>> moved;
+  for (std::optional<at::Tensor> index : indices) {
+    if (index && index->defined() && index->is_cpu()) index = index->to(device);
+    moved.push_back(std::move(index));
+  }
+  return moved;
+}
+
 void moveIndices(torch::jit::Stack& stack, size_t count) {
   const size_t first = stack.size() - count;
   for (size_t i = first; i < stack.size(); ++i) {
-    if (!stack[i].isOptionalTensorList()) continue;
-    c10::List<std::optional<at::Tensor>> moved;
-    for (std::optional<at::Tensor> index : stack[i].toOptionalTensorVector()) {
-      if (index && index->defined() && index->is_cpu())
-        index = index->to(stack[first].toTensor().device());
-      moved.push_back(std::move(index));
-    }
-    stack[i] = moved;
+    if (stack[i].isOptionalTensorList())
+      stack[i] = moveIndices(stack[i].toOptionalTensorList(),
+                             stack[first].toTensor().device());
   }
 }
 

@@ -53,8 +53,11 @@ void promoteAsLaunched(torch::jit::Stack& arguments, size_t inputs,
                        at::ScalarType result, at::ScalarType default_dtype);
 
 // [operators.argument.from-host] Indices on the host are copied to the device before the launch.
-/// Replaces the index tensors on the host, among the last `count` values of
-/// `stack`, by copies on the device of the first of these values.
+/// `indices` with those on the host replaced by copies on `device`.
+c10::List<std::optional<at::Tensor>> moveIndices(
+    const c10::List<std::optional<at::Tensor>>& indices, c10::Device device);
+/// The same for every list of indices among the last `count` values of `stack`;
+/// the device is that of the first of these values.
 void moveIndices(torch::jit::Stack& stack, size_t count);
 
 // [-]

@@ -15,6 +15,8 @@
 #include <ATen/ops/addmm_meta.h>
 #include <ATen/ops/bmm_cpu_dispatch.h>
 #include <ATen/ops/bmm_meta.h>
+#include <ATen/ops/cat_cpu_dispatch.h>
+#include <ATen/ops/cat_meta.h>
 #include <ATen/ops/cos_cpu_dispatch.h>
 #include <ATen/ops/cos_meta.h>
 #include <ATen/ops/div_cpu_dispatch.h>
@@ -25,6 +27,8 @@
 #include <ATen/ops/gelu_backward_meta.h>
 #include <ATen/ops/gelu_cpu_dispatch.h>
 #include <ATen/ops/gelu_meta.h>
+#include <ATen/ops/index_cpu_dispatch.h>
+#include <ATen/ops/index_meta.h>
 #include <ATen/ops/lerp_cpu_dispatch.h>
 #include <ATen/ops/lerp_meta.h>
 #include <ATen/ops/mean_cpu_dispatch.h>
@@ -123,13 +127,16 @@ void addElementwise(Kernels& all) {
            &cpu::threshold_backward_outf>(all);
 }
 
-// [operators.unboxed.list-others] The others are products, reductions and softmax.
+// [operators.unboxed.list-others] The others are products, reductions, softmax, and two that take lists of tensors.
 void addOthers(Kernels& all) {
   using namespace at::meta;
   namespace cpu = at::cpu;
   addForms<"mm", &structured_mm::meta, &cpu::mm_outf>(all);
   addForms<"bmm", &structured_bmm::meta, &cpu::bmm_outf>(all);
   addForms<"addmm", &structured_addmm::meta, &cpu::addmm_outf>(all);
+  addForms<"cat", &structured_cat::meta, &cpu::cat_outf>(all);
+  addForms<"index.Tensor", &structured_index_Tensor::meta, &cpu::index_outf>(
+      all);
   addForms<"sum.dim_IntList", &structured_sum_dim_IntList::meta,
            &cpu::sum_outf>(all);
   addForms<"mean.dim", &structured_mean_dim::meta, &cpu::mean_outf>(all);

@@ -3,7 +3,9 @@
 
 #include "torch_openreg/chapters/operators/by_hand/structured.h"
 #include "torch_openreg/chapters/operators/checks/rehearsal.h"
+#include "torch_openreg/chapters/operators/launch/argument.h"
 #include "torch_openreg/chapters/operators/library/derived.h"
+#include "torch_openreg/chapters/operators/library/held.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -19,39 +21,6 @@ namespace openreg {
 /// Null if the boxed function serves the operator. Only derived forms have such
 /// kernels.
 const c10::KernelFunction* unboxedKernel(const c10::OperatorHandle& op);
-
-// [operators.unboxed.held] A launch owns its arguments, so references to the caller's memory become copies.
-template <class T>
-struct Held {
-  T value;
-  explicit Held(const T& argument) : value(argument) {}
-  const T& get() const { return value; }
-};
-
-template <>
-struct Held<at::Tensor> {
-  View view;
-  explicit Held(const at::Tensor& tensor) : view(tensor) {}
-  at::Tensor get() const { return view.tensor(); }
-};
-
-template <>
-struct Held<at::OptionalIntArrayRef> {
-  std::optional<at::DimVector> numbers;
-  explicit Held(at::OptionalIntArrayRef argument) {
-    if (argument) numbers.emplace(*argument);
-  }
-  at::OptionalIntArrayRef get() const {
-    return numbers ? at::OptionalIntArrayRef(*numbers) : std::nullopt;
-  }
-};
-
-template <>
-struct Held<c10::string_view> {
-  std::string text;
-  explicit Held(c10::string_view argument) : text(argument) {}
-  c10::string_view get() const { return text; }
-};
 
 // [operators.unboxed.key] Two calls are of the same kind if the boxed path would check them in the same way.
 /// Collects the key of a call, and whether it is a common one.
@@ -78,6 +47,20 @@ class CallKey {
     mix(dtype ? static_cast<size_t>(*dtype) : ~size_t{0});
   }
   void add(at::OptionalIntArrayRef numbers) { mix(numbers.has_value()); }
+
+  // [operators.unboxed.key.lists] Lists are common too, unless indices have to be counted or copied first.
+  void add(const at::ITensorListRef& tensors) {
+    for (const at::Tensor& tensor : tensors) add(tensor);
+    mix(tensors.size());
+  }
+  void add(const Indices& indices) {
+    for (const std::optional<at::Tensor>& index : indices) {
+      mix(keyOf(index.value_or(at::Tensor())));
+      is_common_ &=
+          !index || !index->defined() ||
+          (index->scalar_type() == at::kLong && index->device() == device_);
+    }
+  }
 
   size_t key() const { return key_; }
   bool isCommon() const { return is_common_; }
@@ -109,17 +92,35 @@ class Derived<Result(Args...)> {
 
   Result operator()(Args... args) const {
     CommonDevice device(op_.schema().name().c_str());
-    const auto add = [&]<class T>(const T& argument) {
-      if constexpr (std::same_as<T, at::Tensor>) device.add(argument);
-    };
-    (add(args), ...);
-    device.index();
+    (addTo(device, args), ...);
+    const c10::Device common(kDeviceType, device.index());
     const DerivedCall call;
     return op_.redispatch(c10::DispatchKeySet(c10::DispatchKey::PrivateUse2),
-                          args...);
+                          moved(args, common)...);
   }
 
  private:
+  // [operators.unboxed.derived.lists] Lists are searched for devices, and indices on the host are copied.
+  template <class T>
+  static void addTo(CommonDevice& device, const T& argument) {
+    if constexpr (std::same_as<T, at::Tensor>) {
+      device.add(argument);
+    } else if constexpr (std::same_as<T, at::ITensorListRef>) {
+      for (const at::Tensor& tensor : argument) device.add(tensor);
+    } else if constexpr (std::same_as<T, Indices>) {
+      for (const std::optional<at::Tensor>& index : argument)
+        if (index && !index->is_cpu()) device.add(*index);
+    }
+  }
+  template <class T>
+  static decltype(auto) moved(T&& argument, c10::Device device) {
+    if constexpr (std::same_as<std::decay_t<T>, Indices>) {
+      return moveIndices(argument, device);
+    } else {
+      return std::forward<T>(argument);
+    }
+  }
+
   c10::TypedOperatorHandle<Result(Args...)> op_;
 };
 
@@ -138,9 +139,15 @@ struct Name {
 template <auto meta>
 struct MetaOf;
 
-template <class Class, class... Args, void (Class::*meta)(Args...)>
+/// The type of an argument in all other functions of the operator.
+template <class T>
+using Formal = std::conditional_t<std::same_as<T, at::IOptTensorListRef>,
+                                  const Indices&, T>;
+
+template <class Class, class Result, class... Args,
+          Result (Class::*meta)(Args...)>
 struct MetaOf<meta> {
-  using Out = at::Tensor& (*)(Args..., at::Tensor&);
+  using Out = at::Tensor& (*)(Formal<Args>..., at::Tensor&);
   static constexpr bool is_elementwise =
       std::derived_from<Class, at::TensorIteratorBase>;
 };
@@ -151,15 +158,15 @@ struct MetaOf<meta> {
 template <Name name, auto meta, typename MetaOf<meta>::Out out_form>
 struct Unboxed;
 
-template <Name name, class Meta, class Self, class... Args,
-          void (Meta::*meta)(Self, Args...),
+template <Name name, class Meta, class Result, class Self, class... Args,
+          Result (Meta::*meta)(Self, Args...),
           typename MetaOf<meta>::Out out_form>
 struct Unboxed<name, meta, out_form> {
-  static at::Tensor functional(const at::Tensor& self, Args... args) {
+  static at::Tensor functional(Self self, Formal<Args>... args) {
     thread_local PassedKeys passed;
     const CallKey call = keyOfCall(self, args...);
     if (!call.isCommon() || !passed.find(call.key())) {
-      static const Derived<at::Tensor(const at::Tensor&, Args...)> derived(
+      static const Derived<at::Tensor(Self, Formal<Args>...)> derived(
           name.text);
       at::Tensor out = derived(self, args...);
       if (call.isCommon()) passed.insert(call.key(), {});
@@ -170,11 +177,11 @@ struct Unboxed<name, meta, out_form> {
     return op.release();
   }
 
-  static at::Tensor& inPlace(at::Tensor& self, Args... args) {
+  static at::Tensor& inPlace(at::Tensor& self, Formal<Args>... args) {
     thread_local PassedKeys passed;
     const CallKey call = keyOfCall(self, args...);
     if (!call.isCommon() || !passed.find(call.key())) {
-      static const Derived<at::Tensor&(at::Tensor&, Args...)> derived(
+      static const Derived<at::Tensor&(at::Tensor&, Formal<Args>...)> derived(
           inPlaceName(name.text));
       derived(self, args...);
       if (call.isCommon()) passed.insert(call.key(), {});
@@ -187,19 +194,20 @@ struct Unboxed<name, meta, out_form> {
 
   // [operators.unboxed.run] PyTorch's meta function checks and allocates, and the CPU's function is the kernel.
  private:
-  static CallKey keyOfCall(const at::Tensor& self, const Args&... args) {
+  static CallKey keyOfCall(const std::decay_t<Self>& self,
+                           const std::decay_t<Formal<Args>>&... args) {
     CallKey call;
     call.add(self);
     (call.add(args), ...);
     return call;
   }
 
-  static void run(Structured<Meta>& op, c10::DeviceIndex device,
-                  const at::Tensor& self, Args... args) {
+  static void run(Structured<Meta>& op, c10::DeviceIndex device, Self self,
+                  Formal<Args>... args) {
     (op.*meta)(self, args...);
     check(launch(nativeStream(currentStream(device)), name.schema,
-                 [to = View(op.output()), from = Held<at::Tensor>(self),
-                  held = std::tuple(Held<std::decay_t<Args>>(args)...),
+                 [to = View(op.output()), from = Held<std::decay_t<Self>>(self),
+                  held = std::tuple(Held<std::decay_t<Formal<Args>>>(args)...),
                   modes = Modes()] {
                    runKernel(modes, [&] {
                      at::Tensor out = to.tensor();

@@ -32,6 +32,8 @@ FUNCTIONAL = {
     "mm": (torch.mm, 2),
     "bmm": (lambda x, y: torch.bmm(x[None], y[None]), 2),
     "addmm": (partial(torch.addmm, beta=2, alpha=3), 3),
+    "cat": (lambda x, y: torch.cat([x, y, x], 1), 2),
+    "index.Tensor": (lambda x: x[:, torch.tensor([1, 0, 1]).to(x.device)], 1),
     "sum.dim_IntList": (lambda x: x.sum([0, 1], dtype=torch.float64), 1),
     "mean.dim": (lambda x: x.mean(1, keepdim=True), 1),
     "_softmax": (lambda x: torch.softmax(x, 1), 1),
@@ -84,6 +86,38 @@ def test_both_paths_give_the_results_and_strides_of_the_cpu(name, layout):
         found = function(*(x.to("openreg") for x in inputs))
         assert found.stride() == expected.stride() and found.dtype == expected.dtype
         torch.testing.assert_close(found.cpu(), expected)
+
+
+INDICES = {
+    "two": lambda at: (at(torch.tensor([[3], [0]])), at(torch.tensor([1, 2]))),
+    "of 32 bits": lambda at: at(torch.tensor([3, 0], dtype=torch.int32)),
+    "a mask": lambda at: at(torch.tensor([True, False, False, True])),
+    "on the host": lambda at: torch.tensor([3, 0]),
+    "one of them on the host": lambda at: (at(torch.tensor([3, 0])), torch.tensor([1, 2])),
+    "none": lambda at: at(torch.tensor([], dtype=torch.int64)),
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_indices_of_every_kind_select_what_they_select_on_the_cpu(name):
+    x = torch.rand(4, 4)
+    for _ in range(2):
+        found = x.to("openreg")[INDICES[name](lambda index: index.to("openreg"))]
+        torch.testing.assert_close(found.cpu(), x[INDICES[name](lambda index: index)])
+
+
+def test_lists_of_tensors_that_do_not_fit_are_refused_after_ones_that_did():
+    x = torch.rand(4, 4, device="openreg")
+    for wrong in (x.cpu(), x[:3, :3], x.double()):
+        torch.cat([x, x])
+        here = [x, wrong]
+        if wrong.dtype == torch.float64:
+            assert torch.cat(here).dtype == torch.float64
+        else:
+            with pytest.raises(RuntimeError, match="one openreg device|Sizes of tensors must"):
+                torch.cat(here)
+    with pytest.raises(ValueError, match="expected a non-empty list"):
+        torch.cat([])
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
