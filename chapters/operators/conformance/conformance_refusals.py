@@ -12,19 +12,27 @@ from .conformance_samples import on, run, tensors_in
 
 
 # [operators.conformance.refused] The host must refuse what the CPU refuses, before anything is enqueued.
+def wait():
+    """The error that the device still has to tell, or None."""
+    try:
+        torch.accelerator.synchronize()
+    except Exception as error:
+        reset = getattr(torch.get_device_module(), "reset_device", None)
+        if reset and isinstance(error, torch.AcceleratorError):
+            reset()
+        return f"late: {error}"
+
+
 def attempt(call):
     """What `call` returns, or the error; `late` if it is the device's."""
     try:
         result = call()
-        torch.accelerator.synchronize()
-        return result, None
-    except torch.AcceleratorError as error:
-        reset = getattr(torch.get_device_module(), "reset_device", None)
-        if reset:
-            reset()
-        return None, f"late: {error}"
     except Exception as error:
-        return None, f"{type(error).__name__}: {error}"
+        told_inside = isinstance(error, torch.AcceleratorError) or " could not run " in str(error)
+        told = f"late: {error}" if told_inside else f"{type(error).__name__}: {error}"
+        return None, wait() or told
+    late = wait()
+    return (None, late) if late else (result, None)
 
 
 def disagreement(what, theirs, ours):
