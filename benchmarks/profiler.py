@@ -3,6 +3,7 @@
 
 import ctypes
 import os
+import statistics
 import time
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "6")
@@ -36,32 +37,37 @@ def observed(x):
         DRIVER.orRemoveObserver(observer)
 
 
-def profiled(activity):
+def profiled(*activities):
     def run(x):
-        with profile(activities=[activity]):
+        with profile(activities=activities):
             return cost(x)
 
     return run
 
 
+CPU, DEVICE = ProfilerActivity.CPU, ProfilerActivity.PrivateUse1
+# Each way, and the one that it is compared with.
 WAYS = {
-    "no profile": cost,
-    "an observer that does nothing": observed,
-    "the device profiled": profiled(ProfilerActivity.PrivateUse1),
-    "the CPU profiled": profiled(ProfilerActivity.CPU),
+    "no profile": (cost, None),
+    "an observer that does nothing": (observed, "no profile"),
+    "the device profiled": (profiled(DEVICE), "no profile"),
+    "the CPU profiled": (profiled(CPU), "no profile"),
+    "both profiled": (profiled(CPU, DEVICE), "the CPU profiled"),
 }
 
 
 def main():
     x = torch.ones(16, device="openreg")
     rounds = {way: [] for way in WAYS}
-    for _ in range(15):  # in turn, so that all meet the same noise
-        for way, run in WAYS.items():
+    for _ in range(31):  # in turn, so that all meet the same noise
+        for way, (run, _) in WAYS.items():
             rounds[way].append(run(x))
-    # The least of each, because noise only adds.
-    costs = {way: min(times) for way, times in rounds.items()}
-    for way, us in costs.items():
-        print(f"{way:<30} {us:6.2f} us an operator, {us - costs['no profile']:+.2f} us")
+    for way, (_, base) in WAYS.items():
+        line = f"{way:<30} {statistics.median(rounds[way]):5.2f} us an operator"
+        if base:
+            differences = [a - b for a, b in zip(rounds[way], rounds[base], strict=True)]
+            line += f", {statistics.median(differences):.2f} us more than {base}"
+        print(line)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -29,12 +30,15 @@ void popOperator();
 void pushAnnotation(uint64_t number);
 void popAnnotation();
 
-// [profiler.recorder] Recording only copies; what the records mean is worked out when the profile is over.
+// [profiler.recorder] Each thread appends to a log of its own; what the records mean is worked out when the profile is over.
 struct Entry {
   orRecord record;
   std::string name;
   Origin origin;
 };
+/// What one thread recorded. A deque, because a vector that grows would hold up
+/// a launch while it moves all earlier entries.
+using ThreadLog = std::deque<Entry>;
 
 /// Records what the driver reports while it lives, until it is stopped.
 class Recorder {
@@ -48,13 +52,17 @@ class Recorder {
   /// then stops.
   void stop();
   /// What was recorded, in the order in which it ended. Call `stop` before.
-  const std::deque<Entry>& entries() const { return entries_; }
+  const std::vector<Entry>& entries() const { return entries_; }
 
  private:
   static void observe(const orRecord* record, void* recorder);
+  ThreadLog* addLog();
+  void mergeLogs();
 
   std::mutex mutex_;
-  std::deque<Entry> entries_;
+  /// A list, because each thread keeps a pointer to its log.
+  std::list<ThreadLog> logs_;
+  std::vector<Entry> entries_;
   /// What the host began later is not part of the profile.
   std::atomic<int64_t> end_{INT64_MAX};
   orObserver_t observer_ = nullptr;

@@ -54,7 +54,7 @@ SliceType typeOnDevice(orOperation operation) {
 }  // namespace
 
 // [profiler.timeline.join] A command that the profile saw enqueued has ended, because the recorder waited for it.
-Timeline::Timeline(const std::deque<Entry>& entries, std::set<Type> wanted,
+Timeline::Timeline(const std::vector<Entry>& entries, std::set<Type> wanted,
                    libkineto::getLinkedActivityCallback linked,
                    int64_t clock_offset)
     : entries_(entries),

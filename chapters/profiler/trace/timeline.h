@@ -4,7 +4,6 @@
 #include "torch_openreg/chapters/profiler/trace/kineto.h"
 #include "torch_openreg/chapters/profiler/trace/recorder.h"
 
-#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -23,7 +22,7 @@ class Timeline {
 
   /// `linked` finds PyTorch's slice of an operator or an annotation by its
   /// number. `clock_offset` leads from the driver's clock to PyTorch's.
-  Timeline(const std::deque<Entry>& entries, std::set<Type> wanted,
+  Timeline(const std::vector<Entry>& entries, std::set<Type> wanted,
            libkineto::getLinkedActivityCallback linked, int64_t clock_offset);
 
   /// Writes all slices to `logger`, which keeps pointers to them.
@@ -51,7 +50,7 @@ class Timeline {
   static void setArrow(Slice& slice, uint64_t correlation, bool from_host);
   int trackOf(const orRecord& record);
 
-  const std::deque<Entry>& entries_;
+  const std::vector<Entry>& entries_;
   const std::set<Type> wanted_;
   const libkineto::getLinkedActivityCallback linked_;
   const int64_t offset_;
