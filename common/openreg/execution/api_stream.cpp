@@ -26,10 +26,7 @@ orError_t orStreamCreateWithPriority(orStream_t* handle, unsigned int flags,
                 " was given, it must be 0.");
   *handle = current().createStream(
       std::clamp(priority, kGreatestPriority, kLeastPriority));
-  if (!*handle)
-    return fail(orErrorMemoryAllocation,
-                "There are too many streams: a machine has room for 2^20.");
-  return orSuccess;
+  return *handle ? orSuccess : orErrorMemoryAllocation;
 } catch (...) {
   return failWithException();
 }

@@ -49,7 +49,8 @@ Command* CommandQueue::allocate() {
 uint64_t CommandQueue::append(Command* command) {
   command->next.store(nullptr, std::memory_order_relaxed);
   command->traced.correlation = 0;
-  if (isObserved()) {
+  // The launch of a graph is reported, and its branches are part of it.
+  if (isObserved() && command->kind != Command::Kind::branch) {
     command->traced =
         observers().enqueue(command->name, device_->index, handle_);
   }
@@ -127,6 +128,13 @@ static bool isWait(const Command& command) {
          command.kind == Command::Kind::wait_value;
 }
 
+static bool isGraph(const Command& command) {
+  return command.kind == Command::Kind::graph ||
+         command.kind == Command::Kind::branch;
+}
+
+static bool parkInGraph(Command& launch, CommandQueue* queue);
+
 // [common.queue.run] A stream gives way to a more urgent one after each command, to an equal one after its turn.
 void CommandQueue::run(int turn) {
   while (Command* command = next()) {
@@ -136,7 +144,10 @@ void CommandQueue::run(int turn) {
     }
     reportBegin(*command);
     if (isWait(*command) && park(*command)) return;
-    if (command->kind == Command::Kind::graph && runNode(*command)) continue;
+    if (isGraph(*command)) {
+      if (parkInGraph(*command, this)) return;
+      if (runNode(*command)) continue;
+    }
     current_ = command;
     execute(*command);
     if (command->kind != Command::Kind::kernel) command->recording.reset();
@@ -182,27 +193,58 @@ void CommandQueue::wakeHostAt(uint64_t number) {
 /// Whether there was another node to run.
 bool CommandQueue::runNode(Command& launch) {
   auto& run = *reinterpret_cast<GraphRun*>(launch.arguments);
-  if (run.next == run.graph->nodes.size()) return false;
-  Command& node = *run.graph->nodes[run.next++].command;
-  if (device_->sticky_error.isSet()) return true;
-  Traced traced = node.traced;
-  traced.correlation = launch.traced.correlation;
-  if (!traced.correlation) {
-    runKernel(node);
-    return true;
+  const std::vector<size_t>& nodes = run.graph->branches[run.branch].nodes;
+  if (run.next == nodes.size()) return false;
+  const Node& node = run.graph->nodes[nodes[run.next++]];
+  if (!device_->sticky_error.isSet()) {
+    Command& command = *node.command;
+    Traced traced = command.traced;
+    traced.correlation =
+        run.replay ? run.replay->correlation : launch.traced.correlation;
+    const bool is_observed = traced.correlation != 0;
+    if (is_observed) {
+      observers().begin(traced, command.name, device_->index, handle_);
+    }
+    runKernel(command);
+    if (is_observed) {
+      observers().end(traced, command.name, device_->index, handle_);
+    }
   }
-  observers().begin(traced, node.name, device_->index, handle_);
-  runKernel(node);
-  observers().end(traced, node.name, device_->index, handle_);
+  if (node.point) run.replay->points[node.point].complete();
   return true;
+}
+
+// [common.queue.graph.park] A branch that must wait for another one leaves its thread, as a stream does that waits for an event.
+static bool parkInGraph(Command& launch, CommandQueue* queue) {
+  auto& run = *reinterpret_cast<GraphRun*>(launch.arguments);
+  const Graph& graph = *run.graph;
+  // Another worker may end the parked launch at once and drop its reference.
+  const std::shared_ptr<Replay> replay = run.replay;
+  if (!replay) return false;
+  Recording& begin = replay->points[0];
+  if (run.branch == 0 && !begin.completed) {
+    replay->correlation = launch.traced.correlation;
+    begin.complete();
+  }
+  if (begin.park(queue)) return true;
+  const std::vector<size_t>& nodes = graph.branches[run.branch].nodes;
+  if (replay->has_failed) run.next = nodes.size();
+  const bool has_ended = run.next == nodes.size();
+  if (has_ended && run.branch != 0) return false;
+  const auto& awaited =
+      has_ended ? graph.last : graph.nodes[nodes[run.next]].after;
+  return std::any_of(awaited.begin(), awaited.end(), [&](size_t node) {
+    const size_t point = graph.nodes[node].point;
+    return point && replay->points[point].park(queue);
+  });
 }
 
 // [common.queue.execute] Events complete on a failed device too, or their waiters would never wake.
 void CommandQueue::execute(Command& command) {
   if (command.kind == Command::Kind::record) {
     command.recording->complete();
-  } else if (command.kind == Command::Kind::graph) {
-    command.recording->complete();
+  } else if (isGraph(command)) {
+    if (command.recording) command.recording->complete();
     command.kernel->destroy(command.arguments);
   } else if (command.kind == Command::Kind::kernel) {
     if (!device_->sticky_error.isSet()) runKernel(command);

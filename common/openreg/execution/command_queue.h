@@ -20,7 +20,7 @@ namespace openreg::hardware {
 inline constexpr size_t kCacheLine = 64;
 
 struct alignas(kCacheLine) Command {
-  enum class Kind { kernel, record, wait, wait_value, graph };
+  enum class Kind { kernel, record, wait, wait_value, graph, branch };
 
   std::atomic<Command*> next{nullptr};
   Kind kind = Kind::kernel;

@@ -44,7 +44,11 @@ bool Device::givesUpWaiting() const {
 // [common.device.create-stream] The default stream is created like any other.
 orStream_t Device::createStream(int priority) {
   auto [handle, queue] = machine().streams.create();
-  if (!queue) return nullptr;
+  if (!queue) {
+    fail(orErrorMemoryAllocation,
+         "There are too many streams: a machine has room for 2^20.");
+    return nullptr;
+  }
   try {
     CommandQueue::List entry(1, queue);
     queue->open(this, priority, handle);

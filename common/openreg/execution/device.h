@@ -38,7 +38,7 @@ class Device {
 
   // [common.device.streams] A device lists its streams for those that wait for all of them.
   orStream_t defaultStream();
-  /// Null if the machine has no room for another stream.
+  /// Null, and the last error, if the machine has no room for another stream.
   orStream_t createStream(int priority);
   /// Removes a destroyed stream whose commands have all run.
   void removeStream(CommandQueue* queue, orStream_t handle);

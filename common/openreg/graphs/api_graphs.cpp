@@ -187,7 +187,9 @@ orError_t orGraphInstantiate(orGraphExec_t* exec, orGraph_t handle) noexcept
   if (!exec) return refuseNull(__func__);
   const auto graph = graphs().find(handle);
   if (!graph) return refuseGraph(handle);
-  *exec = executables().add(std::make_shared<Executable>(graph));
+  auto executable = std::make_shared<Executable>(graph);
+  if (orError_t error = executable->createStreams()) return error;
+  *exec = executables().add(std::move(executable));
   return orSuccess;
 } catch (...) {
   return failWithException();

@@ -50,6 +50,7 @@ Capture::Capture(Device& device, const StreamRef& origin,
                  orStreamCaptureMode mode)
     : id(++last_capture), device(device), origin(origin.handle), mode(mode) {
   participants_.push_back({origin, {}});
+  graph_->branches.emplace_back();
   graph_->device = &device;
 }
 
@@ -63,7 +64,8 @@ Capture::Participant& Capture::participant(orStream_t stream) {
 orError_t Capture::add(orStream_t stream, NodeCommand command) {
   std::lock_guard lock(mutex_);
   if (orError_t error = check()) return error;
-  std::vector<size_t>& last = participant(stream).last;
+  Participant& from = participant(stream);
+  std::vector<size_t>& last = from.last;
   switch (command->kind) {
     case Command::Kind::record:
       command->recording->capture = shared_from_this();
@@ -80,14 +82,19 @@ orError_t Capture::add(orStream_t stream, NodeCommand command) {
                         "being captured, and a graph runs without waiting; "
                         "make the call before the capture or after it.");
     case Command::Kind::graph:
+    case Command::Kind::branch:
       return invalidate(orErrorStreamCaptureUnsupported,
                         "A graph cannot contain another graph.");
     case Command::Kind::kernel:
       break;
   }
+  const size_t number = graph_->nodes.size();
   Node& node = graph_->nodes.emplace_back();
   node.name = command->name;
-  node.after = std::exchange(last, {graph_->nodes.size() - 1});
+  node.branch = static_cast<size_t>(&from - participants_.data());
+  graph_->branches[node.branch].nodes.push_back(number);
+  graph_->addPoints(last, node.branch);
+  node.after = std::exchange(last, {number});
   node.command = std::move(command);
   node.command->name = node.name.c_str();
   return orSuccess;
@@ -109,7 +116,10 @@ orError_t Capture::join(const StreamRef& stream, const Recording& recording) {
                         "orStreamWaitEvent makes a stream of another device "
                         "join the capture; a graph is of one device.");
     }
-    if (!other) participants_.push_back({stream, {}});
+    if (!other) {
+      participants_.push_back({stream, {}});
+      graph_->branches.push_back({stream.queue->priority(), {}});
+    }
     addAll(participant(stream.handle).last, recording.after);
     return orSuccess;
   };
@@ -134,6 +144,8 @@ orError_t Capture::end(std::shared_ptr<const Graph>* graph) {
                 origin, " is invalid: ", reason_);
   }
   if (orError_t error = checkJoined()) return error;
+  graph_->last = std::move(participants_.front().last);
+  graph_->addPoints(graph_->last, 0);
   *graph = std::move(graph_);
   return orSuccess;
 }

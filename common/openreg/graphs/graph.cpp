@@ -10,6 +10,14 @@
 
 namespace openreg::hardware {
 
+// [common.graph.points] A node needs a point only if another branch waits for it.
+void Graph::addPoints(const std::vector<size_t>& awaited, size_t branch) {
+  for (size_t number : awaited) {
+    Node& node = nodes[number];
+    if (node.branch != branch && !node.point) node.point = ++points;
+  }
+}
+
 // [common.graph.draw] A label names the kernel, and of a copy or memset the bytes.
 static std::string labelOf(const Node& node) {
   std::string label;
@@ -45,13 +53,70 @@ const orKernel kGraphKernel{
     },
     nullptr, [](void* run) { static_cast<GraphRun*>(run)->~GraphRun(); }};
 
-// [common.graph.launch] A launch is one command, with a recording that completes when all nodes have run.
+// [common.graph.streams] The streams are created once, so a launch creates nothing that could be refused.
+orError_t Executable::createStreams() {
+  for (size_t branch = 1; branch < graph_->branches.size(); ++branch) {
+    const auto& [priority, nodes] = graph_->branches[branch];
+    if (nodes.empty()) continue;
+    const orStream_t handle = graph_->device->createStream(priority);
+    if (!handle) return orErrorMemoryAllocation;
+    streams_.emplace_back(branch, findStream(handle));
+  }
+  return orSuccess;
+}
+
+Executable::~Executable() {
+  for (const auto& [branch, stream] : streams_) {
+    stream.queue->close(stream.handle);
+  }
+}
+
+static void setRun(Command& command, Command::Kind kind, GraphRun run) {
+  command.kind = kind;
+  command.kernel = &kGraphKernel;
+  command.name = "graph";
+  kGraphKernel.move(command.arguments, &run);
+}
+
+// [common.graph.branches] Branches are enqueued before the launch that starts them; if it fails, they end without running a node.
+orError_t Executable::enqueueBranches(const std::shared_ptr<Replay>& replay) {
+  for (const auto& [branch, stream] : streams_) {
+    Position position;
+    const orError_t error = stream.queue->push(
+        stream.handle, &position, [](Device&) { return orSuccess; },
+        [&, branch = branch](Command& command) {
+          setRun(command, Command::Kind::branch, {graph_, branch, replay});
+        });
+    if (error) return error;
+  }
+  return orSuccess;
+}
+
+namespace {
+
+/// A launch that has not been enqueued yet.
+struct PendingLaunch {
+  ~PendingLaunch() {
+    if (!replay) return;
+    replay->has_failed = true;
+    replay->points[0].complete();
+  }
+  std::shared_ptr<Replay> replay;
+};
+
+}  // namespace
+
+// [common.graph.launch] A launch is one command of its stream, with a recording that completes when all nodes have run.
 orError_t Executable::launch(orStream_t handle) {
   const StreamRef stream = findStream(handle);
   if (!stream) return orErrorInvalidResourceHandle;
   if (orError_t error = checkNotCaptured(stream, "orGraphLaunch")) return error;
   std::unique_lock lock(mutex_);
   if (orError_t error = waitForLast(stream)) return error;
+  std::shared_ptr<Replay> replay;
+  if (!streams_.empty()) replay = std::make_shared<Replay>(*graph_);
+  PendingLaunch pending{replay};
+  if (orError_t error = enqueueBranches(replay)) return error;
   auto recording = std::make_shared<Recording>();
   const auto check = [&](Device& device) {
     recording->device = &device;
@@ -63,14 +128,11 @@ orError_t Executable::launch(orStream_t handle) {
   };
   Position position;
   orError_t error = append(stream, &position, check, [&](Command& command) {
-    GraphRun run{graph_};
-    command.kind = Command::Kind::graph;
-    command.kernel = &kGraphKernel;
-    command.name = "graph";
     command.recording = recording;
-    kGraphKernel.move(command.arguments, &run);
+    setRun(command, Command::Kind::graph, {graph_, 0, replay});
   });
   if (error) return error;
+  pending.replay.reset();
   last_ = std::move(recording);
   last_stream_ = stream.handle;
   lock.unlock();

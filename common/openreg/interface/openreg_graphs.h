@@ -68,7 +68,8 @@ typedef struct orGraphExec* orGraphExec_t;
 OPENREG_EXPORT orError_t orGraphInstantiate(orGraphExec_t* exec,
                                             orGraph_t graph) OPENREG_NOEXCEPT;
 /// Enqueues the graph. Its nodes read and write the addresses that were
-/// captured, so this memory must still be allocated. A launch begins when the
+/// captured, so this memory must still be allocated. Nodes that were captured
+/// on different streams may run at the same time. A launch begins when the
 /// launch before it has ended, on whichever stream.
 /// @returns orErrorInvalidValue for a stream of another device.
 OPENREG_EXPORT orError_t orGraphLaunch(orGraphExec_t exec,

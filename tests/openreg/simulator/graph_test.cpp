@@ -3,6 +3,7 @@
 #include "torch_openreg/common/openreg/interface/openreg_graphs.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/tests/openreg/captures.h"
 #include "torch_openreg/tests/openreg/shorthands.h"
 #include "torch_openreg/tests/openreg/streams.h"
 
@@ -22,30 +23,6 @@
 namespace {
 
 using openreg::launch;
-
-/// An event that is destroyed with its scope.
-struct Event {
-  Event() { orEventCreate(&handle); }
-  ~Event() { orEventDestroy(handle); }
-  orEvent_t handle = nullptr;
-};
-
-/// What `body()` enqueues on `stream`, as a graph.
-orGraph_t captured(const Stream& stream, const std::function<void()>& body,
-                   orStreamCaptureMode mode = orStreamCaptureModeGlobal) {
-  EXPECT_EQ(orStreamBeginCapture(stream.handle, mode), orSuccess) << detail();
-  body();
-  orGraph_t graph = nullptr;
-  EXPECT_EQ(orStreamEndCapture(stream.handle, &graph), orSuccess) << detail();
-  return graph;
-}
-
-orGraphExec_t executable(orGraph_t graph) {
-  orGraphExec_t exec = nullptr;
-  EXPECT_EQ(orGraphInstantiate(&exec, graph), orSuccess) << detail();
-  EXPECT_EQ(orGraphDestroy(graph), orSuccess);
-  return exec;
-}
 
 size_t nodesOf(orGraph_t graph) {
   size_t count = 0;
