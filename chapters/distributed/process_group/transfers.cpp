@@ -169,7 +169,7 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::transfer(Tensors& tensors,
   Call call{is_send ? c10d::OpType::SEND : c10d::OpType::RECV,
             is_send ? "orccl:send" : "orccl:recv",
             device,
-            is_send ? tensors : Tensors{},
+            tensors,  // The profile shows those of a receive, too.
             is_send ? Tensors{} : tensors,
             c10d::kUnsetTimeout};
   return start(

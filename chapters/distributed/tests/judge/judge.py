@@ -133,6 +133,9 @@ class Rank:
         init = f"file://{folder}/init_dir/shared_init_file"
         os.environ.update(TEMP_DIR=str(folder), INIT_METHOD=init)
         self.module.INIT_METHOD = init
+        # Some tests leave a level behind, with which PyTorch words its errors differently.
+        os.environ.pop("TORCH_DISTRIBUTED_DEBUG", None)
+        self.dist.set_debug_level_from_env()
         test = self.module.Judged(name)
         test.rank, test.file_name, test.skip_return_code_checks = self.rank, f"{folder}/file", []
         torch.manual_seed(0)
