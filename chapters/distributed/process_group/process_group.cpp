@@ -120,7 +120,13 @@ c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::start(const Call& call,
   const at::AutoDispatchBelowADInplaceOrView not_differentiated;
   const bool is_collective = stream == group->collective_stream;
   auto work = describe(call, stream, is_collective);
-  enqueue(*group->collectives, nativeStream(stream));
+  state_->add(work->operation());
+  try {
+    enqueue(*group->collectives, nativeStream(stream));
+  } catch (...) {
+    state_->drop(work->operation());
+    throw;
+  }
   for (const auto* tensors : {&call.inputs, &call.outputs}) {
     for (const auto& tensor : *tensors) tensor.record_stream(stream);
   }

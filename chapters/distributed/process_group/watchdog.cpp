@@ -3,17 +3,21 @@
 #include "torch_openreg/chapters/distributed/communicator/background.h"
 #include "torch_openreg/common/waiting.h"
 
+#include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <condition_variable>
 #include <thread>
+#include <vector>
 
 namespace openreg {
 
 // [distributed.group-state.end] Works fail before their waits end, so no thread takes an aborted wait for success.
 void GroupState::end(c10d::ErrorType error,
                      const std::string& reason) noexcept {
+  std::vector<std::function<void()>> completions;
   {
     const std::lock_guard lock(mutex_);
     if (error_ != c10d::ErrorType::SUCCESS) return;
@@ -23,10 +27,12 @@ void GroupState::end(c10d::ErrorType error,
         c10::DistBackendError({__func__, __FILE__, __LINE__}, reason));
     for (auto& operation : under_way_) {
       if (!operation->error) operation->error = failure;
+      completions.push_back(completionLocked(*operation));
     }
     under_way_.clear();
   }
   communicators_->abort();
+  for (const auto& complete : completions) complete();
 }
 
 /// The thread that reads a result on the device gets no exception, so the
@@ -74,9 +80,20 @@ void GroupState::add(std::shared_ptr<PendingOperation> operation) {
   }
 }
 
+void GroupState::markEnqueued(PendingOperation& operation) {
+  const std::lock_guard lock(mutex_);
+  operation.is_enqueued = true;
+}
+
+void GroupState::drop(const std::shared_ptr<PendingOperation>& operation) {
+  const std::lock_guard lock(mutex_);
+  under_way_.remove(operation);
+}
+
+// [distributed.group-state.done] An operation whose call is still waiting has no end to ask for.
 bool GroupState::isDoneLocked(PendingOperation& operation) const {
   try {
-    return operation.error || operation.end.query();
+    return operation.error || (operation.is_enqueued && operation.end.query());
   } catch (const c10::Error&) {  // The device has failed.
     operation.error = std::current_exception();
     return true;
@@ -96,6 +113,33 @@ std::exception_ptr GroupState::errorOf(
     const PendingOperation& operation) const {
   const std::lock_guard lock(mutex_);
   return operation.error;
+}
+
+// [distributed.group-state.result] The callbacks of a future may call the group, so it is completed without the lock.
+std::function<void()> GroupState::completionLocked(
+    const PendingOperation& operation) const {
+  const auto result = !operation.error ? c10d::WorkResult::SUCCESS
+                      : error_ == c10d::ErrorType::TIMEOUT
+                          ? c10d::WorkResult::TIMEOUT
+                          : c10d::WorkResult::COMM_ERROR;
+  return [future = operation.result, result] {
+    if (future) future->markCompleted(static_cast<int64_t>(result));
+  };
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> GroupState::resultOf(
+    PendingOperation& operation) {
+  std::unique_lock lock(mutex_);
+  if (operation.result) return operation.result;
+  operation.result =
+      c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
+  const bool is_under_way =
+      std::any_of(under_way_.begin(), under_way_.end(),
+                  [&](const auto& each) { return each.get() == &operation; });
+  const auto complete = completionLocked(operation);
+  lock.unlock();
+  if (!is_under_way) complete();
+  return operation.result;
 }
 
 // [distributed.group-state.expire] A message names the operation, the limit, and the usual cause.
@@ -122,6 +166,7 @@ void GroupState::drain() {
 void GroupState::look() {
   const auto now = std::chrono::steady_clock::now();
   std::shared_ptr<PendingOperation> late, oldest;
+  std::vector<std::function<void()>> completions;
   {
     const std::lock_guard lock(mutex_);
     std::list<std::shared_ptr<PendingOperation>> done;
@@ -130,7 +175,9 @@ void GroupState::look() {
         done.push_back(operation);
       } else {
         if (!oldest) oldest = operation;
-        if (!late && now - operation->began > operation->timeout) {
+        // A rank that does not join is named at the timeout, by another thread.
+        const std::chrono::seconds grace(operation->is_enqueued ? 0 : 1);
+        if (!late && now - operation->began > operation->timeout + grace) {
           late = operation;
         }
       }
@@ -141,9 +188,13 @@ void GroupState::look() {
       aborted = aborted || group->collectives->isAborted();
     }
     if (!aborted) {
-      for (const auto& operation : done) under_way_.remove(operation);
+      for (const auto& operation : done) {
+        under_way_.remove(operation);
+        completions.push_back(completionLocked(*operation));
+      }
     }
   }
+  for (const auto& complete : completions) complete();
   if (endIfAborted() || !oldest) return;
   if (late) return expire(*late, late->timeout);
   lookForEndedPeer(*oldest);
@@ -152,6 +203,8 @@ void GroupState::look() {
 // [distributed.watchdog.peer] A peer that has ended may have done its part, so our work gets half a second to finish.
 void GroupState::lookForEndedPeer(const PendingOperation& oldest) {
   const auto now = std::chrono::steady_clock::now();
+  // Asking may cost a question to the store.
+  if (now - oldest.began < std::chrono::milliseconds(250)) return;
   for (const auto& group : communicators_->all()) {
     const std::string ended = group->collectives->endedPeer();
     if (ended.empty()) continue;

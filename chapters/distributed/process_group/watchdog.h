@@ -6,6 +6,7 @@
 #include <c10/core/Event.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include <functional>
 #include <list>
 #include <optional>
 
@@ -20,7 +21,10 @@ struct PendingOperation {
   std::chrono::steady_clock::time_point began;
   std::optional<c10::Event> start;  // if durations are measured
   c10::Event end;
-  std::exception_ptr error{};  // guarded by the group's mutex
+  // Guarded by the group's mutex:
+  bool is_enqueued = false;
+  std::exception_ptr error{};
+  c10::intrusive_ptr<c10::ivalue::Future> result{};  // if it was asked for
 };
 
 // [distributed.group-state] The group, its works and the watchdog agree on whether the group has failed.
@@ -32,7 +36,12 @@ class GroupState {
 
   /// @throws c10::DistBackendError with the reason, if the group has ended.
   void check();
+  /// The operation is about to be enqueued. That may block, so it counts.
   void add(std::shared_ptr<PendingOperation> operation);
+  /// The operation is enqueued, and its end recorded.
+  void markEnqueued(PendingOperation& operation);
+  /// The operation was refused.
+  void drop(const std::shared_ptr<PendingOperation>& operation);
   /// Ends the group with this reason, unless it has ended before. Everything
   /// that is under way fails, and its waits on the device end.
   void end(c10d::ErrorType error, const std::string& reason) noexcept;
@@ -42,6 +51,9 @@ class GroupState {
   bool isDone(PendingOperation& operation);
   /// Why it failed; null if it has not.
   std::exception_ptr errorOf(const PendingOperation& operation) const;
+  /// A future that has the `c10d::WorkResult` when the operation has ended. Its
+  /// callbacks run on the thread that notices.
+  c10::intrusive_ptr<c10::ivalue::Future> resultOf(PendingOperation& operation);
   /// Ends the group because the operation took longer than `limit`.
   void expire(const PendingOperation& operation,
               std::chrono::milliseconds limit);
@@ -55,6 +67,8 @@ class GroupState {
   // [distributed.group-state.members] One lock covers the reason and the operations, so none can miss the failure.
  private:
   bool isDoneLocked(PendingOperation& operation) const;
+  std::function<void()> completionLocked(
+      const PendingOperation& operation) const;
   void endAloud(c10d::ErrorType error, const std::string& reason);
   bool endIfAborted();
   void lookForEndedPeer(const PendingOperation& oldest);

@@ -32,7 +32,7 @@ CollectiveWork::CollectiveWork(int rank, c10d::OpType type, const char* title,
 /// stream, and its callbacks run on streams that wait for them.
 void CollectiveWork::markEnqueued() {
   operation_->end.record(stream_);
-  group_->add(operation_);
+  group_->markEnqueued(*operation_);
   if (recordFunctionEndCallback_) {
     std::exchange(recordFunctionEndCallback_, nullptr)();
   }

@@ -39,6 +39,9 @@ class CollectiveWork final : public c10d::Work {
   bool wait(std::chrono::milliseconds limit) override;
   void abort() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override {
+    return group_->resultOf(*operation_);
+  }
   float getDuration() const override;
   uint64_t getSequencenumber() const override { return number_; }
 

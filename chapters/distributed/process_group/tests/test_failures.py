@@ -64,6 +64,29 @@ def test_a_time_limit_ends_the_work_and_the_group(two):
     assert 0.9 < taken < 2 and error == "TIMEOUT"
 
 
+def asks_for_results():
+    tensor = torch.ones(2, device=device())
+    group, other = dist.new_group(timeout=SECOND), dist.new_group()
+    done = dist.all_reduce(tensor, group=group, async_op=True)
+    results = [done.get_future_result().wait(), done.get_future_result().wait()]
+    dist.barrier(other)
+    if dist.get_rank() == 0:
+        late = dist.all_reduce(tensor, group=group, async_op=True)
+        late.get_future_result().then(lambda future: results.append(future.value())).wait()
+        aborted = dist.all_reduce(tensor, group=other, async_op=True).get_future_result()
+        backend(other).abort()
+        results += [late.get_future_result().wait(), aborted.wait()]
+    dist.barrier()
+    dist.destroy_process_group(group)
+    dist.destroy_process_group(other)
+    return results
+
+
+def test_a_future_tells_how_an_operation_has_ended(two):
+    # WorkResult: SUCCESS is 0, TIMEOUT is 1, COMM_ERROR is 2.
+    assert two(asks_for_results) == [[0, 0, 1, 1, 2], [0, 0]]
+
+
 def limits_single_calls():
     group = dist.new_group()
     dist.all_reduce(torch.ones(2, device=device()), group=group)
@@ -173,6 +196,38 @@ def test_a_killed_peer_is_named_within_two_seconds(pair):
         f"orccl: rank 1 (process {process}) has ended without leaving the group while barrier, "
         "number 2 of rank 0 was under way; the group was aborted, so destroy it and make a new one."
     )
+    assert taken < 2
+
+
+@pytest.fixture
+def blocking_pair(monkeypatch):
+    """Two ranks whose calls return when their work is done."""
+    monkeypatch.setenv("OPENREG_SCHEDULE", "blocking")
+    ranks = Ranks(2)
+    yield ranks
+    ranks.end()
+
+
+def receives_nothing(group=None):
+    begin = time.monotonic()
+    work = dist.irecv(torch.ones(2, device=device()), 1, group=group)
+    return message_of(work.wait), time.monotonic() - begin
+
+
+def receives_nothing_in_time():
+    group = dist.new_group(timeout=SECOND)
+    dist.barrier(group)
+    return receives_nothing(group) if dist.get_rank() == 0 else os.getpid()
+
+
+def test_a_call_that_blocks_ends_at_the_timeout_or_with_its_peer(blocking_pair):
+    (message, taken), process = blocking_pair(receives_nothing_in_time)
+    assert "recv, number 1 of rank 0 was not done within 1000 ms" in message
+    assert taken < 3
+    blocking_pair(waits_for_the_dead)
+    os.kill(process, signal.SIGKILL)
+    [(message, taken)] = blocking_pair(receives_nothing, ranks=[0])
+    assert f"rank 1 (process {process}) has ended without leaving the group while recv" in message
     assert taken < 2
 
 
