@@ -16,7 +16,7 @@ namespace openreg {
 namespace {
 
 // [distributed.communicator.class] A member of a group has mailboxes, a pipeline for collectives, and transfers.
-class Communicator final : public Collectives {
+class Communicator final : public LocalCollectives {
  public:
   Communicator(std::shared_ptr<Mailboxes> mailboxes, Exchange exchange)
       : mailboxes_(std::move(mailboxes)),
@@ -30,6 +30,7 @@ class Communicator final : public Collectives {
   int size() const override { return mailboxes_->size; }
 
   void barrier(orStream_t stream) override;
+  void agree(orStream_t stream, const Signature& signature) override;
   void broadcast(orStream_t stream, void* data, size_t bytes,
                  int root) override;
   void allReduce(orStream_t stream, void* output, const void* input,
@@ -82,6 +83,10 @@ void Communicator::enqueue(orStream_t stream, Plan plan) {
 }
 
 void Communicator::barrier(orStream_t stream) { enqueue(stream, Plan{}); }
+
+void Communicator::agree(orStream_t stream, const Signature& signature) {
+  enqueue(stream, {.signature = signature});
+}
 
 // [distributed.communicator.move] A collective that moves bytes is a plan and nothing else.
 void Communicator::broadcast(orStream_t stream, void* data, size_t bytes,
@@ -149,16 +154,18 @@ orStream_t Communicator::transferStream(bool is_send, int peer) {
 }  // namespace
 
 // [distributed.communicator.make] Publishing waits for nobody, so groups may be made in different orders.
-std::shared_ptr<Collectives> makeCommunicator(int rank, int size, int device,
-                                              Exchange exchange,
-                                              uint32_t first_number) {
+std::shared_ptr<LocalCollectives> makeCommunicator(int rank, int size,
+                                                   int device,
+                                                   Exchange exchange,
+                                                   uint32_t first_number,
+                                                   std::vector<int> names) {
   TORCH_CHECK_VALUE(size >= 1 && size <= kMaxRanks,
                     "A group on one host has 1 to ", kMaxRanks, " ranks; ",
                     size, " were asked for.");
   TORCH_CHECK_VALUE(rank >= 0 && rank < size, "Rank ", rank,
                     " is not in a group with the ranks 0 to ", size - 1, ".");
-  auto mailboxes =
-      std::make_shared<Mailboxes>(rank, size, device, first_number);
+  auto mailboxes = std::make_shared<Mailboxes>(rank, size, device, first_number,
+                                               std::move(names));
   auto communicator =
       std::make_shared<Communicator>(mailboxes, std::move(exchange));
   communicator->publish();

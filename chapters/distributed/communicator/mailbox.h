@@ -57,13 +57,16 @@ struct Mailbox {
 // [distributed.mailbox] The mailboxes of a group are mapped by every rank, and kernels keep them alive.
 class Mailboxes : public std::enable_shared_from_this<Mailboxes> {
  public:
-  /// Allocates this rank's mailbox. Its numbers begin at `first_number`.
-  Mailboxes(int rank, int size, int device, uint32_t first_number);
+  /// Allocates this rank's mailbox. Its numbers begin at `first_number`, and
+  /// messages name the ranks as `makeCommunicator` says.
+  Mailboxes(int rank, int size, int device, uint32_t first_number,
+            std::vector<int> names);
   ~Mailboxes();
   Mailboxes(const Mailboxes&) = delete;
   Mailboxes& operator=(const Mailboxes&) = delete;
 
   const int rank, size, device;
+  std::vector<int> names;
 
   void publish(const Exchange& exchange);
   /// Maps the mailboxes of the peers, unless that is done.

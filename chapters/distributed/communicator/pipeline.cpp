@@ -22,7 +22,8 @@ static_assert(kStages >= 3 * kLag);
 /// lag earlier, and gets the one before that.
 class Call {
  public:
-  Call(std::shared_ptr<Mailboxes> mailboxes, Plan plan, size_t first_stage);
+  Call(std::shared_ptr<Mailboxes> mailboxes, Plan plan, uint64_t number,
+       size_t first_stage);
 
   uint32_t chunks() const { return chunks_; }
   uint32_t lag() const { return lag_; }
@@ -38,14 +39,17 @@ class Call {
 
   const std::shared_ptr<Mailboxes> mailboxes_;
   const Plan plan_;
+  const uint64_t number_;
   const size_t first_stage_;
   uint32_t chunks_, lag_;
 };
 
 // [distributed.pipeline.call] A call of nothing has one empty chunk, so that its ranks compare what they called.
-Call::Call(std::shared_ptr<Mailboxes> mailboxes, Plan plan, size_t first_stage)
+Call::Call(std::shared_ptr<Mailboxes> mailboxes, Plan plan, uint64_t number,
+           size_t first_stage)
     : mailboxes_(std::move(mailboxes)),
       plan_(std::move(plan)),
+      number_(number),
       first_stage_(first_stage) {
   const size_t chunks = (plan_.total + plan_.most - 1) / plan_.most;
   chunks_ = static_cast<uint32_t>(std::max<size_t>(chunks, 1));
@@ -64,9 +68,8 @@ void Call::perform(const std::function<void(const Chunk&)>& part, uint32_t step,
 // [distributed.pipeline.step] One kernel does the work of a step, and tells the peers at its end.
 void Call::run(uint32_t step, uint32_t round) const {
   if (mailboxes_->isAborted()) return;
-  const uint64_t call = plan_.signature.call;
   if (step == 0) {
-    mailboxes_->of(mailboxes_->rank).signatures[call % 2] = plan_.signature;
+    mailboxes_->of(mailboxes_->rank).signatures[number_ % 2] = plan_.signature;
   }
   if (step == lag_ && !ranksAgree()) return;
   perform(plan_.get, step, plan_.combine ? 2 * lag_ : lag_);
@@ -78,10 +81,9 @@ void Call::run(uint32_t step, uint32_t round) const {
 bool Call::ranksAgree() const {
   std::vector<Signature> signatures;
   for (int rank = 0; rank < mailboxes_->size; ++rank) {
-    signatures.push_back(
-        mailboxes_->of(rank).signatures[plan_.signature.call % 2]);
+    signatures.push_back(mailboxes_->of(rank).signatures[number_ % 2]);
   }
-  std::string problem = findDisagreement(signatures);
+  std::string problem = findDisagreement(signatures, mailboxes_->names);
   if (problem.empty()) return true;
   mailboxes_->fail(std::move(problem));
   return false;
@@ -93,10 +95,11 @@ bool Call::ranksAgree() const {
 // [distributed.pipeline.enqueue] Each step is a kernel, and from the second lag on a wait comes before it.
 void Pipeline::enqueue(orStream_t stream, Plan plan) {
   if (mailboxes_->isAborted()) return;
-  plan.signature.call = ++calls_;
+  ++calls_;
+  if (!plan.signature.call) plan.signature.call = calls_;
   const char* name = nameOf(plan.signature.operation);
-  const auto call =
-      std::make_shared<const Call>(mailboxes_, std::move(plan), stages_used_);
+  const auto call = std::make_shared<const Call>(mailboxes_, std::move(plan),
+                                                 calls_, stages_used_);
   const uint32_t first_round = mailboxes_->rounds + 1;
   mailboxes_->rounds += call->rounds();
   stages_used_ += call->chunks();

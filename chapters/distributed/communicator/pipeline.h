@@ -37,7 +37,8 @@ class Pipeline {
   explicit Pipeline(std::shared_ptr<Mailboxes> mailboxes)
       : mailboxes_(std::move(mailboxes)) {}
 
-  /// Enqueues the work of one collective. The group must be connected.
+  /// Enqueues the work of one collective. The group must be connected. Counts
+  /// the call unless its signature has a number.
   void enqueue(orStream_t stream, Plan plan);
 
  private:

@@ -32,16 +32,29 @@ static std::string describe(const Signature& call) {
   return text;
 }
 
-// [distributed.signature.compare] All ranks compare with rank 0, so all of them name the same two calls.
-std::string findDisagreement(std::span<const Signature> signatures) {
+// [distributed.signature.compare] All ranks compare with the first one, so all of them name the same two calls.
+std::string findDisagreement(std::span<const Signature> signatures,
+                             std::span<const int> ranks) {
   const auto other =
       std::find_if(signatures.begin(), signatures.end(),
                    [&](const Signature& s) { return s != signatures[0]; });
   if (other == signatures.end()) return "";
-  return "rank 0 calls " + describe(signatures[0]) + ", rank " +
-         std::to_string(other - signatures.begin()) + " calls " +
+  return "rank " + std::to_string(ranks[0]) + " calls " +
+         describe(signatures[0]) + ", rank " +
+         std::to_string(ranks[other - signatures.begin()]) + " calls " +
          describe(*other) + " (call number " +
          std::to_string(signatures[0].call) + " of the group)";
+}
+
+// [distributed.signature.sizes] Two ranks that disagree about a transfer are both named.
+std::string findDisagreement(int sender, uint64_t sends, int receiver,
+                             uint64_t receives, uint64_t number) {
+  if (sends == receives) return "";
+  const std::string from = "rank " + std::to_string(sender);
+  const std::string to = "rank " + std::to_string(receiver);
+  return from + " sends " + std::to_string(sends) + " bytes to " + to +
+         ", which receives " + std::to_string(receives) + " (transfer number " +
+         std::to_string(number) + " from " + from + " to " + to + ")";
 }
 
 // [-]

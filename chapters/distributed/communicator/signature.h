@@ -36,8 +36,13 @@ struct Signature {
 const char* nameOf(Operation operation);
 
 /// A sentence that names two calls that differ, the same on all ranks; empty if
-/// all signatures are equal. The signatures are in the order of the ranks.
-std::string findDisagreement(std::span<const Signature> signatures);
+/// all signatures are equal. They are those of `ranks`.
+std::string findDisagreement(std::span<const Signature> signatures,
+                             std::span<const int> ranks);
+/// A sentence if a transfer has two sizes; otherwise empty. `number` counts the
+/// transfers from the one rank to the other.
+std::string findDisagreement(int sender, uint64_t sends, int receiver,
+                             uint64_t receives, uint64_t number);
 
 // [-]
 }  // namespace openreg

@@ -73,62 +73,51 @@ void Transfers::copyToSelf(orStream_t stream,
   }
 }
 
-// [distributed.transfer.enqueue] Chunk by chunk, sends come first: two ranks that exchange more than their inboxes hold both get on.
+// [distributed.transfer.enqueue] A transfer of zero bytes has a chunk too, because the chunk carries the size.
 void Transfers::enqueue(orStream_t stream,
                         std::span<const Transfer> transfers) {
   copyToSelf(stream, transfers);
-  Queues queues;
+  std::vector<Transfer> others;
   for (const Transfer& transfer : transfers) {
     if (transfer.peer == mailboxes_->rank) continue;
-    queues[{!transfer.is_send, transfer.peer}].push_back({transfer});
+    others.push_back(transfer);
+    join_(stream, this->stream(transfer.is_send, transfer.peer));
   }
-  std::vector<orStream_t> used;
-  for (const auto& [pair, queue] : queues) {
-    used.push_back(this->stream(!pair.first, pair.second));
-    join_(stream, used.back());
-  }
-  while (!queues.empty()) {
-    for (auto queue = queues.begin(); queue != queues.end();) {
-      if (advance(queue->second.front())) queue->second.pop_front();
-      queue = queue->second.empty() ? queues.erase(queue) : std::next(queue);
+  takeTurns(others, [this](const Transfer& transfer, size_t done) {
+    const size_t size = std::min(kSlotBytes, transfer.bytes - done);
+    const orStream_t pair = this->stream(transfer.is_send, transfer.peer);
+    if (transfer.is_send) {
+      send(pair, transfer, done, size);
+    } else {
+      receive(pair, transfer, done, size);
     }
+    return size;
+  });
+  for (const Transfer& transfer : others) {
+    join_(this->stream(transfer.is_send, transfer.peer), stream);
   }
-  for (orStream_t pair : used) join_(pair, stream);
-}
-
-// [distributed.transfer.chunk] A transfer of zero bytes has a chunk too, because the chunk carries the size.
-bool Transfers::advance(Pending& pending) {
-  const Transfer& transfer = pending.transfer;
-  const size_t size = std::min(kSlotBytes, transfer.bytes - pending.done);
-  const orStream_t stream = this->stream(transfer.is_send, transfer.peer);
-  if (transfer.is_send) {
-    send(stream, pending, size);
-  } else {
-    receive(stream, pending, size);
-  }
-  pending.done += size;
-  return pending.done == transfer.bytes;
 }
 
 // [distributed.transfer.send] A sender waits until its slot is free, which held the fourth chunk before.
-void Transfers::send(orStream_t stream, const Pending& pending, size_t size) {
-  const int peer = pending.transfer.peer;
+void Transfers::send(orStream_t stream, const Transfer& transfer, size_t done,
+                     size_t size) {
+  const int peer = transfer.peer;
   const uint32_t chunk = mailboxes_->sent[peer]++;
   check(orStreamWaitValue32(stream, mailboxes_->takenNumber(peer),
                             chunk + 1 - static_cast<uint32_t>(kSlots)));
-  const char* data = static_cast<const char*>(pending.transfer.data);
-  check(launch(
-      stream, "send",
-      [self = mailboxes_, from = onDevice(data) + pending.done, size, peer,
-       chunk, total = pending.transfer.bytes, is_first = pending.done == 0] {
-        if (self->isAborted()) return;
-        Mailbox& mailbox = self->of(peer);
-        if (is_first) {
-          mailbox.transfer_bytes[self->rank][chunk % kSlots] = total;
-        }
-        if (size) std::memcpy(self->slot(peer, self->rank, chunk), from, size);
-        self->signal(peer, mailbox.received[self->rank], chunk + 1);
-      }));
+  const char* data = static_cast<const char*>(transfer.data);
+  check(launch(stream, "send",
+               [self = mailboxes_, from = onDevice(data) + done, size, peer,
+                chunk, total = transfer.bytes, is_first = done == 0] {
+                 if (self->isAborted()) return;
+                 Mailbox& mailbox = self->of(peer);
+                 if (is_first) {
+                   mailbox.transfer_bytes[self->rank][chunk % kSlots] = total;
+                 }
+                 if (size)
+                   std::memcpy(self->slot(peer, self->rank, chunk), from, size);
+                 self->signal(peer, mailbox.received[self->rank], chunk + 1);
+               }));
 }
 
 // [distributed.transfer.disagree] A receiver that is given another size aborts itself, and lets the sender go on.
@@ -136,39 +125,34 @@ static bool sizesAgree(Mailboxes& mailboxes, int peer, uint32_t chunk,
                        uint64_t receives, uint64_t number) {
   const uint64_t sends =
       mailboxes.of(mailboxes.rank).transfer_bytes[peer][chunk % kSlots];
-  if (sends == receives) return true;
-  const std::string from = "rank " + std::to_string(peer);
-  const std::string to = "rank " + std::to_string(mailboxes.rank);
-  mailboxes.fail(from + " sends " + std::to_string(sends) + " bytes to " + to +
-                 ", which receives " + std::to_string(receives) +
-                 " (transfer number " + std::to_string(number) + " from " +
-                 from + " to " + to + ")");
+  std::string problem =
+      findDisagreement(mailboxes.names[peer], sends,
+                       mailboxes.names[mailboxes.rank], receives, number);
+  if (problem.empty()) return true;
+  mailboxes.fail(std::move(problem));
   mailboxes.signal(peer, mailboxes.of(peer).taken[mailboxes.rank],
                    chunk + kFarAhead);
   return false;
 }
 
 // [distributed.transfer.receive] The receiver waits for a chunk, takes it, and gives the slot back.
-void Transfers::receive(orStream_t stream, const Pending& pending,
-                        size_t size) {
-  const int peer = pending.transfer.peer;
+void Transfers::receive(orStream_t stream, const Transfer& transfer,
+                        size_t done, size_t size) {
+  const int peer = transfer.peer;
   const uint32_t chunk = mailboxes_->received[peer]++;
-  if (pending.done == 0) ++receives_[peer];
+  if (done == 0) ++receives_[peer];
   check(
       orStreamWaitValue32(stream, mailboxes_->receivedNumber(peer), chunk + 1));
-  char* data = static_cast<char*>(pending.transfer.data);
-  check(launch(stream, "receive",
-               [self = mailboxes_, to = onDevice(data) + pending.done, size,
-                peer, chunk, total = pending.transfer.bytes,
-                is_first = pending.done == 0, number = receives_[peer]] {
-                 if (self->isAborted()) return;
-                 if (is_first && !sizesAgree(*self, peer, chunk, total, number))
-                   return;
-                 if (size)
-                   std::memcpy(to, self->slot(self->rank, peer, chunk), size);
-                 self->signal(peer, self->of(peer).taken[self->rank],
-                              chunk + 1);
-               }));
+  char* data = static_cast<char*>(transfer.data);
+  check(launch(
+      stream, "receive",
+      [self = mailboxes_, to = onDevice(data) + done, size, peer, chunk,
+       total = transfer.bytes, is_first = done == 0, number = receives_[peer]] {
+        if (self->isAborted()) return;
+        if (is_first && !sizesAgree(*self, peer, chunk, total, number)) return;
+        if (size) std::memcpy(to, self->slot(self->rank, peer, chunk), size);
+        self->signal(peer, self->of(peer).taken[self->rank], chunk + 1);
+      }));
 }
 
 // [-]

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <span>
@@ -31,25 +32,42 @@ class Transfers {
   orStream_t stream(bool is_send, int peer);
 
  private:
-  /// A transfer with a peer, of which a part is enqueued.
-  struct Pending {
-    Transfer transfer;
-    size_t done = 0;
-  };
-  /// What the streams of the pairs have still to do, sends first.
-  using Queues = std::map<std::pair<bool, int>, std::deque<Pending>>;
-
   void copyToSelf(orStream_t stream, std::span<const Transfer> transfers) const;
-  /// Enqueues the next chunk of the first transfer; whether that was its last.
-  bool advance(Pending& pending);
-  void send(orStream_t stream, const Pending& chunk, size_t size);
-  void receive(orStream_t stream, const Pending& chunk, size_t size);
+  /// Enqueue the next chunk, of which `done` bytes come before.
+  void send(orStream_t stream, const Transfer& transfer, size_t done,
+            size_t size);
+  void receive(orStream_t stream, const Transfer& transfer, size_t done,
+               size_t size);
 
   std::shared_ptr<Mailboxes> mailboxes_;
   std::array<std::array<orStream_t, kMaxRanks>, 2> streams_{};
   std::array<uint64_t, kMaxRanks> receives_{};
   StreamJoin join_;
 };
+
+// [distributed.transfer.turns] Chunk by chunk, sends come first: two ranks that exchange more than their inboxes hold both get on.
+/// Calls `enqueue(transfer, done)`, which returns the size of the next chunk,
+/// for a chunk of each transfer in turn, at least once for each. Transfers in
+/// one direction with one peer are done one after the other.
+template <class Enqueue>
+void takeTurns(std::span<const Transfer> transfers, Enqueue enqueue) {
+  struct Pending {
+    Transfer transfer;
+    size_t done = 0;
+  };
+  std::map<std::pair<bool, int>, std::deque<Pending>> queues;
+  for (const Transfer& transfer : transfers) {
+    queues[{!transfer.is_send, transfer.peer}].push_back({transfer});
+  }
+  while (!queues.empty()) {
+    for (auto queue = queues.begin(); queue != queues.end();) {
+      auto& [transfer, done] = queue->second.front();
+      done += enqueue(transfer, done);
+      if (done == transfer.bytes) queue->second.pop_front();
+      queue = queue->second.empty() ? queues.erase(queue) : std::next(queue);
+    }
+  }
+}
 
 // [-]
 }  // namespace openreg

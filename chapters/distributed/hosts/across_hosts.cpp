@@ -5,6 +5,7 @@
 #include "torch_openreg/chapters/distributed/communicator/signature.h"
 #include "torch_openreg/chapters/distributed/hosts/links.h"
 #include "torch_openreg/chapters/distributed/hosts/remote_transfer.h"
+#include "torch_openreg/chapters/distributed/hosts/wide_numbers.h"
 #include "torch_openreg/common/check.h"
 
 #include <ATen/ops/empty.h>
@@ -69,11 +70,14 @@ class AcrossHosts final : public Collectives {
   template <class Before, class After>
   void pipeline(size_t chunks, Before before, After after);
   void reduceChunks(Links& links, orStream_t stream, void* output,
-                    const void* input, size_t count, Signature call);
+                    const void* input, size_t count,
+                    const Signature& signature);
   void reduceBegin(Links& links, orStream_t stream, Step& step, void* output,
                    const void* input, size_t count, const Signature& call);
   void reduceEnd(Links& links, orStream_t stream, const Step& step,
                  void* output, size_t bytes, int root);
+  void scatterChunks(Links& links, orStream_t stream,
+                     const WideNumbers& numbers, size_t count);
   void gatherChunks(Links& links, orStream_t stream,
                     std::span<void* const> outputs, const char* input,
                     size_t bytes);
@@ -107,20 +111,32 @@ void copyIn(const Links& links, orStream_t stream, size_t place, size_t offset,
   check(orMemcpyAsync(data, from, bytes, orMemcpyHostToDevice, stream));
 }
 
+// [distributed.hosts.request] A job of a leader runs only if its host is well, and says which rank broke a connection.
 /// Returns the number of the job.
 template <class Job>
 uint32_t request(const Links& links, orStream_t stream, size_t place, Job job) {
   if (!links.relay) return 0;
   return links.relay->request(
-      stream, [job = std::move(job), network = links.network,
-               at = placeOf(links, place)] { job(*network, at); });
+      stream,
+      [job = std::move(job), network = links.network, local = links.local,
+       news = links.news, at = placeOf(links, place)] {
+        // A host that has failed has nothing to send.
+        TORCH_CHECK(!local->isAborted(), "The group was aborted.");
+        try {
+          job(*network, at);
+        } catch (const c10::Error&) {
+          throw;
+        } catch (const std::exception& error) {  // Of the engine.
+          TORCH_CHECK(false, news->explain(error.what()));
+        }
+      });
 }
 
 void await(const Links& links, orStream_t stream, uint32_t job) {
   if (links.relay) links.relay->await(stream, job);
 }
 
-// [distributed.hosts.begin] The ranks of a host compare their calls there, so only the leaders compare theirs on the network.
+// [distributed.hosts.begin] The ranks of a host compare their calls first, and then the leaders compare theirs on the network.
 std::shared_ptr<Links> AcrossHosts::begin(orStream_t stream,
                                           Signature signature) {
   if (isAborted()) return nullptr;
@@ -128,19 +144,18 @@ std::shared_ptr<Links> AcrossHosts::begin(orStream_t stream,
   auto links = connector_.wait();
   if (links->topology.hosts() == 1) return links;
   signature.call = ++calls_;
+  links->local->agree(stream, signature);
   request(*links, stream, 0,
-          [signature, host_of = links->topology.host_of](Network& network,
-                                                         const at::Tensor&) {
+          [signature, leaders = links->topology.leaders()](Network& network,
+                                                           const at::Tensor&) {
             constexpr int64_t kBytes = sizeof(Signature);
             const auto own = at::empty({kBytes}, at::kByte);
             const auto all = at::empty({kBytes * network.hosts()}, at::kByte);
             std::memcpy(own.data_ptr(), &signature, kBytes);
             network.gather(all, own);
-            std::vector<Signature> calls;
-            for (int host : host_of) {
-              calls.push_back(static_cast<Signature*>(all.data_ptr())[host]);
-            }
-            const std::string problem = findDisagreement(calls);
+            const std::string problem = findDisagreement(
+                {static_cast<Signature*>(all.data_ptr()), leaders.size()},
+                leaders);
             TORCH_CHECK(problem.empty(), problem);
           });
   return links;
@@ -162,16 +177,15 @@ void AcrossHosts::pipeline(size_t chunks, Before before, After after) {
   }
 }
 
-// [distributed.hosts.barrier] A barrier is three barriers.
+// [distributed.hosts.barrier] The ranks of a host meet, then the leaders, and then the ranks of a host again.
 void AcrossHosts::barrier(orStream_t stream) {
   const auto links = begin(stream, {.operation = Operation::barrier});
   if (!links) return;
-  links->local->barrier(stream);
-  if (links->topology.hosts() == 1) return;
-  await(*links, stream,
-        request(*links, stream, 0, [](Network& network, const at::Tensor&) {
-          network.barrier();
-        }));
+  if (links->topology.hosts() > 1) {
+    // The leaders have met when they have compared their calls.
+    const auto nothing = [](Network&, const at::Tensor&) {};
+    await(*links, stream, request(*links, stream, 0, nothing));
+  }
   links->local->barrier(stream);
 }
 
@@ -218,8 +232,13 @@ void AcrossHosts::broadcast(orStream_t stream, void* data, size_t bytes,
 // [distributed.hosts.reduce.begin] A host's leader gets the host's part of a sum, and the network adds the parts.
 constexpr int kAllRanks = -1;
 
-void* scratchOf(const Links& links, size_t place) {
+char* scratchOf(const Links& links, size_t place) {
   return static_cast<char*>(links.scratch) + place * kNetworkChunk;
+}
+
+/// The network divides by the number of all ranks.
+Reduction inHost(Reduction reduction) {
+  return reduction == Reduction::average ? Reduction::sum : reduction;
 }
 
 void AcrossHosts::reduceBegin(Links& links, orStream_t stream, Step& step,
@@ -227,9 +246,8 @@ void AcrossHosts::reduceBegin(Links& links, orStream_t stream, Step& step,
                               const Signature& call) {
   const bool is_mine = call.root == rank_ || call.root == kAllRanks;
   void* sum = is_mine ? output : scratchOf(links, step.place);
-  const bool averages = call.reduction == Reduction::average;
   links.local->reduce(stream, links.relay ? sum : nullptr, input, count,
-                      call.type, averages ? Reduction::sum : call.reduction, 0);
+                      call.type, inHost(call.reduction), 0);
   copyOut(links, stream, step.place, 0, sum, count * sizeOf(call.type));
   step.job = request(links, stream, step.place,
                      [=](Network& network, const at::Tensor& place) {
@@ -259,10 +277,13 @@ void AcrossHosts::reduceEnd(Links& links, orStream_t stream, const Step& step,
 // [distributed.hosts.all-reduce] An all_reduce is a reduction to all ranks.
 void AcrossHosts::reduceChunks(Links& links, orStream_t stream, void* output,
                                const void* input, size_t count,
-                               Signature call) {
+                               const Signature& signature) {
+  const WideNumbers wide(stream, device_, signature, output, {&input, 1},
+                         count);
+  const Signature& call = wide.call;
   const size_t width = sizeOf(call.type), most = kNetworkChunk / width;
-  char* to = static_cast<char*>(output);
-  const char* from = static_cast<const char*>(input);
+  char* to = static_cast<char*>(wide.output);
+  const char* from = static_cast<const char*>(wide.inputs[0]);
   const auto size = [=](size_t i) { return std::min(most, count - i * most); };
   pipeline((count + most - 1) / most,
            [&](size_t i, Step& step) {
@@ -273,6 +294,7 @@ void AcrossHosts::reduceChunks(Links& links, orStream_t stream, void* output,
              reduceEnd(links, stream, step, to + i * kNetworkChunk,
                        size(i) * width, call.root);
            });
+  wide.writeBack();
 }
 
 void AcrossHosts::allReduce(orStream_t stream, void* output, const void* input,
@@ -313,41 +335,70 @@ void AcrossHosts::reduce(orStream_t stream, void* output, const void* input,
   reduceChunks(*links, stream, output, input, count, call);
 }
 
-// [distributed.hosts.reduce-scatter] The parts of all ranks are reduced in turn, in one pipeline.
+// [distributed.hosts.reduce-scatter] A reduce_scatter sends each number once, an all_reduce twice.
 void AcrossHosts::reduceScatter(orStream_t stream, void* output,
                                 std::span<const void* const> inputs,
                                 size_t count, NumberType type,
                                 Reduction reduction) {
   checkParts("reduce_scatter", "inputs", inputs.size());
   checkReduction(type, reduction);
-  const size_t width = sizeOf(type), most = kNetworkChunk / width;
-  Signature call{.operation = Operation::reduce_scatter,
-                 .type = type,
-                 .reduction = reduction,
-                 .bytes = count * width};
-  const auto links = begin(stream, call);
+  const Signature signature{.operation = Operation::reduce_scatter,
+                            .type = type,
+                            .reduction = reduction,
+                            .bytes = count * sizeOf(type)};
+  const auto links = begin(stream, signature);
   if (!links) return;
   if (links->topology.hosts() == 1) {
     return links->local->reduceScatter(stream, output, inputs, count, type,
                                        reduction);
   }
-  const auto size = [=, this](size_t i) {
-    return std::min(most, count - i / size_ * most);
+  const WideNumbers wide(stream, device_, signature, output, inputs, count);
+  scatterChunks(*links, stream, wide, count);
+  wide.writeBack();
+}
+
+static void copy(orStream_t stream, void* to, const void* from, size_t bytes) {
+  check(orMemcpyAsync(to, from, bytes, orMemcpyDeviceToDevice, stream));
+}
+
+// [distributed.hosts.reduce-scatter.chunks] A chunk has the numbers for each rank of each host, and each host gets the sums for its ranks.
+void AcrossHosts::scatterChunks(Links& links, orStream_t stream,
+                                const WideNumbers& numbers, size_t count) {
+  const Signature& call = numbers.call;
+  const Topology& topology = links.topology;
+  const size_t widest = topology.widest(), parts = widest * topology.hosts();
+  const size_t width = sizeOf(call.type);
+  const size_t most = kNetworkChunk / parts / 64 * 64 / width;
+  const auto size = [=](size_t i) { return std::min(most, count - i * most); };
+  const auto before = [&](size_t i, Step& step) {
+    char* sums = scratchOf(links, step.place);
+    const size_t bytes = size(i) * width;
+    for (int rank = 0; rank < size_; ++rank) {
+      const size_t number =
+          topology.host_of[rank] * widest + topology.localRank(rank);
+      copy(stream, sums + number * bytes,
+           static_cast<const char*>(numbers.inputs[rank]) + i * most * width,
+           bytes);
+    }
+    links.local->reduce(stream, sums, sums, parts * size(i), call.type,
+                        inHost(call.reduction), 0);
+    copyOut(links, stream, step.place, 0, sums, parts * bytes);
+    step.job = request(
+        links, stream, step.place,
+        [=, count = widest * size(i)](Network& network, const auto& place) {
+          network.reduceParts(place, count, call.type, call.reduction);
+        });
   };
-  const auto offset = [this](size_t i) { return i / size_ * kNetworkChunk; };
-  pipeline((count + most - 1) / most * size_,
-           [&](size_t i, Step& step) {
-             call.root = static_cast<int>(i % size_);
-             reduceBegin(
-                 *links, stream, step, static_cast<char*>(output) + offset(i),
-                 static_cast<const char*>(inputs[call.root]) + offset(i),
-                 size(i), call);
-           },
-           [&](size_t i, const Step& step) {
-             reduceEnd(*links, stream, step,
-                       static_cast<char*>(output) + offset(i), size(i) * width,
-                       static_cast<int>(i % size_));
-           });
+  const auto after = [&](size_t i, const Step& step) {
+    await(links, stream, step.job);
+    char* sums = scratchOf(links, step.place);
+    const size_t bytes = size(i) * width;
+    copyIn(links, stream, step.place, parts * bytes, sums, widest * bytes);
+    links.local->broadcast(stream, sums, widest * bytes, 0);
+    copy(stream, static_cast<char*>(numbers.output) + i * most * width,
+         sums + topology.localRank(rank_) * bytes, bytes);
+  };
+  pipeline((count + most - 1) / most, before, after);
 }
 
 // [distributed.hosts.all-gather] A leader sends the parts of its host together, padded to those of the largest host.
@@ -468,14 +519,15 @@ bool AcrossHosts::isAborted() const noexcept {
   return has_failed;
 }
 
-// [distributed.hosts.problem] A sentence counts the ranks of the host, because the communicator knows no others.
+// [distributed.hosts.problem] What this rank finds out, it tells the ranks of all hosts.
 std::string AcrossHosts::problem() const {
   const auto links = connector_.links();
   if (!links) return "";
   std::string problem = links->local->problem();
-  if (problem.empty() && links->relay) problem = links->relay->problem();
   const auto remote = remote_.load();
   if (problem.empty() && remote) problem = remote->problem();
+  if (problem.empty() && links->relay) problem = links->relay->problem();
+  if (links->news && !problem.empty()) links->news->tell(problem);
   return problem;
 }
 
@@ -483,12 +535,10 @@ std::string AcrossHosts::endedPeer() const {
   const auto links = connector_.links();
   if (!links) return "";
   const std::string ended = links->local->endedPeer();
-  if (ended.empty() || links->topology.hosts() == 1) return ended;
-  std::string ranks;
-  for (int rank : links->topology.here()) {
-    ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
-  }
-  return "of the ranks " + ranks + " on this host, counted from 0, " + ended;
+  if (!links->news) return ended;
+  if (ended.empty()) return links->news->told();
+  links->news->tell(ended);
+  return ended;
 }
 
 }  // namespace

@@ -11,8 +11,7 @@ namespace openreg {
 /// As `makeCommunicator`, for ranks of any hosts. The ranks of a host use its
 /// devices' memory. One rank of each host, its leader, exchanges bytes with the
 /// other leaders through an engine. `setEngineFactory` says which.
-/// If ranks of different hosts disagree about a call, only the leaders learn
-/// it; the other ranks wait until they are aborted.
+/// `endedPeer` is also what a rank of any host has found out about the group.
 std::shared_ptr<Collectives> makeAcrossHosts(int rank, int size, int device,
                                              Exchange exchange);
 

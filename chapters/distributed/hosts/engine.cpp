@@ -79,6 +79,11 @@ Engine makeEngine(const Exchange& exchange, int rank, int size) {
   return make(c10::make_intrusive<ExchangeStore>(exchange), rank, size);
 }
 
+std::string brokenConnection(int rank, const std::exception& error) {
+  return c10::str("rank ", rank,
+                  " has ended, or has left the group: ", error.what());
+}
+
 // [distributed.hosts.network.wait] The engine's waits cannot be ended, so the thread polls.
 Network::Network(Engine engine, int ranks, std::function<bool()> is_aborted)
     : engine_(std::move(engine)),
@@ -98,8 +103,6 @@ void Network::finish(const c10::intrusive_ptr<c10d::Work>& work) const {
 }
 
 // [distributed.hosts.network.bytes] To the engine everything is bytes.
-void Network::barrier() { finish(engine_->barrier()); }
-
 void Network::broadcast(const at::Tensor& data, int root) {
   std::vector<at::Tensor> tensors{data};
   c10d::BroadcastOptions options;
@@ -112,13 +115,9 @@ void Network::gather(at::Tensor all, at::Tensor own) {
 }
 
 // [distributed.hosts.network.reduce] Each host reduces its part for all, so every number crosses the network twice, whatever the number of hosts.
-size_t Network::room(size_t count, NumberType type) const {
-  return (count + hosts() - 1) / hosts() * hosts() * sizeOf(type);
-}
-
-void Network::reduce(const at::Tensor& place, size_t count, NumberType type,
-                     Reduction reduction) {
-  const size_t bytes = room(count, type), part = bytes / hosts();
+at::Tensor Network::reduceParts(const at::Tensor& place, size_t count,
+                                NumberType type, Reduction reduction) {
+  const size_t part = count * sizeOf(type), bytes = part * hosts();
   at::Tensor numbers = place.narrow(0, 0, bytes);
   at::Tensor parts = place.narrow(0, bytes, bytes);
   std::vector<int64_t> even;
@@ -132,8 +131,15 @@ void Network::reduce(const at::Tensor& place, size_t count, NumberType type,
   // ranks.
   const std::vector<char> zeros(reduction == Reduction::average ? part : 0);
   if (reduction == Reduction::average) inputs.resize(ranks_, zeros.data());
-  reduceNumbers(begin, inputs, part / sizeOf(type), type, reduction);
-  gather(numbers, parts.narrow(0, 0, part));
+  reduceNumbers(begin, inputs, count, type, reduction);
+  return parts.narrow(0, 0, part);
+}
+
+void Network::reduce(const at::Tensor& place, size_t count, NumberType type,
+                     Reduction reduction) {
+  const size_t part = (count + hosts() - 1) / hosts();
+  const at::Tensor own = reduceParts(place, part, type, reduction);
+  gather(place.narrow(0, 0, own.numel() * hosts()), own);
 }
 
 // [-]

@@ -23,6 +23,8 @@ void setEngineFactory(EngineFactory factory);
 /// Makes one, which waits for its other ranks.
 /// @throws c10::Error if no factory was set.
 Engine makeEngine(const Exchange& exchange, int rank, int size);
+/// A sentence for an exception of an engine about one rank.
+std::string brokenConnection(int rank, const std::exception& error);
 
 // [distributed.hosts.network] The leaders of the hosts exchange bytes, and reduce them as the devices do.
 /// What a leader does on the network, with bytes in tensors of the CPU. Each
@@ -35,16 +37,18 @@ class Network {
 
   int hosts() const { return engine_->getSize(); }
 
-  void barrier();
   void broadcast(const at::Tensor& data, int root);
   /// `all` receives the bytes of each host.
   void gather(at::Tensor all, at::Tensor own);
+  /// The place has `count` numbers for each host, and as much room behind them,
+  /// where this host gets the reduction of those for it.
+  /// An average is that of all ranks.
+  at::Tensor reduceParts(const at::Tensor& place, size_t count, NumberType type,
+                         Reduction reduction);
   /// Replaces `count` numbers at the beginning of `place` by their reduction
-  /// over all hosts. An average is that of all ranks. The place has twice
-  /// `room(count, type)` bytes.
+  /// over all hosts, in the same way.
   void reduce(const at::Tensor& place, size_t count, NumberType type,
               Reduction reduction);
-  size_t room(size_t count, NumberType type) const;
 
  private:
   void finish(const c10::intrusive_ptr<c10d::Work>& work) const;

@@ -23,8 +23,8 @@ Links::~Links() {
 }
 
 void Links::abort() noexcept {
-  if (local) local->abort();
   if (relay) relay->abort();
+  if (local) local->abort();
 }
 
 // [distributed.hosts.links.make] The leaders have an engine of their own, in which the number of a rank is that of its host.
@@ -37,11 +37,16 @@ static std::shared_ptr<Links> connect(int rank, int size, int device,
   const int host = topology.host_of[rank];
   links->local = makeCommunicator(
       topology.localRank(rank), static_cast<int>(topology.here().size()),
-      device, withPrefix(exchange, "host " + std::to_string(host) + "/"));
+      device, withPrefix(exchange, "host " + std::to_string(host) + "/"), 0,
+      topology.here());
   if (topology.hosts() == 1) return links;
   links->pairs = makeEngine(withPrefix(exchange, "pairs/"), rank, size);
-  if (!topology.isLeader()) return links;
+  auto others = topology.leaders();
+  others.erase(others.begin() + host);
+  links->news =
+      std::make_shared<News>(exchange, links->pairs, std::move(others));
   check(orMalloc(&links->scratch, kPlaces * kNetworkChunk));
+  if (!topology.isLeader()) return links;
   links->network = std::make_shared<Network>(
       makeEngine(withPrefix(exchange, "leaders/"), host, topology.hosts()),
       size, std::move(is_aborted));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "torch_openreg/chapters/distributed/hosts/engine.h"
+#include "torch_openreg/chapters/distributed/hosts/news.h"
 #include "torch_openreg/chapters/distributed/hosts/relay.h"
 #include "torch_openreg/chapters/distributed/hosts/topology.h"
 
@@ -32,14 +33,16 @@ struct Links {
 
   const Topology topology;
   /// The ranks of this host.
-  std::shared_ptr<Collectives> local;
-  /// If there are several hosts: an engine of all ranks, for transfers.
+  std::shared_ptr<LocalCollectives> local;
+  /// The rest only if there are several hosts. An engine of all ranks, for
+  /// transfers:
   Engine pairs;
-  /// Of a leader, if there are several hosts.
-  std::shared_ptr<Network> network;
-  std::unique_ptr<Relay> relay;
+  std::shared_ptr<News> news;
   /// Device memory for `kPlaces` chunks.
   void* scratch = nullptr;
+  /// Of a leader.
+  std::shared_ptr<Network> network;
+  std::unique_ptr<Relay> relay;
 };
 
 // [distributed.hosts.connector] Engines are made by all ranks together, so a thread makes them, and no call of one group waits for a call of another.

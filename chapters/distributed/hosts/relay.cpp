@@ -90,13 +90,12 @@ void Relay::State::run() {
     }
     try {
       job();
-    } catch (const c10::Error& error) {
-      const std::lock_guard lock(mutex);
-      problem = error.what_without_backtrace();
-      is_aborted = true;
     } catch (const std::exception& error) {
+      const auto* own = dynamic_cast<const c10::Error*>(&error);
       const std::lock_guard lock(mutex);
-      if (problem.empty()) problem = error.what();
+      // A wait that was ended is not a problem.
+      if (!is_aborted)
+        problem = own ? own->what_without_backtrace() : error.what();
       is_aborted = true;
     }
     if (!is_aborted) end(++ended);

@@ -34,6 +34,7 @@ class RemoteTransfers {
   bool isAborted() const noexcept;
   std::string problem() const;
 
+  // [distributed.hosts.remote.lanes] A lane counts its chunks, of which two have room, and its transfers.
  private:
   struct Lane {
     orStream_t stream = nullptr;
@@ -41,10 +42,12 @@ class RemoteTransfers {
     /// The number of the last job for each of the two chunks.
     uint32_t jobs[2] = {};
     size_t chunks = 0;
+    uint64_t transfers = 0;
   };
 
   Lane& lane(bool is_send, int peer);
-  void enqueue(Lane& lane, const Transfer& transfer);
+  /// Enqueues the next chunk, which may be empty; returns its size.
+  size_t enqueue(const Transfer& transfer, size_t done);
 
   const int device_;
   const Engine engine_;

@@ -51,6 +51,12 @@ int Topology::localRank(int rank) const {
                           ranks.begin());
 }
 
+std::vector<int> Topology::leaders() const {
+  std::vector<int> leaders;
+  for (const auto& ranks : ranks_of) leaders.push_back(ranks.front());
+  return leaders;
+}
+
 size_t Topology::widest() const {
   size_t most = 0;
   for (const auto& ranks : ranks_of) most = std::max(most, ranks.size());
@@ -63,6 +69,9 @@ Exchange withPrefix(const Exchange& exchange, const std::string& prefix) {
           },
           [exchange, prefix](const std::string& key) {
             return exchange.lookUp(prefix + key);
+          },
+          [exchange, prefix](const std::string& key) {
+            return exchange.has(prefix + key);
           }};
 }
 

@@ -26,6 +26,7 @@ struct Topology {
   int localRank(int rank) const;
   bool isHere(int rank) const { return host_of[rank] == host_of[own]; }
   const std::vector<int>& here() const { return ranks_of[host_of[own]]; }
+  std::vector<int> leaders() const;
   /// The number of ranks of the largest host.
   size_t widest() const;
   bool isLeader() const { return here().front() == own; }

@@ -84,10 +84,12 @@ struct Communicators::Rendezvous {
   std::atomic<std::chrono::milliseconds> timeout;
   std::atomic<bool> is_aborted{false};
 
+  bool has(const std::string& key) const { return store->check({key}); }
+
   std::string lookUp(const std::string& key) const {
     const auto began = std::chrono::steady_clock::now();
     std::chrono::microseconds pause(100);
-    while (!store->check({key})) {
+    while (!has(key)) {
       TORCH_CHECK_WITH(DistBackendError, !is_aborted,
                        "The group was aborted before all of its ranks joined.");
       const auto limit = timeout.load();
@@ -115,6 +117,9 @@ Exchange Communicators::exchange(size_t number) const {
           },
           [rendezvous = rendezvous_, prefix](const std::string& key) {
             return rendezvous->lookUp(prefix + key);
+          },
+          [rendezvous = rendezvous_, prefix](const std::string& key) {
+            return rendezvous->has(prefix + key);
           }};
 }
 
