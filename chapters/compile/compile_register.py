@@ -16,7 +16,7 @@ from ._device import device_count
 from .compile_interface import Interface, Overrides
 from .compile_kernels import Scheduling, version
 from .compile_library import CppProgram
-from .compile_program import Program
+from .compile_replays import Policy, ReplayedProgram
 
 
 # [compile.register.pass] The pass says which operators Inductor must not turn into loops, and makes the caches depend on our files.
@@ -43,10 +43,11 @@ def register():
         register_interface_for_device(f"openreg{index}", Interface)
     register_device_op_overrides("openreg", Overrides())
     register_backend_for_device(
-        "openreg", Scheduling, Program, CppProgram, device_custom_pass=Preparation()
+        "openreg", Scheduling, ReplayedProgram, CppProgram, device_custom_pass=Preparation()
     )
     for setting in NOT_FOR_LOOPS_OF_CPP:
         setattr(config, setting, False)
+    config.cudagraph_policy = config.cudagraph_policy or Policy()
     # PyTorch has no header with the name of our device.
     config.aot_inductor.precompile_headers = False
 

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Generated programs that are captured into graphs, for `mode="reduce-overhead"`."""
+
+import collections
+import functools
+import threading
+
+import sympy
+import torch
+from torch._C._dynamo.guards import _reinterpret_tensor
+from torch._dynamo.utils import counters
+from torch._inductor import config
+from torch._inductor.cudagraph_utils import CUDAGraphPolicy, log_cudagraph_skip_and_bump_counter
+from torch._inductor.ir import TensorBox
+from torch._inductor.utils import get_first_incompatible_cudagraph_node
+from torch._inductor.virtualized import V
+
+from . import _C, _device, _graphs
+from .compile_program import Program
+
+# [compile.replays.program] While a program is generated, we decide whether it can be captured; PyTorch keeps the reason with the program.
+OURS = "its graph being one of openreg"
+
+
+class ReplayedProgram(Program):
+    @staticmethod
+    def create(is_subgraph, subgraph_name, parent_wrapper, partition_signatures=None):
+        if is_subgraph:
+            return Program.create(is_subgraph, subgraph_name, parent_wrapper, partition_signatures)
+        return ReplayedProgram()
+
+    def generate_end(self, result):
+        super().generate_end(result)
+        if config.triton.cudagraphs:
+            reason = V.graph.disable_cudagraphs_reason or why_not(V.graph)
+            V.graph.disable_cudagraphs_reason = reason or OURS
+            if reason:
+                skip(reason)
+
+
+def skip(reason):
+    """Warns as PyTorch does about a program that it does not capture, and counts."""
+    counters["openreg"]["graph_skips"] += 1
+    log_cudagraph_skip_and_bump_counter(f"skipping graphs on openreg due to {reason}")
+
+
+# [compile.replays.refused] A replay repeats kernels only, on one stream of one device.
+def why_not(graph):
+    """Why the program of `graph` is not to be captured, or None."""
+    devices = [*graph.device_types - {"meta"}, *graph.device_idxs]
+    if len(devices) != 2 or devices[0] != "openreg":
+        return f"several devices: {', '.join(map(str, devices))}"
+    if not all(isinstance(value, (TensorBox, sympy.Expr)) for value in graph.graph_inputs.values()):
+        return "an input that is neither a tensor nor a number"
+    if graph.scheduler._has_multi_stream_nodes():
+        return "several streams"
+    node = get_first_incompatible_cudagraph_node(graph.module)
+    return node and f"the operator {node.target}"
+
+
+# [compile.replays.policy] PyTorch calls this class with each program that it has compiled or found in its cache.
+class Policy(CUDAGraphPolicy):
+    def wrap_output(self, output_code):
+        if getattr(output_code, "disabled_cudagraphs_reason", None) != OURS:
+            return output_code
+        program, fixed = output_code.current_callable, output_code.fx_kwargs["static_input_idxs"]
+        if output_code.mutated_input_idxs - set(fixed):
+            skip("mutated inputs")
+        else:
+            (device,) = output_code.device_idxs
+            output_code.current_callable = Replayed(program, device, frozenset(fixed))
+        return output_code
+
+
+# [compile.replays.call] The third call with the same memory captures the program, and later calls replay it.
+class Replayed:
+    """A program with a graph for each stream, memory of fixed inputs, and shape of the others."""
+
+    WARM_UP, MOST = 2, 8
+
+    def __init__(self, program, device, fixed):
+        self.program, self.device, self.fixed = program, device, fixed
+        self.graphs, self.calls, self.most = {}, collections.Counter(), self.MOST
+        self.lock = threading.Lock()
+
+    def __call__(self, inputs):
+        if not _C.is_current_stream_capturing():
+            with self.lock:
+                graph = self._graph_for(inputs)
+                if graph:
+                    counters["openreg"]["graph_replays"] += 1
+                    return graph.run(inputs)
+        return self.program(inputs)
+
+    def _graph_for(self, inputs):
+        key = self._key(inputs)
+        if graph := self.graphs.get(key):
+            # An input may be a result that has moved.
+            return self._graph_for(inputs) if graph.results.keep_those_in_use() else graph
+        if len(self.graphs) >= self.most:
+            return None
+        if len(self.calls) > 100:
+            self.calls.clear()
+        self.calls[key] += 1
+        if self.calls[key] > self.WARM_UP:
+            try:
+                self.graphs[key] = Replay(self.program, self.device, self.fixed, inputs)
+            except Exception as error:
+                self.most = 0
+                skip(f"{type(error).__name__}: {error}")
+        return self.graphs.get(key)
+
+    # [compile.replays.key] Fixed inputs count by their addresses, and the others by their shapes.
+    def _key(self, inputs):
+        key = [_C.raw_stream(self.device)]
+        for i, each in enumerate(inputs):
+            if not isinstance(each, torch.Tensor):
+                key.append(each)
+            elif i in self.fixed:
+                key.append(each.data_ptr())
+            else:
+                key += each.shape, each.stride()
+        return tuple(key)
+
+
+# [compile.replays.replay] The graph reads fixed inputs where they are, and the others from copies that belong to it.
+class Replay:
+    """One graph: what it reads, and what it returns."""
+
+    capturing = threading.Lock()  # All captures on a device use the same stream.
+
+    def __init__(self, program, device, fixed, inputs):
+        self.copies, given = [], list(inputs)
+        for i, each in enumerate(inputs):
+            if isinstance(each, torch.Tensor) and i not in fixed:
+                with torch.inference_mode(False):
+                    copy = torch.empty(extent(each), dtype=each.dtype, device=each.device)
+                self.copies.append((i, copy))
+                given[i] = torch.as_strided(copy, each.shape, each.stride())
+        self.graph = torch.accelerator.Graph()
+        with (
+            self.capturing,
+            _device.device(device),
+            _graphs.graph(self.graph, capture_error_mode="thread_local"),
+        ):
+            outputs = program(list(given))
+        self._sort(outputs, given, fixed)
+
+    # [compile.replays.outputs] A program may return fixed inputs, views of them, tensors in memory of the graph, and numbers.
+    def _sort(self, outputs, inputs, fixed):
+        fixed = [(i, inputs[i]) for i in fixed if isinstance(inputs[i], torch.Tensor)]
+        owner = {each.untyped_storage()._cdata: i for i, each in fixed}
+        same = {id(each): i for i, each in fixed}
+        results, self.makers = [], []
+        for each in outputs:
+            if not isinstance(each, torch.Tensor):
+                make = functools.partial(lambda each, inputs, lent: each, each)
+            elif (i := same.get(id(each))) is not None:
+                make = functools.partial(lambda i, inputs, lent: inputs[i], i)
+            elif (i := owner.get(each.untyped_storage()._cdata)) is not None:
+                view = each.shape, each.stride(), each.storage_offset() - inputs[i].storage_offset()
+                make = functools.partial(view_of_input, i, view)
+            else:
+                make = functools.partial(lambda i, inputs, lent: lent[i], len(results))
+                results.append(each)
+            self.makers.append(make)
+        self.results = _C.Results(results)
+
+    def run(self, inputs):
+        for i, copy in self.copies:
+            copy.copy_(_reinterpret_tensor(inputs[i], copy.shape, copy.stride(), 0))
+        self.graph.replay()
+        lent = self.results.lend()
+        return [make(inputs, lent) for make in self.makers]
+
+
+def view_of_input(i, view, inputs, lent):
+    return _reinterpret_tensor(inputs[i], *view)
+
+
+def extent(tensor):
+    """From the first element to the last, whatever lies between them."""
+    if not tensor.numel():
+        return 0
+    return 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
+
+
+# [-]

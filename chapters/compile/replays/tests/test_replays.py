@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""With `mode="reduce-overhead"` a program is captured and replayed, and nobody notices but the clock.
+
+The models are products of matrices, for which no kernel has to be compiled.
+"""
+
+import threading
+
+import pytest
+import torch
+from torch import nn
+from torch._dynamo.utils import counters
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    counters.clear()
+
+
+def replays():
+    return counters["openreg"]["graph_replays"]
+
+
+def compiled(function, **options):
+    return torch.compile(function, mode="reduce-overhead", **options)
+
+
+def products(device="openreg"):
+    torch.manual_seed(0)
+    layers = [nn.Linear(4, 4, bias=False) for _ in range(2)]
+    return nn.Sequential(*layers).to(device)
+
+
+def ones(*sizes, device="openreg"):
+    return torch.ones(*sizes, device=device)
+
+
+@pytest.fixture
+def replayed():
+    """A model and itself compiled, which the next call replays."""
+    model = products()
+    with torch.no_grad():
+        fast = compiled(model)
+        for _ in range(3):
+            fast(ones(2, 4))
+        assert replays() == 1
+        yield model, fast
+
+
+def test_the_third_call_captures_and_later_calls_replay(replayed):
+    model, fast = replayed
+    for number in range(3):
+        x = number * ones(2, 4)
+        torch.testing.assert_close(fast(x), model(x))
+    assert replays() == 4
+
+
+def test_a_replay_overwrites_no_result_that_is_still_in_use(replayed):
+    model, fast = replayed
+    results = [fast(number * ones(2, 4)) for number in range(4)]
+    views = [result[0] for result in results]
+    fast(9 * ones(2, 4))
+    for number, (result, view) in enumerate(zip(results, views)):
+        torch.testing.assert_close(result, model(number * ones(2, 4)))
+        assert view.data_ptr() == result.data_ptr()
+
+
+def test_a_result_may_be_the_next_input(replayed):
+    model, fast = replayed
+    found = expected = ones(2, 4)
+    for _ in range(4):
+        found, expected = fast(found), model(expected)
+    torch.testing.assert_close(found, expected)
+
+
+def test_a_result_that_nobody_uses_is_not_copied(replayed):
+    _, fast = replayed
+    x = ones(2, 4)
+    torch.openreg.reset_peak_memory_stats()
+    before = torch.openreg.memory_allocated()
+    for _ in range(4):
+        fast(x)
+    assert torch.openreg.max_memory_allocated() == before
+
+
+def test_parameters_that_change_are_read_and_those_that_move_are_noticed(replayed):
+    model, fast = replayed
+    x = ones(2, 4)
+    model[0].weight.mul_(2)
+    torch.testing.assert_close(fast(x), model(x))
+    assert replays() == 2
+    model[0].weight.data = model[0].weight * 3
+    for _ in range(4):
+        torch.testing.assert_close(fast(x), model(x))
+    assert replays() == 4
+
+
+def test_two_models_share_a_program_and_not_a_graph():
+    models = products(), products()
+    models[1][0].weight.data.mul_(2)
+    fast = [compiled(model) for model in models]
+    with torch.no_grad():
+        for _ in range(4):
+            for model, call in zip(models, fast):
+                torch.testing.assert_close(call(ones(2, 4)), model(ones(2, 4)))
+    assert replays() == 4
+
+
+def losses(model, call, steps, accumulated=False, together=False):
+    """The losses of training; gradients of two batches add up, after each forward or after both."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    found = []
+    for step in range(steps):
+        optimizer.zero_grad()
+        batches = [(step + number) * ones(2, 4) for number in range(1 + accumulated)]
+        if together:
+            results = [call(batch).square().sum() for batch in batches]
+            sum(results).backward()
+            found += results
+        else:
+            for batch in batches:
+                result = call(batch).square().sum()
+                result.backward()
+                found.append(result)
+        optimizer.step()
+    return torch.stack(found).detach()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"accumulated": True}, {"accumulated": True, "together": True}],
+    ids=["plain", "accumulated", "together"],
+)
+def test_training_replays_forward_and_backward(options):
+    expected, model = products(), products()
+    found = losses(model, compiled(model), 10, **options)
+    torch.testing.assert_close(found, losses(expected, expected, 10, **options))
+    assert replays() >= 12
+
+
+def test_each_replay_draws_new_random_numbers_and_a_seed_repeats_them():
+    function = compiled(lambda: torch.randperm(64, device="openreg"))
+
+    def drawn():
+        torch.manual_seed(1)
+        return [function() for _ in range(6)]
+
+    first, again = drawn(), drawn()
+    assert replays() == 10
+    assert all(torch.equal(*pair) for pair in zip(first, again))
+    assert not any(torch.equal(first[-1], earlier) for earlier in first[:-1])
+
+
+def test_each_size_has_a_graph():
+    square = compiled(lambda x: x @ x.T, dynamic=True)
+    for _ in range(4):
+        for size in (3, 5, 7):
+            assert (square(ones(size, 4)) == 4).all()
+    assert replays() == 6
+
+
+def test_a_program_with_too_many_graphs_runs_without_more_of_them():
+    square = compiled(lambda x: x @ x.T, dynamic=True)
+    for size in range(3, 15):
+        for _ in range(3):
+            assert (square(ones(size, 4)) == 4).all()
+    assert replays() == 8
+
+
+def test_each_stream_and_each_device_has_a_graph():
+    model = products()
+    fast = compiled(model)
+    side = torch.Stream("openreg")
+    with torch.no_grad():
+        for _ in range(4):
+            with side:
+                torch.testing.assert_close(fast(ones(2, 4)), model(ones(2, 4)))
+            torch.testing.assert_close(fast(ones(2, 4)), model(ones(2, 4)))
+        assert replays() == 4
+        other = products("openreg:1")
+        fast = compiled(other)
+        for _ in range(4):
+            found = fast(ones(2, 4, device="openreg:1"))
+        assert (found.device, replays()) == (torch.device("openreg:1"), 6)
+        torch.testing.assert_close(found, other(ones(2, 4, device="openreg:1")))
+
+
+def test_several_threads_replay_at_a_time():
+    model, found = products(), {}
+    fast = compiled(model)
+    with torch.no_grad():
+        fast(ones(2, 4))
+
+    def call(number):
+        with torch.no_grad(), torch.Stream("openreg"):
+            found[number] = torch.stack([fast(number * ones(2, 4)) for _ in range(10)]).cpu()
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, results in found.items():
+        expected = model(number * ones(2, 4)).detach().cpu()
+        torch.testing.assert_close(results, expected.expand(10, 2, 4))
+    assert (replays(), len(found)) == (4 * 8, 4)
+
+
+def test_a_capture_of_the_caller_records_the_program(replayed):
+    model, fast = replayed
+    graph, x = torch.accelerator.Graph(), ones(2, 4)
+    with torch.openreg.graph(graph):
+        found = fast(x)
+    assert replays() == 1
+    x.fill_(5)
+    graph.replay()
+    torch.testing.assert_close(found, model(x))
+
+
+def test_a_program_from_the_cache_is_captured_too(replayed):
+    torch._dynamo.reset()
+    model, _ = replayed
+    again = compiled(model)
+    for _ in range(4):
+        again(ones(2, 4))
+    assert replays() == 3
+
+
+def test_the_memory_of_the_graphs_goes_with_the_program():
+    model = products()
+    before = torch.openreg.memory_allocated()
+    with torch.no_grad():
+        fast = compiled(model)
+        for _ in range(4):
+            fast(ones(2, 4))
+    assert torch.openreg.memory_allocated() > before
+    del fast
+    torch._dynamo.reset()
+    assert torch.openreg.memory_allocated() == before
+
+
+@torch.library.custom_op(
+    "openreg_replays_tests::unsafe", mutates_args=(), tags=[torch.Tag.cudagraph_unsafe]
+)
+def unsafe(x: torch.Tensor) -> torch.Tensor:
+    return x @ x
+
+
+@torch.library.custom_op("openreg_replays_tests::reading", mutates_args=())
+def reading(x: torch.Tensor) -> torch.Tensor:
+    return x @ x if x.sum().item() else x.clone()
+
+
+for operator in (unsafe, reading):
+    operator.register_fake(torch.empty_like)
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda x: x.copy_(x @ x), "mutated inputs"),
+        (lambda x: (x @ x).to("openreg:1") @ x.to("openreg:1"), "several devices: openreg, "),
+        (lambda x: unsafe(x), "the operator openreg_replays_tests.unsafe"),
+        (lambda x: reading(x), "orMemcpyAsync copies memory"),
+    ],
+    ids=["mutated", "devices", "unsafe", "reading"],
+)
+def test_a_program_that_a_graph_would_not_repeat_runs_without_one(function, reason, caplog):
+    call = compiled(function)
+    for _ in range(4):
+        x, y = 2 * torch.eye(4, device="openreg"), 2 * torch.eye(4, device="openreg")
+        torch.testing.assert_close(call(x), function(y))
+        torch.testing.assert_close(x, y)
+    assert replays() == 0
+    assert counters["openreg"]["graph_skips"] == 1
+    assert "skipping graphs on openreg due to" in caplog.text
+    assert reason in caplog.text
