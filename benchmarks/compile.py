@@ -83,46 +83,76 @@ def cases(device):
     yield "step of a small GPT", trained(Gpt().to(device), torch.randint(100, (2, 32)).to(device))
 
 
-def cost(run, device):
-    """Microseconds of one call, with the device's work."""
+def captured(step):
+    """The step as one graph: forward and backward."""
+    graph = torch.accelerator.Graph()
+    with torch.Stream("openreg"):
+        for _ in range(3):
+            step()
+    torch.openreg.synchronize()
+    with torch.openreg.graph(graph):
+        step()
+    return graph.replay
 
-    def calls(count):
-        begin = time.perf_counter()
-        for _ in range(count):
-            run()
-        if device != "cpu":
-            torch.openreg.synchronize()
-        return (time.perf_counter() - begin) / count * 1e6
 
-    return calls(max(1, int(2e4 / calls(2))))
+def replayed(program):
+    return torch.compile(program, mode="reduce-overhead")
+
+
+def as_it_is(program):
+    return program
 
 
 COLUMNS = {
-    "eager": ("openreg", lambda program: program),
-    "compiled": ("openreg", torch.compile),
-    "compiled CPU": ("cpu", torch.compile),
+    "eager": ("openreg", as_it_is, as_it_is),
+    "compiled": ("openreg", torch.compile, as_it_is),
+    "compiled, reduce-overhead": ("openreg", replayed, as_it_is),
+    "compiled, in one graph": ("openreg", torch.compile, captured),
+    "eager, CPU": ("cpu", as_it_is, as_it_is),
+    "compiled, CPU": ("cpu", torch.compile, as_it_is),
 }
+
+
+def cost(run, wait):
+    """Microseconds of one call, on the host and with the device's work."""
+
+    def calls(count):
+        wait()
+        begin = time.perf_counter()
+        for _ in range(count):
+            run()
+        launched = time.perf_counter()
+        wait()
+        return [(end - begin) / count * 1e6 for end in (launched, time.perf_counter())]
+
+    return calls(max(1, int(5e3 / calls(1)[1])))
 
 
 def main():
     runs, first = {}, {}
-    for column, (device, wrap) in COLUMNS.items():
+    for column, (device, wrap, wrap_step) in COLUMNS.items():
         for name, make in cases(device):
-            runs[name, column] = run = (make(wrap), device)
+            step = make(wrap)
             begin = time.perf_counter()
-            run[0]()
+            step()
             first[name, column] = time.perf_counter() - begin
+            for _ in range(8):
+                step()
+            wait = torch.openreg.synchronize if device == "openreg" else int
+            runs[name, column] = wrap_step(step), wait
     rounds = {key: [] for key in runs}
-    for _ in range(15):  # in turn, so that all meet the same noise
+    for _ in range(100):  # in turn, so that all meet the same noise
         for key, run in runs.items():
             rounds[key].append(cost(*run))
-    least = {key: min(times) for key, times in rounds.items()}
-    print(f"{'':24}" + "".join(f"{column:>14}" for column in COLUMNS) + "   first call")
+    # The least of each, because noise only adds.
+    least = {key: [min(times) for times in zip(*all_times)] for key, all_times in rounds.items()}
     for name in dict(cases("cpu")):
-        row = [least[name, column] for column in COLUMNS]
-        print(f"{name:24}" + "".join(f"{us:11.1f} us" for us in row), end="")
-        print(f"{first[name, 'compiled']:11.1f} s", end="")
-        print(f"   {row[0] / row[1]:.2f} times eager, {row[1] / row[2]:.2f} of the CPU's time")
+        print(f"{name:30}{'host':>12}{'total':>12}{'eager takes':>18}{'first call':>12}")
+        for column in COLUMNS:
+            host, total = least[name, column]
+            eager = least[name, "eager, CPU" if "CPU" in column else "eager"][1]
+            ratio = f"{eager / total:12.2f} times{first[name, column]:10.1f} s"
+            print(f"    {column:26}{host:9.1f} us{total:9.1f} us{ratio}")
 
 
 if __name__ == "__main__":
