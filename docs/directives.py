@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the pages say beyond Markdown: listings with notes, what a chapter adds, and questions."""
+"""What the pages say beyond Markdown: notes, ledgers, questions, and the definitions of terms."""
 
 import posixpath
 import re
@@ -300,6 +300,28 @@ class Answer(SphinxDirective):
         return [details("", summary("", "", *words), *why, classes=["answer"])]
 
 
+# Terms.
+
+
+def define_terms(app, document, page):
+    """Each link to a term carries its definition, which a browser shows on hover."""
+    links = [
+        reference
+        for reference in document.findall(nodes.reference)
+        if any("std-term" in words["classes"] for words in reference.findall(nodes.inline))
+    ]
+    if not links:
+        return
+    found = {}
+    for item in app.env.get_doctree("glossary").findall(nodes.definition_list_item):
+        term, definition = item.children
+        found |= dict.fromkeys(term["ids"], " ".join(definition.astext().split()))
+    for reference in links:
+        name = reference.get("refid") or reference["refuri"].partition("#")[2]
+        reference["reftitle"] = found[name]
+        reference["classes"].append("term")
+
+
 # What the theme and the extensions leave out for readers who do not see the page.
 
 
@@ -325,6 +347,7 @@ def setup(app):
     app.add_directive("answer", Answer)
     app.connect("source-read", begin_with_ledger)
     app.connect("doctree-read", number_lines, priority=600)
+    app.connect("doctree-resolved", define_terms)
     app.connect("html-page-context", name_what_is_seen, priority=900)
     app.set_translator("html", Translator)
     return {"parallel_read_safe": True, "version": "1"}

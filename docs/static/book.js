@@ -1,4 +1,4 @@
-// Two conveniences; every page can be read without them.
+// Conveniences; every page can be read without them.
 
 // A button beside each listing copies its code: no line numbers, no numbers of notes, no prompts.
 for (const block of document.querySelectorAll("div.highlight")) {
@@ -36,3 +36,38 @@ for (const box of document.querySelectorAll("input.task-list-item-checkbox")) {
     else localStorage.removeItem(name);
   });
 }
+
+// The definition of a term, and a note, are shown below the link that the mouse or the keyboard is on. Without this
+// script the browser shows the title, on hover only.
+const shown = document.createElement("div");
+shown.id = "shown";
+shown.setAttribute("role", "tooltip");
+document.body.append(shown);
+
+function hide() {
+  shown.classList.remove("open");
+}
+
+function show(link) {
+  shown.textContent = link.dataset.text;
+  shown.classList.add("open");
+  const at = link.getBoundingClientRect();
+  const right = document.documentElement.clientWidth - shown.offsetWidth - 8;
+  const below = at.bottom + shown.offsetHeight + 8 < window.innerHeight;
+  shown.style.left = `${Math.max(8, Math.min(at.left, right))}px`;
+  shown.style.top = `${below ? at.bottom : at.top - shown.offsetHeight}px`;
+}
+
+for (const link of document.querySelectorAll("a.term[title], a.note[title]")) {
+  link.dataset.text = link.title;
+  link.removeAttribute("title");
+  link.setAttribute("aria-describedby", shown.id);
+  link.addEventListener("mouseenter", () => show(link));
+  link.addEventListener("focus", () => show(link));
+  link.addEventListener("blur", hide);
+  // The mouse may move onto the text.
+  link.addEventListener("mouseleave", (event) => event.relatedTarget === shown || hide());
+}
+shown.addEventListener("mouseleave", hide);
+addEventListener("scroll", hide, { passive: true });
+addEventListener("keydown", (event) => event.key === "Escape" && hide());

@@ -8,8 +8,10 @@ browser is a Chromium; without one, only the tests that read the files run.
 import json
 import os
 import posixpath
+import re
 import subprocess
 import sys
+from html import unescape
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
@@ -261,10 +263,51 @@ def test_a_note_says_on_hover_what_the_list_below_says(site, tab):
     tab.open((site / "device/memory.html").as_uri())
     pairs = tab.evaluate(
         """[...document.querySelectorAll("a.note")].map(a =>
-             [a.title, document.querySelector(a.getAttribute("href")).textContent])"""
+             [a.dataset.text, document.querySelector(a.getAttribute("href")).textContent])"""
     )
     assert pairs
-    assert all(title.split() == below.split() for title, below in pairs)
+    assert all(shown.split() == below.split() for shown, below in pairs)
+
+
+TERM = "article a.term"
+SHOWN = """(() => { const shown = document.getElementById("shown"), box = shown.getBoundingClientRect();
+  return [shown.checkVisibility() ? shown.textContent : "", box.left >= 0 && box.right <= innerWidth]; })()"""
+
+
+def definition(site, page):
+    """The definition of the first term of a page, in the words of the glossary."""
+    href = re.search(r'<a class="term [^"]*" href="[^"#]*#([^"]+)"', (site / page).read_text())[1]
+    found = (site / "glossary.html").read_text()
+    text = re.search(rf'<dt id="{href}">.*?<dd>(.*?)</dd>', found, re.DOTALL)[1]
+    return " ".join(unescape(re.sub("<[^>]+>", "", text)).split())
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_a_term_is_defined_where_the_mouse_or_the_focus_is(site, tab, width):
+    words = definition(site, "operators/by_hand.html")
+    tab.resize(width, 800)
+    tab.open((site / "operators/by_hand.html").as_uri())
+    tab.evaluate(
+        f"document.querySelector('{TERM}').scrollIntoView({{block: 'center', behavior: 'instant'}})"
+    )
+    box = f"document.querySelector('{TERM}').getClientRects()[0]"
+    x, y = tab.evaluate(f"(b => [b.x + b.width / 2, b.y + b.height / 2])({box})")
+    # The page reports its scrolling with its next frame, and that would hide the text.
+    frame = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    tab.evaluate(frame)
+    tab.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    tab.evaluate(frame)
+    assert tab.evaluate(SHOWN) == [words, True]
+    tab.send("Input.dispatchKeyEvent", type="keyDown", key="Escape", code="Escape")
+    assert tab.evaluate(SHOWN)[0] == ""
+    tab.evaluate(f"document.querySelector('{TERM}').focus({{preventScroll: true}})")
+    assert tab.evaluate(SHOWN) == [words, True]
+
+
+def test_without_a_script_a_term_has_its_definition_as_a_title(site):
+    page = (site / "operators/by_hand.html").read_text("utf-8")
+    title = re.search(r'<a class="term [^"]*" href="[^"]*" title="([^"]*)"', page)[1]
+    assert unescape(title) == definition(site, "operators/by_hand.html")
 
 
 def test_an_answer_opens_without_a_script(site, tab):
