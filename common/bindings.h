@@ -10,8 +10,9 @@ namespace openreg {
 /// it takes to be bound, so `common/` never has to name a chapter.
 class ChapterBindings {
  public:
-  using Bind = void (*)(pybind11::module_&);
+  using Bind = void (*)(pybind11::module_&);  ///< adds names to `_C`
 
+  /// `bind` is called when `_C` is imported, in the order of the chapters.
   ChapterBindings(const char* chapter, Bind bind)
       : chapter_(chapter), bind_(bind), next_(newest()) {
     newest() = this;

@@ -23,8 +23,8 @@ class WithoutGil {
 /// How the lock is released and taken. `release` returns null if the calling
 /// thread does not hold it, else what `take` needs.
 struct Gil {
-  void* (*release)();
-  void (*take)(void* thread);
+  void* (*release)();          ///< never waits
+  void (*take)(void* thread);  ///< waits for the lock
 };
 
 /// Set once, by the bindings: the backend itself is not linked to Python.

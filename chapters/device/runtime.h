@@ -37,6 +37,7 @@ void synchronizeDevice(c10::DeviceIndex index);
 // [device.runtime.scope] A scope makes another device current for a few lines.
 class DeviceScope {
  public:
+  /// With -1 the current device stays.
   explicit DeviceScope(c10::DeviceIndex index)
       : previous_(maybeExchangeDevice(index)) {}
   ~DeviceScope() { exchangeDevice(previous_); }

@@ -17,8 +17,8 @@ namespace openreg {
 /// offset provides 128 random bits for every i. So a kernel reserves as many
 /// offsets as one element needs, whatever the number of elements.
 struct RandomState {
-  uint64_t seed;
-  uint64_t offset;
+  uint64_t seed;    ///< names a sequence
+  uint64_t offset;  ///< where in the sequence, from 0
 };
 
 // [hooks.generator.range] What a launch captures may be numbers, or the place where its kernel finds them.
@@ -26,16 +26,19 @@ struct RandomState {
 /// is in device memory, the kernel reads it when it runs, and adds the offset
 /// of `state` to the one that it finds there.
 struct RandomRange {
-  RandomState state;
-  const RandomState* base = nullptr;
+  RandomState state;                  ///< captured by value
+  const RandomState* base = nullptr;  ///< device address
 };
 
 // [hooks.generator.sequence] A seed and an offset are all that there is to a sequence.
 /// A seed, and the first offset that is still unused. Thread-safe.
 class Counter {
  public:
+  /// What the next `take` would begin with.
   RandomState now() const;
+  /// The sequence goes on from there.
   void set(RandomState state);
+  /// The seed stays.
   void setOffset(uint64_t offset);
   /// Reserves `count` offsets; no other caller gets them.
   RandomState take(uint64_t count);
@@ -50,6 +53,7 @@ class Counter {
 /// In Python its state is a CPU byte tensor of 16 elements, seed then offset.
 class Generator final : public c10::GeneratorImpl {
  public:
+  /// Generators with one counter draw from one sequence.
   explicit Generator(c10::DeviceIndex index, std::shared_ptr<Counter> counter =
                                                  std::make_shared<Counter>());
 

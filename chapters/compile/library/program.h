@@ -17,10 +17,12 @@ namespace openreg {
 
 // [compile.library.value] A program passes the arguments of an operator as values of few kinds, and the library knows the schema.
 struct Value;
-using Values = std::vector<Value>;
+using Values = std::vector<Value>;  ///< in the order of the schema
 
+/// A device, as PyTorch's C interface numbers it.
 struct DeviceValue {
-  int32_t type, index;
+  int32_t type;   ///< a c10::DeviceType
+  int32_t index;  ///< from 0
 };
 
 /// An argument of an operator. A dtype, a layout and a memory format are

@@ -17,7 +17,9 @@ c10::DeviceAllocator& allocator();
 /// once, and names the streams on which the memory was used.
 void beginPool(c10::DeviceIndex index, c10::MempoolId_t id,
                std::function<bool(c10::Stream)> claims);
+/// See `Cache::endPool`.
 void endPool(c10::DeviceIndex index, c10::MempoolId_t id);
+/// See `Cache::releasePool`.
 void releasePool(c10::DeviceIndex index, c10::MempoolId_t id,
                  const std::vector<c10::Stream>& streams);
 

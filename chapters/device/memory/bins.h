@@ -12,10 +12,11 @@ namespace openreg {
 // [device.block] A piece of device memory: its segment, its neighbours and its users.
 class Bins;
 
+/// The blocks of a segment form a list, in the order of their addresses.
 struct Block {
-  std::byte* data;
-  size_t size;
-  c10::Stream stream;
+  std::byte* data;     ///< device address
+  size_t size;         ///< in bytes
+  c10::Stream stream;  ///< whose later work may use it again
   /// Whether its segment is for small requests.
   bool small;
   /// The bins of its stream and pool, which hold it while it is free.
@@ -23,18 +24,18 @@ struct Block {
   /// The pool that its segment is set aside for; {0, 0} if it is for everybody.
   c10::MempoolId_t pool{0, 0};
 
-  size_t requested = 0;
-  bool free = false;
+  size_t requested = 0;  ///< bytes; at most `size`
+  bool free = false;     ///< whether no tensor holds it
   /// The number of marks in other streams that it waits for once it is freed.
   size_t marks = 0;
-  std::vector<c10::Stream> other_streams{};
+  std::vector<c10::Stream> other_streams{};  ///< recorded since the allocation
 
-  /// Its neighbours in memory.
+  /// Its neighbour in memory; null at an end of the segment.
   Block* before = nullptr;
-  Block* after = nullptr;
-  /// Its neighbours in its bin.
+  Block* after = nullptr;  ///< as `before`
+  /// Its neighbour in its bin; null at an end of the list.
   Block* previous = nullptr;
-  Block* next = nullptr;
+  Block* next = nullptr;  ///< as `previous`
 
   /// Whether it is only a part of its segment.
   bool isPart() const { return before || after; }
@@ -50,7 +51,9 @@ size_t sizeClass(size_t bytes);
 /// classes; it is in the bin of the smaller one.
 class Bins {
  public:
+  /// The block must be free and in no bin.
   void add(Block* block);
+  /// The block must be in one of these bins.
   void remove(Block* block);
   /// A block of at least `size` bytes, which must be the size of a class. Of
   /// the first bin that is not empty, the block that was added last; null if

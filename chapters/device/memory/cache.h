@@ -21,12 +21,14 @@ namespace openreg {
 /// Thread-safe. The device must be current when memory is allocated.
 class Cache {
  public:
+  /// The types in which `torch.accelerator` reports memory.
   using Stats = c10::CachingDeviceAllocator::DeviceStats;
-  using Segment = c10::CachingDeviceAllocator::SegmentInfo;
+  using Segment = c10::CachingDeviceAllocator::SegmentInfo;  ///< and its blocks
 
   /// @throws c10::OutOfMemoryError if the device has none left even after all
   /// unused segments went back to it.
   Block* allocate(size_t bytes, c10::Stream stream);
+  /// Work that is enqueued already may still use the block.
   void free(Block* block);
   /// Gives all unused segments back to the device. A segment that the driver
   /// refuses to free stays in the cache.
@@ -40,7 +42,7 @@ class Cache {
   Block* find(const void* data);
 
   // [device.cache.pools] A pool is memory that is set aside: its user gets nothing else, and nobody else gets it.
-  using PoolId = c10::MempoolId_t;
+  using PoolId = c10::MempoolId_t;  ///< {0, 0} is no pool
   /// Serves requests on the streams that `claims` accepts from pool `id`, until
   /// `endPool`. A pool comes into being with its first use. `claims` must not
   /// allocate. @throws c10::ValueError if requests go to the pool already.
@@ -53,8 +55,11 @@ class Cache {
   void releasePool(PoolId id, const std::vector<c10::Stream>& streams);
 
   // [device.cache.ask] What the cache reports about itself.
+  /// As `torch.accelerator.memory_stats` reports them.
   Stats stats();
+  /// The peaks become the present values.
   void resetPeakStats();
+  /// The sums over time become 0.
   void resetAccumulatedStats();
   /// Every segment, and the blocks in it.
   std::vector<Segment> snapshot();

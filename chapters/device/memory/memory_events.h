@@ -11,15 +11,16 @@ namespace openreg {
 
 // [device.memory-events] A program that looks for lost memory needs to know of each change, when it happens.
 struct MemoryEvent {
+  /// PyTorch's kinds of change.
   using Action = c10::CachingDeviceAllocator::TraceEntry::Action;
 
-  Action action;
-  c10::DeviceIndex device;
+  Action action;            ///< what happened
+  c10::DeviceIndex device;  ///< whose memory it is
   /// The address of the block or the segment; null if memory ran out.
   const void* data;
   /// As it was requested; of a segment, its whole size.
   size_t size;
-  c10::StreamId stream;
+  c10::StreamId stream;  ///< of the request
 };
 
 /// Calls `listen` at each change from now on; null ends that. Of one block, the
@@ -30,6 +31,7 @@ void onMemoryEvent(void (*listen)(const MemoryEvent& event));
 
 /// Tells the listener, if there is one.
 void tellOfMemory(const MemoryEvent& event);
+/// The same, of a block, and with the `size` that was requested.
 void tellOfMemory(MemoryEvent::Action action, const Block* block, size_t size);
 
 // [-]

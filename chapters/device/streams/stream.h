@@ -25,8 +25,10 @@ void checkStream(const c10::Stream& stream);
 /// device.
 c10::Stream streamOfHandle(orStream_t handle, c10::DeviceIndex index);
 
+/// Its number is 0 on every device.
 c10::Stream defaultStream(c10::DeviceIndex index);
 
+/// The range ends at 0, the priority of the default stream.
 inline constexpr int kGreatestPriority = -2;
 
 /// The next of the 32 streams of this device and priority. A priority out of

@@ -48,10 +48,10 @@ enum class Reduction : uint8_t {
 
 /// One direction of a transfer between two ranks.
 struct Transfer {
-  bool is_send;
-  int peer;
-  void* data;  // only read if it is sent
-  size_t bytes;
+  bool is_send;  ///< otherwise it receives
+  int peer;      ///< a rank of the group
+  void* data;    ///< device memory; only read if it is sent
+  size_t bytes;  ///< as many as the peer says
 };
 
 // [distributed.collectives] Each rank calls the same collectives in the same order, and the device does the work.
@@ -72,12 +72,15 @@ class Collectives {
  public:
   virtual ~Collectives() = default;
 
+  /// From 0 to `size() - 1`.
   virtual int rank() const = 0;
+  /// How many ranks the group has.
   virtual int size() const = 0;
 
   // [distributed.collectives.calls] A call enqueues work on a stream, and returns.
   /// Work after it, on each rank, begins after all ranks' work before it.
   virtual void barrier(orStream_t stream) = 0;
+  /// `data` receives the bytes of `root`, and is only read there.
   virtual void broadcast(orStream_t stream, void* data, size_t bytes,
                          int root) = 0;
   /// `output` and `input` may be the same memory, here and below; they must not
@@ -114,6 +117,7 @@ class Collectives {
   /// collectives then complete without effect. Any thread may call it, any
   /// number of times. The peers are not told; they find out by themselves.
   virtual void abort() noexcept = 0;
+  /// Whether `abort` was called. Any thread.
   virtual bool isAborted() const noexcept = 0;
   /// A sentence if the ranks disagreed about a call; otherwise empty. Any
   /// thread.
@@ -124,10 +128,13 @@ class Collectives {
 
   // [distributed.collectives.protected] Every kind of group refuses the same arguments in the same words.
  protected:
+  /// @throws c10::ValueError if the group has no such rank.
   void checkRank(const char* role, int rank) const;
+  /// As `checkRank`.
   void checkPeer(bool is_send, int peer) const;
   /// `call` has a list of `count` `what`, and needs one for each rank.
   void checkParts(const char* call, const char* what, size_t count) const;
+  /// @throws c10::ValueError if the reduction is not defined for the type.
   static void checkReduction(NumberType type, Reduction reduction);
   /// @throws c10::NotImplementedError if `stream` is captured.
   static void checkNotCaptured(orStream_t stream);

@@ -16,6 +16,7 @@ struct Signature;
 // [distributed.communicator] The ranks of one host reach each other's memory.
 /// How ranks find each other: a table of strings that all of them share.
 struct Exchange {
+  /// Makes a value visible to all ranks. A key is published once.
   std::function<void(const std::string& key, const std::string& value)> publish;
   /// Returns what a rank has published, or waits for it.
   /// @throws if that does not happen in time.

@@ -17,16 +17,16 @@ namespace openreg {
 
 // [distributed.mailbox.sizes] A stage holds 1 MiB, because each chunk costs a round, and six of them fit into the last cache.
 inline constexpr int kMaxRanks = 64;
-inline constexpr size_t kStageBytes = size_t{1} << 20;
-inline constexpr size_t kStages = 6;
-inline constexpr size_t kSlotBytes = size_t{256} << 10;
-inline constexpr size_t kSlots = 4;
+inline constexpr size_t kStageBytes = size_t{1} << 20;   ///< for one chunk
+inline constexpr size_t kStages = 6;                     ///< of each rank
+inline constexpr size_t kSlotBytes = size_t{256} << 10;  ///< for one chunk
+inline constexpr size_t kSlots = 4;                      ///< of each inbox
 /// How many numbers an aborted rank is ahead of all others.
 inline constexpr uint32_t kFarAhead = uint32_t{1} << 30;
 
 // [distributed.mailbox.layout] A number lies in the memory of the rank that waits for it, alone in its cache line.
 struct alignas(64) Flag {
-  uint32_t value;
+  uint32_t value;  ///< modulo 2^32
 };
 
 /// What a peer has to do with this mailbox.
@@ -39,13 +39,13 @@ struct Mailbox {
   /// The last round that all ranks have finished, and how many of them have
   /// finished each of the next ones: a rank can be two rounds ahead.
   Flag round;
-  Flag arrived[4];
+  Flag arrived[4];  ///< by the number of the round modulo 4
   /// How many chunks each rank has put into its inbox here, and how many of
   /// this rank's chunks it has taken out of the inbox there.
   Flag received[kMaxRanks];
-  Flag taken[kMaxRanks];
-  Flag presence[kMaxRanks];
-  Flag is_aborted;
+  Flag taken[kMaxRanks];     ///< see `received`
+  Flag presence[kMaxRanks];  ///< a Presence of each rank
+  Flag is_aborted;           ///< kernels do nothing if it is not 0
   /// A random number while the mailbox is in use; then 0.
   alignas(64) uint64_t identity;
   /// Of the last two calls.
@@ -65,9 +65,12 @@ class Mailboxes : public std::enable_shared_from_this<Mailboxes> {
   Mailboxes(const Mailboxes&) = delete;
   Mailboxes& operator=(const Mailboxes&) = delete;
 
-  const int rank, size, device;
-  std::vector<int> names;
+  const int rank;          ///< of this process
+  const int size;          ///< of the group
+  const int device;        ///< with this rank's mailbox
+  std::vector<int> names;  ///< of the ranks in messages
 
+  /// Tells the peers where this rank's mailbox is; waits for nobody.
   void publish(const Exchange& exchange);
   /// Maps the mailboxes of the peers, unless that is done.
   /// @throws c10::Error if a peer has left or ended.
@@ -76,24 +79,26 @@ class Mailboxes : public std::enable_shared_from_this<Mailboxes> {
   // [distributed.mailbox.end] A rank leaves in two steps: it needs nobody any more, and then nobody needs it.
   /// As in Collectives.
   void abort() noexcept;
+  /// As in Collectives.
   bool isAborted() const noexcept { return is_aborted_; }
-  std::string problem() const;
-  std::string endedPeer();
+  std::string problem() const;  ///< as in Collectives
+  std::string endedPeer();      ///< as in Collectives
   /// Aborts, says goodbye to the peers, and frees everything once no kernel and
   /// no peer uses it, without waiting for that.
   static void leave(std::shared_ptr<Mailboxes> mailboxes) noexcept;
 
   // [distributed.mailbox.host] Streams wait for the numbers in this rank's own mailbox.
-  const void* roundNumber() const;
-  const void* receivedNumber(int peer) const;
-  const void* takenNumber(int peer) const;
+  const void* roundNumber() const;             ///< device address
+  const void* receivedNumber(int peer) const;  ///< chunks from `peer`
+  const void* takenNumber(int peer) const;     ///< chunks to `peer`
   /// How far this rank has counted when all work that it enqueued has run.
   /// Written by the thread that enqueues, read when the rank is aborted.
   std::atomic<uint32_t> rounds;
-  std::array<std::atomic<uint32_t>, kMaxRanks> sent, received;
+  std::array<std::atomic<uint32_t>, kMaxRanks> sent;      ///< as `rounds`
+  std::array<std::atomic<uint32_t>, kMaxRanks> received;  ///< as `rounds`
 
   // [distributed.mailbox.device] Kernels read and write all mailboxes.
-  Mailbox& of(int owner) const;
+  Mailbox& of(int owner) const;  ///< mapped for device code
   /// `counter` counts the chunks of all calls.
   char* stage(int owner, size_t counter) const;
   /// Where `sender` puts its chunk with this number.

@@ -14,7 +14,7 @@ namespace openreg {
 /// A part of a collective's data that fits into a stage.
 struct Chunk {
   /// In units of the plan.
-  size_t begin, size;
+  size_t begin, size;  ///< `size` is at most the plan's `most`
   /// Which stage holds it, on every rank.
   size_t stage;
 };
@@ -25,15 +25,19 @@ struct Chunk {
 /// read all stages. `put` and `get` may be empty; without `combine`, `get`
 /// comes a round earlier. They run on the device.
 struct Plan {
-  Signature signature;
+  Signature signature;  ///< compared before any data is used
   /// How much there is, and how much of it makes a chunk, in any unit.
-  size_t total = 0, most = 1;
-  std::function<void(const Chunk&)> put{}, combine{}, get{};
+  size_t total = 0;
+  size_t most = 1;                              ///< at most what a stage holds
+  std::function<void(const Chunk&)> put{};      ///< fills the own stage
+  std::function<void(const Chunk&)> combine{};  ///< reduces a slice
+  std::function<void(const Chunk&)> get{};      ///< reads all stages
 };
 
 // [distributed.pipeline.state] Stages and calls are counted alike on all ranks, because all make the same calls.
 class Pipeline {
  public:
+  /// The mailboxes need not be mapped yet.
   explicit Pipeline(std::shared_ptr<Mailboxes> mailboxes)
       : mailboxes_(std::move(mailboxes)) {}
 

@@ -12,8 +12,10 @@ namespace openreg {
 /// Plans of the collectives of the same names. The addresses are those of
 /// orMalloc, and the arguments were checked.
 Plan planBroadcast(const Mailboxes& boxes, void* data, size_t bytes, int root);
+/// As `planBroadcast`.
 Plan planAllGather(const Mailboxes& boxes, std::span<void* const> outputs,
                    const void* input, size_t bytes);
+/// As `planBroadcast`.
 Plan planReduceScatter(const Mailboxes& boxes, void* output,
                        std::span<const void* const> inputs, size_t count,
                        NumberType type, Reduction reduction);

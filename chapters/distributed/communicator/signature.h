@@ -21,14 +21,15 @@ enum class Operation : uint8_t {
 
 // [distributed.signature] What a rank called, as far as all ranks must agree on it.
 struct Signature {
-  Operation operation = Operation::barrier;
-  NumberType type = NumberType::bytes;
-  Reduction reduction = Reduction::sum;
-  int32_t root = 0;
-  uint64_t bytes = 0;
+  Operation operation = Operation::barrier;  ///< what was called
+  NumberType type = NumberType::bytes;       ///< of a reduction
+  Reduction reduction = Reduction::sum;      ///< if it reduces
+  int32_t root = 0;                          ///< if it has one
+  uint64_t bytes = 0;                        ///< of the call's arguments
   /// Counts the calls of the group from 1.
   uint64_t call = 0;
 
+  /// Ranks agree if all fields are equal.
   bool operator==(const Signature&) const = default;
 };
 

@@ -18,6 +18,7 @@ namespace openreg {
 // [distributed.transfer] Each direction of each pair of ranks has a stream and an inbox of its own.
 class Transfers {
  public:
+  /// The mailboxes need not be mapped yet.
   explicit Transfers(std::shared_ptr<Mailboxes> mailboxes)
       : mailboxes_(std::move(mailboxes)) {}
   ~Transfers();
@@ -29,6 +30,7 @@ class Transfers {
   void validate(std::span<const Transfer> transfers) const;
   /// As in Collectives. The group must be connected, and the transfers valid.
   void enqueue(orStream_t stream, std::span<const Transfer> transfers);
+  /// That of one direction of the pair; made when it is first asked for.
   orStream_t stream(bool is_send, int peer);
 
  private:

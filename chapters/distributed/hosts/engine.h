@@ -14,6 +14,7 @@ namespace openreg {
 
 // [distributed.hosts.engine] PyTorch's engine for CPU tensors crosses the network, and PyTorch makes it.
 using Engine = c10::intrusive_ptr<c10d::Backend>;
+/// Blocks until all ranks of the engine have called it.
 using EngineFactory =
     std::function<Engine(c10::intrusive_ptr<c10d::Store>, int rank, int size)>;
 
@@ -35,8 +36,10 @@ class Network {
   /// `is_aborted` is true; the engine may still use the tensors then.
   Network(Engine engine, int ranks, std::function<bool()> is_aborted);
 
+  /// One rank of the engine is one host.
   int hosts() const { return engine_->getSize(); }
 
+  /// `data` is host memory, and so it is below.
   void broadcast(const at::Tensor& data, int root);
   /// `all` receives the bytes of each host.
   void gather(at::Tensor all, at::Tensor own);

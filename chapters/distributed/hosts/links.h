@@ -17,38 +17,41 @@ namespace openreg {
 inline constexpr size_t kNetworkChunk = size_t{1} << 20;
 /// How many chunks are on the network while the stream prepares the next one.
 inline constexpr size_t kAhead = 2;
-inline constexpr size_t kPlaces = kAhead + 1;
+inline constexpr size_t kPlaces = kAhead + 1;  ///< for chunks in work
 
 // [distributed.hosts.links] What a rank needs to reach all others.
 struct Links {
+  /// Waits until all ranks have said where they are.
   Links(int rank, int size, const Exchange& exchange)
       : topology(rank, size, exchange) {}
   ~Links();
 
+  /// Ends all waits on these links, for good.
   void abort() noexcept;
   /// A chunk, padded to whole numbers for each host, and as much to work.
   size_t placeBytes() const {
     return 2 * (kNetworkChunk + 64 * topology.hosts());
   }
 
-  const Topology topology;
+  const Topology topology;  ///< which ranks are on which host
   /// The ranks of this host.
   std::shared_ptr<LocalCollectives> local;
   /// The rest only if there are several hosts. An engine of all ranks, for
   /// transfers:
   Engine pairs;
-  std::shared_ptr<News> news;
+  std::shared_ptr<News> news;  ///< what ranks have found out about the group
   /// Device memory for `kPlaces` chunks.
   void* scratch = nullptr;
   /// Of a leader.
   std::shared_ptr<Network> network;
-  std::unique_ptr<Relay> relay;
+  std::unique_ptr<Relay> relay;  ///< as `network`
 };
 
 // [distributed.hosts.connector] Engines are made by all ranks together, so a thread makes them, and no call of one group waits for a call of another.
 /// Finds the ranks of a group on a thread of its own.
 class Connector {
  public:
+  /// Returns at once; the thread begins here.
   Connector(int rank, int size, int device, Exchange exchange);
   ~Connector();
   Connector(const Connector&) = delete;
@@ -59,8 +62,9 @@ class Connector {
   std::shared_ptr<Links> wait();
   /// Null while they are not there.
   std::shared_ptr<Links> links() const;
+  /// Ends `wait`, and the links if they are there. Any thread.
   void abort() noexcept;
-  bool isAborted() const noexcept;
+  bool isAborted() const noexcept;  ///< any thread
 
  private:
   struct State;

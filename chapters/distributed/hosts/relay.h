@@ -42,7 +42,9 @@ class Relay {
   /// Drops the jobs that have not begun, and ends all waits, present and
   /// future.
   void abort() noexcept;
+  /// After `abort`, or a job that failed.
   bool isAborted() const noexcept;
+  /// What the failed job threw; otherwise empty.
   std::string problem() const;
 
  private:

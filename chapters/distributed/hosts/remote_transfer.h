@@ -28,11 +28,12 @@ class RemoteTransfers {
   void begin(orStream_t stream, std::span<const Transfer> transfers);
   /// The later work of `stream` waits for all of them.
   void end(orStream_t stream, std::span<const Transfer> transfers);
+  /// That of one direction of the pair; made when it is first asked for.
   orStream_t stream(bool is_send, int peer);
 
-  void abort() noexcept;
-  bool isAborted() const noexcept;
-  std::string problem() const;
+  void abort() noexcept;            ///< all lanes, as in Collectives
+  bool isAborted() const noexcept;  ///< any thread
+  std::string problem() const;      ///< of the first lane that has one
 
   // [distributed.hosts.remote.lanes] A lane counts its chunks, of which two have room, and its transfers.
  private:

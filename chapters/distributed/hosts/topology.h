@@ -21,19 +21,23 @@ struct Topology {
   /// Waits until all ranks have published where they are.
   Topology(int rank, int size, const Exchange& exchange);
 
+  /// How many hosts the group has; they are numbered from 0.
   int hosts() const { return static_cast<int>(ranks_of.size()); }
   /// The number of a rank among those of its host; 0 is the leader.
   int localRank(int rank) const;
+  /// Whether the rank is on this host.
   bool isHere(int rank) const { return host_of[rank] == host_of[own]; }
+  /// The ranks of this host, in order.
   const std::vector<int>& here() const { return ranks_of[host_of[own]]; }
   std::vector<int> leaders() const;
   /// The number of ranks of the largest host.
   size_t widest() const;
+  /// The lowest rank of a host is its leader.
   bool isLeader() const { return here().front() == own; }
 
-  int own;
-  std::vector<int> host_of;
-  std::vector<std::vector<int>> ranks_of;
+  int own;                                 ///< this process's rank
+  std::vector<int> host_of;                ///< by rank
+  std::vector<std::vector<int>> ranks_of;  ///< by host, in order
 };
 
 /// Tells the other ranks where this one is.

@@ -27,9 +27,9 @@ void checkSameSize(const at::Tensor& input, const at::Tensor& output);
 
 // [distributed.arguments.numbers] A sum treats a complex number as two real ones.
 struct Numbers {
-  size_t count;
-  NumberType type;
-  Reduction reduction;
+  size_t count;         ///< twice the elements of a complex tensor
+  NumberType type;      ///< the communicator's name of the dtype
+  Reduction reduction;  ///< the communicator's name of the operation
 };
 
 /// How the communicator reduces these tensors.
@@ -47,16 +47,19 @@ at::Tensor premultiplied(const at::Tensor& tensor,
 /// current stream.
 class Dense {
  public:
+  /// What the communicator does with the elements.
   enum Use { kRead, kWrite };
 
   /// A copy is filled if the use is `kRead`.
   Dense(const at::Tensor& tensor, Use use);
 
+  /// The device address of the first element.
   void* data() const { return dense_.data_ptr(); }
   /// The element with this number.
   char* data(size_t element) const {
     return static_cast<char*>(data()) + element * dense_.element_size();
   }
+  /// All elements, without gaps.
   size_t bytes() const { return dense_.nbytes(); }
   /// After the work is enqueued: copies back into the tensor, if need be.
   void writeBack() const;

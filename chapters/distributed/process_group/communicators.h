@@ -29,10 +29,11 @@ CollectivesFactory setCollectivesFactory(CollectivesFactory factory);
 /// The streams of a communicator belong to it alone: a stream that two groups
 /// share would make one of them wait for the other's peers.
 struct DeviceGroup {
-  std::shared_ptr<Collectives> collectives;
-  c10::Stream collective_stream;
-  c10::Stream batch_stream;
+  std::shared_ptr<Collectives> collectives;  ///< made before, and shared
+  c10::Stream collective_stream;             ///< of every collective
+  c10::Stream batch_stream;                  ///< of batches of transfers
 
+  /// Takes two streams of the device.
   DeviceGroup(std::shared_ptr<Collectives> made, c10::DeviceIndex index);
   ~DeviceGroup();
 };

@@ -19,11 +19,13 @@ namespace openreg {
 /// are those of c10d::Backend.
 class ProcessGroupOrccl final : public c10d::Backend {
  public:
-  using Tensors = std::vector<at::Tensor>;
-  using Lists = std::vector<Tensors>;
-  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+  using Tensors = std::vector<at::Tensor>;         ///< as PyTorch passes them
+  using Lists = std::vector<Tensors>;              ///< as PyTorch passes them
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;  ///< what a call returns
 
+  /// `pg_options` of `init_process_group`.
   struct Options final : c10d::Backend::Options {
+    /// After `timeout` an operation that is not done ends its group.
     explicit Options(std::chrono::milliseconds timeout = kBackendDefaultTimeout)
         : c10d::Backend::Options("orccl", timeout) {}
   };

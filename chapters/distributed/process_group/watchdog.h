@@ -16,27 +16,29 @@ namespace openreg {
 /// The watchdog's thread drops operations. It must not drop a tensor, because
 /// the tensor may belong to Python, whose lock the waiting thread may hold.
 struct PendingOperation {
-  std::string name;  // "all_reduce, number 3 of rank 0"
-  std::chrono::milliseconds timeout;
-  std::chrono::steady_clock::time_point began;
-  std::optional<c10::Event> start;  // if durations are measured
-  c10::Event end;
+  std::string name;                   ///< "all_reduce, number 3 of rank 0"
+  std::chrono::milliseconds timeout;  ///< from `began`
+  std::chrono::steady_clock::time_point began;  ///< when it was called
+  std::optional<c10::Event> start;              ///< if durations are measured
+  c10::Event end;                               ///< after its last command
   // Guarded by the group's mutex:
-  bool is_enqueued = false;
-  std::exception_ptr error{};
-  c10::intrusive_ptr<c10::ivalue::Future> result{};  // if it was asked for
+  bool is_enqueued = false;    ///< and its end is recorded
+  std::exception_ptr error{};  ///< why it failed
+  c10::intrusive_ptr<c10::ivalue::Future> result{};  ///< if it was asked for
 };
 
 // [distributed.group-state] The group, its works and the watchdog agree on whether the group has failed.
 /// What a group knows of its work. All functions may be called on any thread.
 class GroupState {
  public:
+  /// The communicators are aborted when the group ends in an error.
   explicit GroupState(std::shared_ptr<Communicators> communicators)
       : communicators_(std::move(communicators)) {}
 
   /// @throws c10::DistBackendError with the reason, if the group has ended.
   void check();
-  /// The operation is about to be enqueued. That may block, so it counts.
+  /// The operation is about to be enqueued. That may block, so the watchdog
+  /// looks at it from now on.
   void add(std::shared_ptr<PendingOperation> operation);
   /// The operation is enqueued, and its end recorded.
   void markEnqueued(PendingOperation& operation);
@@ -45,6 +47,7 @@ class GroupState {
   /// Ends the group with this reason, unless it has ended before. Everything
   /// that is under way fails, and its waits on the device end.
   void end(c10d::ErrorType error, const std::string& reason) noexcept;
+  /// SUCCESS as long as the group has not ended.
   c10d::ErrorType error() const;
 
   /// Whether the operation has ended, in success or failure.

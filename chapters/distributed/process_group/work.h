@@ -23,6 +23,7 @@ class CollectiveWork final : public c10d::Work {
 
   /// Call it once, with the stream current on which everything is enqueued.
   void markEnqueued();
+  /// What the watchdog looks at.
   const std::shared_ptr<PendingOperation>& operation() const {
     return operation_;
   }

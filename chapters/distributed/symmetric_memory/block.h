@@ -17,7 +17,9 @@ namespace openreg {
 /// pad*, which belongs to the programs that use it, and as many bytes again for
 /// the numbers that this class waits for. The last two begin as zeros.
 struct SymmetricLayout {
-  size_t size, pad;
+  size_t size;  ///< bytes of the tensor
+  size_t pad;   ///< bytes of the signal pad
+  /// Bytes of the whole block.
   size_t total() const { return size + 2 * pad; }
 };
 

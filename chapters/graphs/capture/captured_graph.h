@@ -22,6 +22,7 @@ c10::MempoolId_t newPoolHandle();
 /// destroying it is allowed on any thread.
 class CapturedGraph final : public at::GraphImplInterface {
  public:
+  /// With `keep_graph` the graph is instantiated by a call, not by the capture.
   explicit CapturedGraph(const at::GraphImplArgs& args)
       : keep_graph_(args.keep_graph) {}
   ~CapturedGraph() override;

@@ -15,12 +15,14 @@ namespace openreg {
 /// when the memory is written or resized.
 class Metadata final : public c10::BackendMeta {
  public:
+  /// A label is any string; PyTorch does not read it.
   explicit Metadata(std::set<std::string> labels)
       : labels_(std::move(labels)) {}
   c10::intrusive_ptr<c10::BackendMeta> clone(
       const c10::intrusive_ptr<c10::BackendMeta>&) const override {
     return c10::make_intrusive<Metadata>(labels_);
   }
+  /// In alphabetical order.
   const std::set<std::string>& labels() const { return labels_; }
 
  private:

@@ -11,8 +11,8 @@ namespace openreg {
 /// Where another process finds a storage: the driver's handle of a block, and
 /// the offset in bytes from the beginning of that block.
 struct IpcLocation {
-  std::string handle;
-  size_t offset;
+  std::string handle;  ///< the bytes of an orIpcMemHandle_t
+  size_t offset;       ///< bytes
 };
 
 /// The location of `storage` for other processes. Waits for its device, so that

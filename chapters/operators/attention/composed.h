@@ -7,9 +7,9 @@ namespace openreg {
 
 // [operators.attention.call] Arguments that are not tensors are captured by value.
 struct AttentionCall {
-  double dropout;
-  bool causal;
-  double scale;
+  double dropout;  ///< the probability that a weight becomes 0
+  bool causal;     ///< whether a query sees only the keys up to its own
+  double scale;    ///< of the scores, before the softmax
 
   /// Whether the CPU's flash attention supports the call.
   bool isFlash(const at::Tensor& query, const at::Tensor& value) const {
@@ -21,7 +21,8 @@ struct AttentionCall {
 /// The random numbers of one call: two tensors on the device, so that the
 /// backward pass draws the same numbers, and only the device reads them.
 struct DropoutState {
-  at::Tensor seed, offset;
+  at::Tensor seed;    ///< int64, one element
+  at::Tensor offset;  ///< int64, one element
 };
 
 // [operators.attention.composed] Calls that flash attention does not support are composed of matrix products, on the device.
@@ -32,11 +33,15 @@ void attentionComposed(const AttentionCall& call, const DropoutState& state,
                        const at::Tensor& query, const at::Tensor& key,
                        const at::Tensor& value, const at::Tensor& bias);
 
+/// With the shapes of the inputs.
 struct AttentionGradients {
-  at::Tensor query, key, value;
-  at::Tensor bias;  ///< undefined if it is not wanted
+  at::Tensor query;  ///< never undefined
+  at::Tensor key;    ///< never undefined
+  at::Tensor value;  ///< never undefined
+  at::Tensor bias;   ///< undefined if it is not wanted
 };
 
+/// Writes the gradients; draws the random numbers of the forward pass again.
 void attentionBackwardComposed(const AttentionCall& call,
                                const DropoutState& state,
                                const AttentionGradients& gradients,

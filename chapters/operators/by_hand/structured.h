@@ -28,6 +28,7 @@ class Structured final : public Meta {
   Structured(const at::Tensor& output, bool may_resize)
       : output_(output), may_resize_(may_resize) {}
 
+  /// Undefined until `meta` has asked for it.
   const at::Tensor& output() const { return output_; }
   /// Moves the output out of this object.
   at::Tensor release() { return std::move(output_); }

@@ -22,6 +22,7 @@ class Recent {
     return &insert(std::move(old.key()), std::move(old.mapped()));
   }
 
+  /// Replaces nothing: the key must be new.
   const Value& insert(Key key, Value value) {
     if (young_.size() == 4096) old_ = std::exchange(young_, {});
     return young_.emplace(std::move(key), std::move(value)).first->second;

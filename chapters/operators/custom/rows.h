@@ -12,15 +12,19 @@ namespace openreg {
 template <class T>
 class Row {
  public:
+  /// Row `row` of all rows along the last dimension, in the order of indices.
   Row(const at::Tensor& tensor, int64_t row)
       : data_(tensor.data_ptr<T>()), stride_(tensor.stride(-1)) {
     for (int64_t d = tensor.dim() - 2; d >= 0; row /= tensor.size(d--)) {
       data_ += row % tensor.size(d) * tensor.stride(d);
     }
   }
+  /// Not checked.
   T& operator[](int64_t i) const { return data_[i * stride_]; }
 
+  /// Whether `data()` may be used as an array.
   bool isDense() const { return stride_ == 1; }
+  /// The first element.
   T* data() const { return data_; }
 
  private:

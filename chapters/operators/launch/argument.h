@@ -15,12 +15,14 @@ namespace openreg {
 // [operators.argument] An argument of any type can be captured, with views in place of tensors.
 class Argument {
  public:
+  /// Lists of tensors become lists of views.
   explicit Argument(const c10::IValue& value);
 
   /// The argument with CPU tensors in place of the views. Only for code that
   /// runs on the device; must not outlive the argument.
   c10::IValue value() const;
 
+  /// Whether `view()` may be called.
   bool isTensor() const { return std::holds_alternative<View>(captured_); }
 
   /// The view, if the argument is a tensor.

@@ -23,7 +23,9 @@ namespace openreg {
 /// Undefined tensors and host tensors without dimensions do not count.
 class CommonDevice {
  public:
+  /// `name` is the operator's, for the error.
   explicit CommonDevice(const char* name) : name_(name) {}
+  /// Never throws; `index` does.
   void add(const at::Tensor& tensor);
   /// @throws c10::Error that names the operator if the tensors are on several
   /// devices, or none is on one of ours.
@@ -35,9 +37,11 @@ class CommonDevice {
   std::optional<c10::Device> mismatch_;
 };
 
+/// The device of all tensors of the list; throws as `CommonDevice::index`.
 c10::DeviceIndex commonDevice(const char* name,
                               at::ArrayRef<at::Tensor> tensors);
 
+/// The same, of the arguments.
 template <std::same_as<at::Tensor>... Tensors>
 c10::DeviceIndex commonDevice(const char* name, const Tensors&... tensors) {
   CommonDevice device(name);
@@ -66,7 +70,9 @@ void prepareThread();
 /// The program may change a mode before the kernel runs. PyTorch keeps one
 /// value for all threads, so a kernel cannot set it back for itself alone.
 struct Modes {
+  /// For new floating-point tensors.
   at::ScalarType default_dtype = c10::get_default_dtype_as_scalartype();
+  /// `torch.use_deterministic_algorithms`.
   bool deterministic = at::globalContext().deterministicAlgorithms();
 };
 

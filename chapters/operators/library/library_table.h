@@ -15,9 +15,10 @@ namespace openreg {
 /// PyTorch derives the functional and in-place forms; and these derived forms.
 /// Each `.out` form has its functional form beside it, if there is one.
 struct Library {
+  /// From an `.out` form to its functional form.
   std::unordered_map<c10::OperatorHandle, std::optional<c10::OperatorHandle>>
       with_out;
-  std::vector<c10::OperatorHandle> derived;
+  std::vector<c10::OperatorHandle> derived;  ///< functional and in-place forms
 };
 
 /// Read from the dispatcher at the first call, while this backend is loaded.

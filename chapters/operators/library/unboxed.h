@@ -36,23 +36,28 @@ class CallKey {
                                  (tensor.is_cpu() && tensor.dim() == 0);
     mix(keyOf(tensor));
   }
+  /// Of other arguments, only what decides about dtypes and sizes counts.
   void add(const at::Scalar& number) {
     mix(static_cast<size_t>(number.type()));
   }
+  /// All of it.
   void add(c10::string_view text) { mix(std::hash<c10::string_view>()(text)); }
-  void add(int64_t number) { mix(number); }
-  void add(bool flag) { mix(flag); }
-  void add(at::ScalarType dtype) { mix(static_cast<size_t>(dtype)); }
-  void add(std::optional<at::ScalarType> dtype) {
+  void add(int64_t number) { mix(number); }  ///< the value
+  void add(bool flag) { mix(flag); }         ///< the value
+  void add(at::ScalarType dtype) { mix(static_cast<size_t>(dtype)); }  ///< it
+  void add(std::optional<at::ScalarType> dtype) {  ///< it, or its absence
     mix(dtype ? static_cast<size_t>(*dtype) : ~size_t{0});
   }
+  /// Whether it is there.
   void add(at::OptionalIntArrayRef numbers) { mix(numbers.has_value()); }
 
   // [operators.unboxed.key.lists] Lists are common too, unless indices have to be counted or copied first.
+  /// The tensors and how many they are.
   void add(const at::ITensorListRef& tensors) {
     for (const at::Tensor& tensor : tensors) add(tensor);
     mix(tensors.size());
   }
+  /// The indices. Masks, and indices on the host, are not common.
   void add(const Indices& indices) {
     for (const std::optional<at::Tensor>& index : indices) {
       mix(keyOf(index.value_or(at::Tensor())));
@@ -62,9 +67,9 @@ class CallKey {
     }
   }
 
-  size_t key() const { return key_; }
-  bool isCommon() const { return is_common_; }
-  c10::DeviceIndex device() const { return device_->index(); }
+  size_t key() const { return key_; }           ///< one for each kind of call
+  bool isCommon() const { return is_common_; }  ///< all tensors fit together
+  c10::DeviceIndex device() const { return device_->index(); }  ///< theirs
 
  private:
   void mix(size_t value) { key_ = c10::hash_combine(key_, value); }
@@ -84,12 +89,15 @@ std::string inPlaceName(std::string name);
 template <class Signature>
 class Derived;
 
+/// The boxed path of one form.
 template <class Result, class... Args>
 class Derived<Result(Args...)> {
  public:
+  /// @param name  as of `findOperator`; the operator must exist.
   explicit Derived(const std::string& name)
       : op_(findOperator(name).value().typed<Result(Args...)>()) {}
 
+  /// Does all checks, launches and returns the result.
   Result operator()(Args... args) const {
     CommonDevice device(op_.schema().name().c_str());
     (addTo(device, args), ...);
@@ -127,8 +135,9 @@ class Derived<Result(Args...)> {
 // [operators.unboxed.types] The meta function of a structured operator says which types its kernels have.
 /// A string that can be a template argument.
 struct Name {
-  char text[40] = {};
+  char text[40] = {};          ///< "mul.Tensor"
   char schema[40] = "aten::";  ///< "aten::mul" for "mul.Tensor"
+  /// A text that does not fit does not compile.
   template <size_t size>
   consteval Name(const char (&from)[size]) {
     std::copy(from, from + size, text);

@@ -15,6 +15,7 @@ enum class SizeSource {
   result,     ///< the computed result, for which the host waits
 };
 
+/// Follows from the schema of the operator, its tags and its kernels.
 SizeSource sizeSource(const c10::OperatorHandle& op);
 
 /// The operators that are not structured and have a CPU kernel but none of

@@ -12,6 +12,7 @@ class WithoutMemory {
   WithoutMemory(const WithoutMemory&) = delete;
   ~WithoutMemory() { active_ = before_; }
 
+  /// On this thread.
   static bool isActive() { return active_; }
 
  private:

@@ -27,6 +27,7 @@ struct OnDevice;
 /// its first tensor.
 template <class... Arguments, at::Tensor (*function)(Arguments...)>
 struct OnDevice<function> {
+  /// Has the type of `function`, so it is registered in its place.
   static at::Tensor call(Arguments... arguments) {
     std::optional<c10::Device> device;
     (findDevice(device, arguments), ...);
@@ -37,9 +38,9 @@ struct OnDevice<function> {
 
 // [operators.sparse.entries] A matrix of any sparse layout has rows, columns and values, which are dense tensors of one length.
 struct Entries {
-  at::Tensor rows;
-  at::Tensor columns;
-  at::Tensor values;
+  at::Tensor rows;     ///< int64
+  at::Tensor columns;  ///< int64
+  at::Tensor values;   ///< in the matrix's dtype
 };
 
 /// Does not wait for the device.

@@ -6,7 +6,7 @@
 /// fmt a library of headers: the wheel's libraries have fmt inside, and do not
 /// export it.
 #define USE_KINETO
-#define FMT_HEADER_ONLY
+#define FMT_HEADER_ONLY  ///< see USE_KINETO
 
 #include <torch/csrc/profiler/standalone/privateuse1_profiler.h>
 

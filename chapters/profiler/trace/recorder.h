@@ -26,15 +26,15 @@ struct Origin {
 /// PyTorch reports the beginning and the end of each operator and each
 /// annotation on the thread where it runs.
 void pushOperator(uint64_t number);
-void popOperator();
-void pushAnnotation(uint64_t number);
-void popAnnotation();
+void popOperator();                    ///< the last one of this thread
+void pushAnnotation(uint64_t number);  ///< as `pushOperator`
+void popAnnotation();                  ///< the last one of this thread
 
 // [profiler.recorder] Each thread appends to a log of its own; what the records mean is worked out when the profile is over.
 struct Entry {
-  orRecord record;
-  std::string name;
-  Origin origin;
+  orRecord record;   ///< without its pointers to names
+  std::string name;  ///< of the kernel or the range
+  Origin origin;     ///< noted when the command was enqueued
 };
 /// What one thread recorded. A deque, because a vector that grows would hold up
 /// a launch while it moves all earlier entries.

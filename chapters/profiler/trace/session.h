@@ -14,8 +14,9 @@ namespace openreg {
 // [profiler.session] Kineto makes one session for each profile, and calls these functions in this order.
 class Session final : public libkineto::IActivityProfilerSession {
  public:
-  using Types = std::set<libkineto::ActivityType>;
+  using Types = std::set<libkineto::ActivityType>;  ///< as Kineto passes them
 
+  /// Slices of other types are left out.
   explicit Session(Types wanted) : wanted_(std::move(wanted)) {}
 
   void start() override;

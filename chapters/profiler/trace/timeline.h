@@ -17,8 +17,8 @@ namespace openreg {
 // [profiler.timeline] Records become slices: on the host's threads, and on the streams of each device.
 class Timeline {
  public:
-  using Type = libkineto::ActivityType;
-  using Slice = libkineto::GenericTraceActivity;
+  using Type = libkineto::ActivityType;           ///< of a slice
+  using Slice = libkineto::GenericTraceActivity;  ///< with a begin and an end
 
   /// `linked` finds PyTorch's slice of an operator or an annotation by its
   /// number. `clock_offset` leads from the driver's clock to PyTorch's.

@@ -11,8 +11,10 @@
 #if defined(_WIN32)
 #error "openreg needs memfd_create and mmap; it is built and tested on Linux."
 #endif
+/// What the library shows to its users.
 #define OPENREG_EXPORT __attribute__((visibility("default")))
 #ifdef __cplusplus
+/// No function throws.
 #define OPENREG_NOEXCEPT noexcept
 #else
 #define OPENREG_NOEXCEPT
@@ -89,6 +91,7 @@ OPENREG_EXPORT orError_t orPeekAtLastError(void) OPENREG_NOEXCEPT;
 // [common.api.device] Devices are numbered from 0; each thread has a current one.
 /// The number of devices. Does not start the driver.
 OPENREG_EXPORT orError_t orGetDeviceCount(int* count) OPENREG_NOEXCEPT;
+/// The calling thread's current device; 0 until it chooses one.
 OPENREG_EXPORT orError_t orGetDevice(int* device) OPENREG_NOEXCEPT;
 /// @returns orErrorInvalidDevice if there is no such device.
 OPENREG_EXPORT orError_t orSetDevice(int device) OPENREG_NOEXCEPT;
@@ -102,8 +105,9 @@ OPENREG_EXPORT orError_t orDeviceReset(void) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orDeviceGetStreamPriorityRange(
     int* leastPriority, int* greatestPriority) OPENREG_NOEXCEPT;
 
+/// What does not change while the program runs.
 typedef struct orDeviceProp {
-  char name[64];
+  char name[64]; /**< for people */
   /// Bytes.
   size_t totalGlobalMem;
   /// How many streams run at the same time.
@@ -112,6 +116,7 @@ typedef struct orDeviceProp {
   size_t textureAlignment;
 } orDeviceProp;
 
+/// Of any device, whichever is current.
 OPENREG_EXPORT orError_t orGetDeviceProperties(orDeviceProp* properties,
                                                int device) OPENREG_NOEXCEPT;
 /// Whether the device has started. All devices start together, at the first
@@ -137,6 +142,7 @@ OPENREG_EXPORT orError_t orFree(void* devPtr) OPENREG_NOEXCEPT;
 /// @returns orErrorMemoryAllocation if the system gives no more.
 OPENREG_EXPORT orError_t orMallocHost(void** hostPtr,
                                       size_t size) OPENREG_NOEXCEPT;
+/// Waits as `orFree` does. Null is allowed.
 OPENREG_EXPORT orError_t orFreeHost(void* hostPtr) OPENREG_NOEXCEPT;
 /// Free and total bytes of the current device.
 OPENREG_EXPORT orError_t orMemGetInfo(size_t* free,
@@ -149,14 +155,16 @@ typedef enum orMemoryType {
   orMemoryTypeDevice = 2,
 } orMemoryType;
 
+/// What the driver knows of an address.
 typedef struct orPointerAttributes {
+  /// Unregistered if the pointer is not one of the driver's.
   orMemoryType type;
   /// -1 unless `type` is orMemoryTypeDevice.
   int device;
   /// The beginning of the allocation and its size in bytes; null and 0 if the
   /// pointer is not one of the driver's.
   void* pointer;
-  size_t size;
+  size_t size; /**< see `pointer` */
 } orPointerAttributes;
 
 /// Recognises a pointer anywhere inside an allocation.
@@ -175,7 +183,7 @@ typedef enum orMemcpyKind {
 /// either comes before the destruction, or returns
 /// orErrorInvalidResourceHandle.
 typedef struct orStream* orStream_t;
-typedef struct orEvent* orEvent_t;
+typedef struct orEvent* orEvent_t; /**< as `orStream_t` */
 
 /// Copies on the default stream and waits. An address that orMalloc or
 /// orMallocHost could return, but that is in no live block, returns
@@ -188,17 +196,19 @@ OPENREG_EXPORT orError_t orMemcpy(void* dst, const void* src, size_t count,
 OPENREG_EXPORT orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
                                        orMemcpyKind kind,
                                        orStream_t stream) OPENREG_NOEXCEPT;
-/// Copies between two devices, or within one. The numbers must be those of the
-/// devices on which the blocks are.
+/// Copies within a device or between two, which the numbers must name.
 OPENREG_EXPORT orError_t orMemcpyPeer(void* dst, int dstDevice, const void* src,
                                       int srcDevice,
                                       size_t count) OPENREG_NOEXCEPT;
+/// The same, enqueued on `stream`.
 OPENREG_EXPORT orError_t orMemcpyPeerAsync(void* dst, int dstDevice,
                                            const void* src, int srcDevice,
                                            size_t count,
                                            orStream_t stream) OPENREG_NOEXCEPT;
+/// Writes the low byte of `value` `count` times, and waits.
 OPENREG_EXPORT orError_t orMemset(void* devPtr, int value,
                                   size_t count) OPENREG_NOEXCEPT;
+/// The same, enqueued on `stream`.
 OPENREG_EXPORT orError_t orMemsetAsync(void* devPtr, int value, size_t count,
                                        orStream_t stream) OPENREG_NOEXCEPT;
 
@@ -214,8 +224,10 @@ OPENREG_EXPORT orError_t orStreamCreate(orStream_t* stream) OPENREG_NOEXCEPT;
 /// device busy.
 OPENREG_EXPORT orError_t orStreamCreateWithPriority(
     orStream_t* stream, unsigned int flags, int priority) OPENREG_NOEXCEPT;
+/// As it was clamped; 0 of a default stream.
 OPENREG_EXPORT orError_t orStreamGetPriority(orStream_t stream,
                                              int* priority) OPENREG_NOEXCEPT;
+/// The device that was current when the stream was created.
 OPENREG_EXPORT orError_t orStreamGetDevice(orStream_t stream,
                                            int* device) OPENREG_NOEXCEPT;
 /// A handle of the default stream that is valid whichever device is current.
@@ -225,6 +237,8 @@ OPENREG_EXPORT orError_t orDeviceGetDefaultStream(orStream_t* stream,
 OPENREG_EXPORT orError_t orStreamDestroy(orStream_t stream) OPENREG_NOEXCEPT;
 /// @returns orErrorNotReady while work is pending.
 OPENREG_EXPORT orError_t orStreamQuery(orStream_t stream) OPENREG_NOEXCEPT;
+/// Waits for all commands of the stream.
+/// @returns the device's sticky error, if it has one.
 OPENREG_EXPORT orError_t orStreamSynchronize(orStream_t stream)
     OPENREG_NOEXCEPT;
 // [common.api.stream.order] A stream can wait for an event of another, and run a function of the host.
@@ -262,7 +276,9 @@ typedef enum orEventFlags {
   orEventEnableTiming = 0x1,
 } orEventFlags;
 
+/// With timing, and not recorded.
 OPENREG_EXPORT orError_t orEventCreate(orEvent_t* event) OPENREG_NOEXCEPT;
+/// `flags` is one of orEventFlags.
 OPENREG_EXPORT orError_t
 orEventCreateWithFlags(orEvent_t* event, unsigned int flags) OPENREG_NOEXCEPT;
 /// Streams and threads that wait for the event keep waiting for its recording.
@@ -270,6 +286,7 @@ OPENREG_EXPORT orError_t orEventDestroy(orEvent_t event) OPENREG_NOEXCEPT;
 /// Event and stream must belong to the same device.
 OPENREG_EXPORT orError_t orEventRecord(orEvent_t event,
                                        orStream_t stream) OPENREG_NOEXCEPT;
+/// Waits for the latest recording. An event that was never recorded is ready.
 OPENREG_EXPORT orError_t orEventSynchronize(orEvent_t event) OPENREG_NOEXCEPT;
 /// @returns orErrorNotReady until the latest recording completes. An event that
 /// was never recorded is ready.

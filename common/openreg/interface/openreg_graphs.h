@@ -27,6 +27,7 @@ typedef enum orStreamCaptureMode {
   orStreamCaptureModeRelaxed = 2,
 } orStreamCaptureMode;
 
+/// The result of a capture.
 typedef struct orGraph* orGraph_t;
 
 /// Records what is enqueued on `stream` from now on. A stream that waits for an
@@ -59,6 +60,7 @@ OPENREG_EXPORT orError_t orGraphGetNodeCount(orGraph_t graph,
 /// Writes the graph to a file in the language of Graphviz.
 OPENREG_EXPORT orError_t orGraphDebugDotPrint(orGraph_t graph, const char* path)
     OPENREG_NOEXCEPT;
+/// Executable graphs that were made of it stay.
 OPENREG_EXPORT orError_t orGraphDestroy(orGraph_t graph) OPENREG_NOEXCEPT;
 
 // [common.graphs.launch] An executable graph is one command for the host, however many nodes it has.

@@ -48,6 +48,7 @@ typedef enum orRecordPhase {
   orRangeEnds = 4,
 } orRecordPhase;
 
+/// What a call does, or a command.
 typedef enum orOperation {
   orOperationLaunch = 0,
   orOperationHostFunction = 1,
@@ -64,8 +65,8 @@ typedef enum orOperation {
 
 // [common.tools.record.fields] A record of an end repeats the data of the beginning, so an observer need not remember it.
 typedef struct orRecord {
-  orRecordPhase phase;
-  orOperation operation;
+  orRecordPhase phase;   /**< which moment this is */
+  orOperation operation; /**< of which call or command */
   /// The number of a command, the same in all of its phases and in the call
   /// that enqueued it, and of no other command. 0 if a call enqueued none. The
   /// nodes of a graph have the number of its launch; they begin and end between
@@ -78,7 +79,7 @@ typedef struct orRecord {
   const char* name;
   /// Of a call that enqueued no command: the current device, and null.
   int device;
-  orStream_t stream;
+  orStream_t stream; /**< see `device` */
   /// Of a copy, a memset, an allocation or a free; otherwise 0.
   size_t bytes;
   /// Of a copy; otherwise -1.
@@ -87,14 +88,15 @@ typedef struct orRecord {
   const void* pointer;
   /// Nanoseconds of the steady clock. They differ in the phases `Ends` and
   /// `Returns`.
-  int64_t begin, end;
+  int64_t begin;
+  int64_t end; /**< as `begin` */
 } orRecord;
 
 // [common.tools.observe] An observer sees a command, call or range from beginning to end, or not at all.
 /// Called on the thread that the phase names. Must not call the driver, must
 /// not throw, and must not wait for a thread that adds or removes an observer.
 typedef void (*orObserve)(const orRecord* record, void* data);
-typedef struct orObserver* orObserver_t;
+typedef struct orObserver* orObserver_t; /**< until it is removed */
 
 /// Observes everything that begins from now on: what began before is not
 /// reported when it ends. Any number of observers sees the same records.
@@ -116,7 +118,7 @@ OPENREG_EXPORT orError_t orRangePop(void) OPENREG_NOEXCEPT;
 
 // [common.tools.ipc] Another process can open a block of device memory.
 typedef struct orIpcMemHandle_t {
-  char reserved[64];
+  char reserved[64]; /**< bytes to send to the other process as they are */
 } orIpcMemHandle_t;
 
 /// A handle that another process can open while this one lives and the block
