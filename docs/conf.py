@@ -22,7 +22,7 @@ import differences
 import figures
 import private_names
 import timeline
-from directives import entry, table
+from directives import details, entry, summary, table
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +107,8 @@ class PrivateNames(SphinxDirective):
         for name, places in private_names.private_names().items():
             lines = [nodes.literal("", f"{file}:{line}") for file, line in places]
             rows.append([entry(nodes.literal("", name)), entry(*lines)])
-        return [table([3, 2], rows, heads=("name", "where"))]
+        title = summary("", "", nodes.Text(f"The {len(rows)} names, and where they are used"))
+        return [details("", title, table([3, 2], rows, heads=("name", "where")))]
 
 
 class Differences(SphinxDirective):

@@ -87,6 +87,9 @@ class Listing(LiteralInclude):
     """`literalinclude`, which can be linked to by the name of its passage."""
 
     def run(self):
+        # The caption is a path, in which two underscores mean nothing.
+        if "caption" in self.options:
+            self.options["caption"] = self.options["caption"].replace("__", r"\_\_")
         found = super().run()
         name = self.options.get("start-at", "")
         if name.startswith("[") and name.endswith("]"):
@@ -132,16 +135,20 @@ def number_lines(app, document):
             block.setdefault("notes", []).append((found[0], number, name, item.astext()))
 
 
+MARKER = re.compile(r'<span class="c1">(?=(?://|#) \[)')
+
+
 class Translator(HTML5Translator):
-    """Puts the number of a note behind its line."""
+    """Lets the sentence of a marker be wrapped, and puts the number of a note behind its line."""
 
     def visit_literal_block(self, node):
         first = len(self.body)
         try:
             super().visit_literal_block(node)
         finally:
+            code = MARKER.sub('<span class="c1 marker">', "".join(self.body[first:]))
+            self.body[first:] = [code]
             if "notes" in node:
-                code = "".join(self.body[first:])
                 head, pre, rest = code.partition("<pre>")
                 body, end, tail = rest.partition("</pre>")
                 lines = body.split("\n")

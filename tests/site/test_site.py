@@ -125,6 +125,8 @@ FACTS = """JSON.stringify({
   headings: [...document.querySelectorAll("article h1, article h2, article h3, article h4")].map(h => +h.tagName[1]),
   unnamed: [...document.querySelectorAll("article img, article object, article svg[role=img]")]
     .filter(e => !(e.alt || e.textContent || e.getAttribute("aria-label") || "").trim()).length,
+  cut: [...document.querySelectorAll(".highlight .marker")].filter(
+    e => e.getBoundingClientRect().right > e.closest("pre").getBoundingClientRect().right).length,
   background: getComputedStyle(document.body).backgroundColor,
   next: document.querySelector(".related-pages a.next-page")?.getAttribute("href") ?? "",
 })"""
@@ -176,6 +178,11 @@ def test_no_page_scrolls_sideways_on_a_phone(visits):
 
 def test_no_page_scrolls_sideways_on_a_tablet(visits):
     assert {page: visit["tablet"] for page, visit in visits.items() if visit["tablet"] > 1100} == {}
+
+
+def test_the_sentence_of_a_marker_is_read_without_scrolling(visits):
+    cut = {page: visit["phone"]["cut"] for page, visit in visits.items()}
+    assert {page: count for page, count in cut.items() if count} == {}
 
 
 def test_a_heading_is_at_most_one_level_below_the_one_before(visits):
