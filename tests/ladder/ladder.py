@@ -51,7 +51,7 @@ def read(page):
         setup, below = section.split("```\n", 1)
         for line in re.findall(r"^\| (`.*) \|$", below, re.MULTILINE):
             program, error, _, last = line.split(" | ")
-            chapter = re.match(r"\[\w+\]\((\w+)\.md\)", last)
+            chapter = re.match(r"\[(\w+)\]\([\w/]+\.md", last)
             yield Row(setup, code(program), error_in(error), chapter and chapter[1])
 
 
