@@ -188,8 +188,9 @@ class Ledger(OfTheBook):
         found = ledger.ledger(book, self.env.docname)
         # Whatever file of the chapter changes, a number may.
         self.env.note_reread()
-        count = f"{len(found.files)} files, {len(found.passages)} passages, {found.lines:,} lines"
-        rows = [("adds", [nodes.Text(count)])]
+        counts = {"file": len(found.files), "passage": len(found.passages), "line": found.lines}
+        words = [f"{count:,} {what}{'s' * (count != 1)}" for what, count in counts.items()]
+        rows = [("adds", [nodes.Text(", ".join(words))])]
         if found.registered:
             rows.append(("registers with PyTorch", self.registered(found)))
         if found.wall:
@@ -257,10 +258,11 @@ class Commands(OfTheBook):
 
     def run(self):
         self.env.note_dependency(str(ledger.ROOT / "dev"))
-        rows = [
-            [entry(nodes.literal("", f"./dev {name}")), entry(nodes.Text(text))]
-            for name, text in ledger.commands(ledger.ROOT)
-        ]
+        rows = []
+        for name, text in ledger.commands(ledger.ROOT):
+            # Two hyphens outside of code would become a dash.
+            words = self.words(re.sub(r"--\w+", r"`\g<0>`", text))
+            rows.append([entry(nodes.literal("", f"./dev {name}")), entry(words)])
         return [table([1, 4], rows)]
 
 
