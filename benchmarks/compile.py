@@ -92,7 +92,8 @@ def captured(step):
     torch.openreg.synchronize()
     with torch.openreg.graph(graph):
         step()
-    return graph.replay
+    # The graph reads the memory of what the step uses, so the step must live as long.
+    return lambda step=step: graph.replay()
 
 
 def replayed(program):
