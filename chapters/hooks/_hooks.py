@@ -2,7 +2,7 @@
 """Random numbers and the start of the device: this chapter's share of `torch.openreg`."""
 
 from . import _C
-from ._device import _index
+from ._device import _index, synchronize
 
 # [hooks.python] The names that this chapter adds to `torch.openreg`.
 __all__ = [
@@ -39,8 +39,10 @@ def _lazy_init():
 
 
 def init():
-    """Does what `_lazy_init` does. It exists because `torch.cuda` has it."""
+    """Starts the devices, if they have not started, like `torch.cuda.init`."""
     _lazy_init()
+    if not is_initialized():
+        synchronize()
 
 
 def is_initialized():

@@ -21,13 +21,23 @@ def test_asking_starts_nothing():
     assert result.returncode == 0, result.stderr
 
 
+def test_a_program_that_asks_for_the_start_gets_it_and_may_ask_again():
+    result = run(
+        "import torch, torch_openreg\n"
+        "torch.openreg.init()\n"
+        "assert torch.openreg.is_initialized()\n"
+        "torch.openreg.init()\n"
+    )
+    assert result.returncode == 0, result.stderr
+
+
 @pytest.mark.parametrize(
     "use", ["torch.UntypedStorage(1, device='openreg')", "torch.ones(1).pin_memory()"]
 )
 def test_a_forked_child_is_told_to_spawn(use):
     result = run(
         "import os, torch, torch_openreg\n"
-        "torch.Stream('openreg').synchronize()\n"
+        "torch.openreg.init()\n"
         "assert not torch.openreg._is_in_bad_fork()\n"
         "if os.fork() == 0:\n"
         "    assert torch.openreg._is_in_bad_fork()\n"
@@ -129,12 +139,13 @@ def test_without_devices_asking_and_seeding_are_quiet_and_use_says_what_is_wrong
         "print(torch.openreg.seed(), torch.openreg.seed_all(), torch.openreg.is_available())\n"
         "def pin(): torch.ones(1).pin_memory()\n"
         "def use(): torch.UntypedStorage(1, device='openreg')\n"
-        "for call in pin, use:\n"
+        "for call in pin, use, torch.openreg.init:\n"
         "    try: call()\n"
         "    except (RuntimeError, ValueError) as error: print(error)\n"
         "print(torch.ones(1).is_pinned())\n"
     )
-    assert result.stdout == f"None None False\n{sentence}\n{sentence}\nFalse\n", result.stderr
+    refused = f"{sentence}\n" * 3
+    assert result.stdout == f"None None False\n{refused}False\n", result.stderr
     # No device is a choice, and a mistake is not.
     warned = result.stderr.count(f"There is no openreg device: {sentence}")
     assert warned == (1 if devices == "many" else 0)
