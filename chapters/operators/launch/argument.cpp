@@ -100,12 +100,21 @@ c10::List<std::optional<at::Tensor>> moveIndices(
   return moved;
 }
 
+/// TorchScript gives its lists types that are equal to PyTorch's constant one
+/// and not the same object, so `isOptionalTensorList` overlooks them.
+static bool isIndices(const c10::IValue& value) {
+  return value.isList() &&
+         *value.toList().elementType() == *c10::OptionalType::ofTensor();
+}
+
 void moveIndices(torch::jit::Stack& stack, size_t count) {
   const size_t first = stack.size() - count;
   for (size_t i = first; i < stack.size(); ++i) {
-    if (stack[i].isOptionalTensorList())
-      stack[i] = moveIndices(stack[i].toOptionalTensorList(),
-                             stack[first].toTensor().device());
+    if (!isIndices(stack[i])) continue;
+    c10::List<std::optional<at::Tensor>> indices;
+    for (const c10::IValue& index : stack[i].toListRef())
+      indices.push_back(index.toOptional<at::Tensor>());
+    stack[i] = moveIndices(indices, stack[first].toTensor().device());
   }
 }
 

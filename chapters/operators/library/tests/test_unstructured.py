@@ -49,6 +49,19 @@ def test_every_form_agrees_with_the_cpu(form):
         torch.testing.assert_close(ours.cpu(), theirs)
 
 
+def put_and_taken(x, index):
+    where = [None, index]
+    return torch.ops.aten.index(torch.ops.aten.index_put(x, where, x[:, :2], True), where)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
+@pytest.mark.parametrize("place", ["openreg", "cpu"])
+def test_a_list_of_indices_may_come_from_torchscript(place):
+    x, index = torch.arange(12.0).view(3, 4), torch.tensor([3, 1])
+    taken = torch.jit.script(put_and_taken)(x.to("openreg"), index.to(place))
+    assert taken.cpu().equal(put_and_taken(x, index))
+
+
 def offsets(x, *numbers):
     return torch.tensor(numbers, device=x.device)
 
