@@ -52,14 +52,25 @@ SHOWN_BY = {
     "guard": "torch.Stream(D).synchronize()",
     "allocator": "torch.UntypedStorage(8, device=D)",
     "its statistics": "torch.accelerator.memory_allocated()",
-    "hooks: generator": "torch.Generator(D).manual_seed(1)",
-    "hooks: pinned memory": "torch.ones(2).pin_memory()",
-    "hooks: current device": "torch._C._accelerator_hooks_get_current_device()",
-    "hooks: resizing": "torch.UntypedStorage(8, device=D).resize_(16)",
     "profiler": "profiled_kernels(D)",
     "graphs": "torch.accelerator.Graph()",
     "compile": "inductor_backend(D)",
     "distributed": "torch.distributed.get_default_backend_for_device(D)",
+}
+# The hooks that a program in Python reaches without an operator.
+COUNT = "answered(torch._C._accelerator_hooks_device_count())"
+HOOKS = {
+    "isAvailable": "torch._C._get_accelerator()",
+    "deviceCount": COUNT,
+    "getCurrentDevice": "torch._C._accelerator_hooks_get_current_device()",
+    "setCurrentDevice": "torch._C._accelerator_hooks_set_current_device(0)",
+    "exchangeDevice": "torch._C._accelerator_hooks_exchange_device(0)",
+    "maybeExchangeDevice": "torch._C._accelerator_hooks_maybe_exchange_device(0)",
+    "getNewGenerator": "torch.Generator(D).manual_seed(1)",
+    "getDefaultGenerator": f"torch.ops.aten.manual_seed({COUNT})",
+    "getPinnedMemoryAllocator": "torch.ones(2).pin_memory()",
+    "isPinnedPtr": "answered(torch.ones(2).pin_memory().is_pinned())",
+    "resizePrivateUse1Bytes": "torch.UntypedStorage(8, device=D).resize_(16)",
 }
 
 
@@ -76,12 +87,20 @@ def table(device, facts, errors):
     yield f"torch.{device}", f"{facts['names']} public names" if facts["names"] else "no"
     for what, program in SHOWN_BY.items():
         yield what, "yes" if ran[program] else "no"
+    yield from listed("hooks overridden", [hook for hook in HOOKS if ran[HOOKS[hook]]])
+    yield from listed("hooks left to PyTorch", [hook for hook in HOOKS if not ran[HOOKS[hook]]])
     yield "operators", f"{about(count('kernels', 0))} kernels"
     yield "", f"{about(count('composite', 0))} that PyTorch has for every backend"
     yield "", f"{about(count('parts', 0))} that PyTorch takes apart"
     yield "", f"{about(count('fallback', 0))} that fall back to the CPU"
     yield "", f"{about(count('missing', 0) + count('nowhere', 0))} without a kernel"
     yield "autocast", f"{about(count('autocast', 0))} rules"
+
+
+def listed(what, names):
+    """The rows of a list: the first has the name."""
+    for number, line in enumerate(textwrap.wrap(", ".join(names) or "none", 72)):
+        yield "" if number else what, line
 
 
 def about(number):

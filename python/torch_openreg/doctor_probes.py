@@ -25,9 +25,16 @@ PROBES = [
     ("device", "torch.accelerator.synchronize()"),
     ("device/memory", "torch.UntypedStorage(8, device=D)"),
     ("device/memory", "torch.accelerator.memory_allocated()"),
-    ("hooks", "torch.Generator(D).manual_seed(1)"),
-    ("hooks", "torch.ones(2).pin_memory()"),
+    ("hooks", "torch._C._get_accelerator()"),
+    ("hooks", "answered(torch._C._accelerator_hooks_device_count())"),
     ("hooks", "torch._C._accelerator_hooks_get_current_device()"),
+    ("hooks", "torch._C._accelerator_hooks_set_current_device(0)"),
+    ("hooks", "torch._C._accelerator_hooks_exchange_device(0)"),
+    ("hooks", "torch._C._accelerator_hooks_maybe_exchange_device(0)"),
+    ("hooks", "torch.Generator(D).manual_seed(1)"),
+    ("hooks", "torch.ops.aten.manual_seed(answered(torch._C._accelerator_hooks_device_count()))"),
+    ("hooks", "torch.ones(2).pin_memory()"),
+    ("hooks", "answered(torch.ones(2).pin_memory().is_pinned())"),
     ("hooks", "with torch.random.fork_rng(device_type=D): pass"),
     ("hooks/storage", "torch.UntypedStorage(8, device=D).resize_(16)"),
     ("operators/minimal", "torch.empty(2, device=D)"),
@@ -48,7 +55,14 @@ PROBES = [
 ]
 
 
-# [python.doctor.silent] Two things are missing without an error, so these two functions raise one.
+# [python.doctor.silent] Some things are missing without an error, so these functions raise one.
+def answered(value):
+    """Some hooks answer 0 or False by default."""
+    if not value:
+        raise LookupError("the answer is PyTorch's default")
+    return value
+
+
 def profiled_kernels(device):
     from torch.autograd import DeviceType
     from torch.profiler import ProfilerActivity, profile
@@ -127,7 +141,7 @@ def registered(device, module):
 # [python.doctor.ask] A probe announces itself first, so that a crash has a name.
 def ask(device, first):
     names = {"torch": torch, "io": io, "F": torch.nn.functional, "D": device}
-    names |= {"profiled_kernels": profiled_kernels, "inductor_backend": inductor_backend}
+    names |= {one.__name__: one for one in (answered, profiled_kernels, inductor_backend)}
     for number, (_, program) in enumerate(PROBES[first:], first):
         say({"begins": number})
         try:

@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "chapters/autoload/tests"))
 from fresh import install, run  # noqa: E402
+from torch_openreg.doctor import HOOKS  # noqa: E402
 from torch_openreg.doctor_probes import PROBES  # noqa: E402
 
 # The smallest backend that PyTorch itself can set up: a guard and hooks in Python.
@@ -55,7 +56,8 @@ def test_another_backend_is_loaded_and_ours_stays_away(nova):
     found = {key.strip(): answer for key, answer in registered(report).items()}
     assert found["name"] == "nova, by nova_entry"
     assert "nova 1.0: nova_entry:load" in found["entry points"]
-    assert (found["guard"], found["hooks: generator"]) == ("yes", "no")
+    assert found["guard"] == "yes"
+    assert found["hooks overridden"] == "isAvailable"
 
 
 def test_a_backend_without_an_entry_point_is_named(tmp_path):
@@ -88,6 +90,21 @@ def test_the_judge_leaves_the_place_to_another_backend_too(nova):
     done = run("-m", "torch_openreg.conformance", "--device", "nova", *only, path=nova())
     assert done.stdout.startswith("question "), done.stderr
     assert "cannot be loaded beside" not in done.stderr
+
+
+def test_a_hook_is_told_by_a_program():
+    assert set(HOOKS.values()) <= {program for _, program in PROBES}
+    report = doctor("--device", "bare")
+    assert "  hooks overridden       none\n  hooks left to PyTorch  isAvailable, " in report
+
+
+def test_a_hook_that_is_not_asked_is_one_that_the_page_names():
+    """The table of the hooks has them all, and a test compares it with PyTorch's headers."""
+    table = (ROOT / "tests/hooks/callers.csv").read_text().splitlines()[1:]
+    page = (ROOT / "docs/yours/doctor.md").read_text()
+    asked = re.search(r"^Four hooks.*?\n\n", page, re.MULTILINE | re.DOTALL)[0]
+    names = {row.split(",")[0].strip("`") for row in table}
+    assert names - set(HOOKS) == set(re.findall(r"`(\w+)`", asked)) & names
 
 
 @pytest.mark.parametrize("page", sorted({page for page, _ in PROBES}))
