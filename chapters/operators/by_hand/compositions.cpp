@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <ATen/ScalarOps.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/isin.h>
 #include <ATen/ops/relu.h>
 #include <torch/library.h>
 
@@ -25,6 +27,24 @@ at::Tensor& reluInPlace(at::Tensor& self) {
   return at::clamp_min_(self, 0);
 }
 
+// [operators.compositions.element] One number is a tensor without dimensions, so the tensor's form gives the right size.
+at::Tensor isinScalarTensor(const at::Scalar& element,
+                            const at::Tensor& test_elements, bool assume_unique,
+                            bool invert) {
+  return at::isin(
+      at::native::wrapped_scalar_tensor(element, test_elements.device()),
+      test_elements, assume_unique, invert);
+}
+
+at::Tensor& isinScalarTensorOut(const at::Scalar& element,
+                                const at::Tensor& test_elements,
+                                bool assume_unique, bool invert,
+                                at::Tensor& out) {
+  return at::isin_out(
+      out, at::native::wrapped_scalar_tensor(element, test_elements.device()),
+      test_elements, assume_unique, invert);
+}
+
 // [operators.compositions.encoder] An encoder must not continue with a nested tensor on this device.
 /// Whether all padding is at the end of each row, so that an encoder may cut it
 /// off. The result would be a nested tensor, so the answer is no.
@@ -36,6 +56,8 @@ bool nestedTensorFromMaskLeftAligned(const at::Tensor&, const at::Tensor&) {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("relu", &relu);
   m.impl("relu_", &reluInPlace);
+  m.impl("isin.Scalar_Tensor", &isinScalarTensor);
+  m.impl("isin.Scalar_Tensor_out", &isinScalarTensorOut);
   m.impl("_nested_tensor_from_mask_left_aligned",
          &nestedTensorFromMaskLeftAligned);
 }

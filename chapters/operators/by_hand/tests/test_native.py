@@ -37,6 +37,8 @@ OPERATORS = {
     "index_select": lambda x: x.index_select(-1, torch.tensor([0], device=x.device)),
     "relu": lambda x: x.relu(),
     "relu_": lambda x: x.relu_(),
+    "isin": lambda x: torch.isin(2, x),
+    "isin with an output": lambda x: torch.isin(2, x, out=x.new_empty(0, dtype=torch.bool)),
     "convolution": lambda x: torch.conv1d(x[None], x[None]),
     "item": lambda x: torch.tensor([number.item() for number in x.flatten()[:2]]),
     "tril_indices": lambda x: torch.tril_indices(3, 2, dtype=x.dtype, device=x.device),
