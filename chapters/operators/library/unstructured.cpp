@@ -4,6 +4,7 @@
 #include "torch_openreg/chapters/operators/library/correction.h"
 #include "torch_openreg/chapters/operators/library/library_table.h"
 #include "torch_openreg/chapters/operators/checks/cpu_kernel.h"
+#include "torch_openreg/chapters/operators/checks/indices.h"
 #include "torch_openreg/chapters/operators/checks/outputs.h"
 #include "torch_openreg/chapters/operators/library/prediction.h"
 #include "torch_openreg/chapters/operators/checks/check_types.h"
@@ -173,6 +174,16 @@ void launchUnstructured(const c10::OperatorHandle& op, Stack* stack) {
   stack->insert(stack->end(), results.begin(), results.end());
 }
 
+// [operators.unstructured.index-put] PyTorch has no Meta function that checks these sizes.
+void launchIndexPut(const c10::OperatorHandle& op, Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  moveIndices(*stack, count);
+  const auto arguments = torch::jit::last(*stack, count);
+  checkIndexPut(arguments[0].toTensor(), tensorsInList(arguments[1]),
+                arguments[2].toTensor());
+  launchUnstructured<SizeSource::meta>(op, stack);
+}
+
 // [operators.unstructured.register] This file is linked last, because it must see all other registrations.
 c10::KernelFunction kernelFor(SizeSource source) {
   using c10::KernelFunction;
@@ -190,8 +201,13 @@ c10::KernelFunction kernelFor(SizeSource source) {
 }
 
 [[maybe_unused]] const bool unstructured_registered = [] {
-  for (const c10::OperatorHandle& op : unstructured())
-    implement(op, kernelFor(sizeSource(op)));
+  for (const c10::OperatorHandle& op : unstructured()) {
+    const bool is_index_put = op.schema().name() == "aten::_index_put_impl_";
+    implement(
+        op, is_index_put
+                ? c10::KernelFunction::makeFromBoxedFunction<&launchIndexPut>()
+                : kernelFor(sizeSource(op)));
+  }
   return true;
 }();
 

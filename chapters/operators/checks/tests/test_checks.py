@@ -361,3 +361,60 @@ def test_memory_may_be_written_where_it_is_read_if_the_cpu_does_so(write, size):
     here = x.to("openreg")
     torch.testing.assert_close(write(here).cpu(), write(x))
     torch.testing.assert_close(here.cpu(), x)
+
+
+# Indexed assignments, to a tensor of 2 by 3 by 4 elements.
+
+INDICES = {
+    "numbers": [torch.tensor([1, 0])],
+    "numbers in a column": [torch.tensor([[1], [0]]), torch.tensor([0, 2])],
+    "numbers without dimensions": [torch.tensor(1)],
+    "no numbers": [torch.tensor([], dtype=torch.long)],
+    "the last dimension": [None, None, torch.tensor([2, 0])],
+    "dimensions that are apart": [torch.tensor([1, 0]), None, torch.tensor([0, 1])],
+    "adjacent dimensions": [None, torch.tensor([1, 0]), torch.tensor([0, 1])],
+    "a mask": [torch.tensor([True, True])],
+    "a mask of two dimensions": [torch.ones(2, 3, dtype=torch.bool)],
+    "a mask and numbers": [torch.tensor([True, True]), torch.tensor([2, 0])],
+}
+SIZES = [
+    *((), (1,), (2,), (3,), (4,), (2, 2), (2, 3), (2, 4), (3, 4), (6, 4), (2, 1, 4)),
+    *((2, 2, 4), (2, 3, 4), (1, 2, 3, 4), (5, 1, 2, 3, 4), (0, 3, 4)),
+]
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("indices", INDICES)
+def test_values_of_any_size_are_assigned_or_refused_as_on_the_cpu(indices, accumulate):
+    given = INDICES[indices]
+    for sizes in SIZES:
+        values = torch.rand(sizes)
+        here, there = torch.zeros(2, 3, 4, device="openreg"), torch.zeros(2, 3, 4)
+        moved = [index if index is None else index.to("openreg") for index in given]
+
+        def put(x, where, values=values):
+            torch.ops.aten.index_put_(x, where, values.to(x.device), accumulate)
+            return x.cpu()
+
+        try:
+            expected = put(there, given)
+        except RuntimeError as error:
+            with pytest.raises(RuntimeError) as refused:
+                put(here, moved)
+            if "mask" not in indices:
+                assert str(refused.value).splitlines()[0] == str(error).splitlines()[0]
+            elif isinstance(refused.value, torch.AcceleratorError):
+                torch.openreg.reset_device()  # Only the device knows what a mask selects.
+        else:
+            assert put(here, moved).equal(expected)
+
+
+def test_the_count_of_a_mask_is_not_known_on_the_host_and_the_rest_of_the_size_is():
+    x, mask = torch.zeros(2, 3, device="openreg"), torch.tensor([True, False], device="openreg")
+    sentence = (
+        r"value tensor of shape \[4\] cannot be broadcast to indexing result of shape \[-1, 3\], "
+        "where -1 is what a mask selects."
+    )
+    with pytest.raises(RuntimeError, match=sentence):
+        x[mask] = torch.ones(4, device="openreg")
+    torch.openreg.synchronize()

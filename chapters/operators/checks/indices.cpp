@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/operators/checks/indices.h"
+
+#include <ATen/DimVector.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace openreg {
+namespace {
+
+// [operators.indices.together] Indices are expanded to a common size, in which the count of a mask adapts to the others.
+constexpr int64_t kOfMask = -1;
+
+/// Nothing if the sizes do not fit each other, which is the kernel's to say.
+std::optional<at::DimVector> expanded(at::IntArrayRef one,
+                                      at::IntArrayRef other) {
+  if (one.size() < other.size()) std::swap(one, other);
+  at::DimVector sizes(one);
+  for (size_t i = 1; i <= other.size(); ++i) {
+    int64_t& size = sizes[sizes.size() - i];
+    const int64_t wanted = other[other.size() - i];
+    if (size == 1 || (size == kOfMask && wanted != 1)) {
+      size = wanted;
+    } else if (size != wanted && wanted != 1 && wanted != kOfMask) {
+      return std::nullopt;
+    }
+  }
+  return sizes;
+}
+
+// [operators.indices.selected] Adjacent indices put their common size in their place, others put it first.
+std::optional<at::DimVector> selectedSizes(
+    const at::Tensor& self, const std::vector<at::Tensor>& indices) {
+  at::DimVector sizes;
+  std::optional<at::DimVector> together = at::DimVector();
+  std::optional<size_t> first, last;
+  int64_t dim = 0;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const at::Tensor& index = indices[i];
+    const bool is_mask = index.defined() && (index.scalar_type() == at::kBool ||
+                                             index.scalar_type() == at::kByte);
+    const int64_t dims = is_mask ? index.dim() : 1;
+    if (dims == 0 || dim + dims > self.dim()) return std::nullopt;
+    if (!index.defined()) {
+      sizes.push_back(self.size(dim));
+    } else {
+      together = expanded(*together,
+                          is_mask ? at::IntArrayRef(kOfMask) : index.sizes());
+      if (!together) return std::nullopt;
+      const bool adjacent = !last || *last + 1 == i;
+      first = adjacent ? first.value_or(sizes.size()) : 0;
+      last = i;
+    }
+    dim += dims;
+  }
+  sizes.append(self.sizes().begin() + dim, self.sizes().end());
+  sizes.insert(sizes.begin() + first.value_or(0), together->begin(),
+               together->end());
+  return sizes;
+}
+
+bool fit(at::IntArrayRef values, at::IntArrayRef selected) {
+  return values.size() <= selected.size() &&
+         std::equal(values.rbegin(), values.rend(), selected.rbegin(),
+                    [](int64_t given, int64_t wanted) {
+                      return given == wanted || given == 1 || wanted == kOfMask;
+                    });
+}
+
+}  // namespace
+
+// [operators.indices.check] The sentence is that of PyTorch's kernel.
+void checkIndexPut(const at::Tensor& self,
+                   const std::vector<at::Tensor>& indices,
+                   const at::Tensor& values) {
+  const auto selected = selectedSizes(self, indices);
+  if (!selected || fit(values.sizes(), *selected)) return;
+  const bool has_mask =
+      std::find(selected->begin(), selected->end(), kOfMask) != selected->end();
+  TORCH_CHECK(false, "shape mismatch: value tensor of shape ", values.sizes(),
+              " cannot be broadcast to indexing result of shape ",
+              at::IntArrayRef(*selected),
+              has_mask ? ", where -1 is what a mask selects." : "");
+}
+
+// [-]
+}  // namespace openreg
