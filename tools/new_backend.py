@@ -36,6 +36,7 @@ CPP_WORDS = (
 ABOUT_THE_REFERENCE = {
     "README.md": "## If you know the reference backend",
     "docs/driver.md": "### Differences from the reference driver",
+    "docs/yours/pytorch.md": "## The tests of the reference backend",
 }
 # What tests this program is full of names that it could give.
 OURS = "tests/new/"
