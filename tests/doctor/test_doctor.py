@@ -102,9 +102,9 @@ def test_a_hook_that_is_not_asked_is_one_that_the_page_names():
     """The table of the hooks has them all, and a test compares it with PyTorch's headers."""
     table = (ROOT / "tests/hooks/callers.csv").read_text().splitlines()[1:]
     page = (ROOT / "docs/yours/doctor.md").read_text()
-    asked = re.search(r"^Four hooks.*?\n\n", page, re.MULTILINE | re.DOTALL)[0]
+    unasked = re.search(r"Four hooks.*?\n\n", page, re.DOTALL)[0]
     names = {row.split(",")[0].strip("`") for row in table}
-    assert names - set(HOOKS) == set(re.findall(r"`(\w+)`", asked)) & names
+    assert names - set(HOOKS) == set(re.findall(r"`(\w+)`", unasked))
 
 
 @pytest.mark.parametrize("page", sorted({page for page, _ in PROBES}))
