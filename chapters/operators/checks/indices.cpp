@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <sstream>
 
 namespace openreg {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 // [operators.indices.together] Indices are expanded to a common size, in which the count of a mask adapts to the others.
 constexpr int64_t kOfMask = -1;
 
-/// Nothing if the sizes do not fit each other, which is the kernel's to say.
+/// Nothing if the sizes do not fit each other.
 std::optional<at::DimVector> expanded(at::IntArrayRef one,
                                       at::IntArrayRef other) {
   if (one.size() < other.size()) std::swap(one, other);
@@ -30,6 +31,26 @@ std::optional<at::DimVector> expanded(at::IntArrayRef one,
   return sizes;
 }
 
+// [operators.indices.apart] Indices that do not fit each other are refused too, unless one of them is a mask.
+bool isMask(const at::Tensor& index) {
+  return index.defined() &&
+         (index.scalar_type() == at::kBool || index.scalar_type() == at::kByte);
+}
+
+/// Nothing if a mask is among the indices, because only the device knows its
+/// count. @throws IndexError otherwise.
+std::nullopt_t refuseTogether(const std::vector<at::Tensor>& indices) {
+  if (std::any_of(indices.begin(), indices.end(), isMask)) return std::nullopt;
+  std::ostringstream shapes;
+  for (const at::Tensor& index : indices)
+    if (index.defined())
+      shapes << (shapes.tellp() > 0 ? ", " : "") << index.sizes();
+  TORCH_CHECK_INDEX(false,
+                    "shape mismatch: indexing tensors could not be broadcast "
+                    "together with shapes ",
+                    shapes.str());
+}
+
 // [operators.indices.selected] Adjacent indices put their common size in their place, others put it first.
 std::optional<at::DimVector> selectedSizes(
     const at::Tensor& self, const std::vector<at::Tensor>& indices) {
@@ -39,8 +60,7 @@ std::optional<at::DimVector> selectedSizes(
   int64_t dim = 0;
   for (size_t i = 0; i < indices.size(); ++i) {
     const at::Tensor& index = indices[i];
-    const bool is_mask = index.defined() && (index.scalar_type() == at::kBool ||
-                                             index.scalar_type() == at::kByte);
+    const bool is_mask = isMask(index);
     const int64_t dims = is_mask ? index.dim() : 1;
     if (dims == 0 || dim + dims > self.dim()) return std::nullopt;
     if (!index.defined()) {
@@ -48,7 +68,7 @@ std::optional<at::DimVector> selectedSizes(
     } else {
       together = expanded(*together,
                           is_mask ? at::IntArrayRef(kOfMask) : index.sizes());
-      if (!together) return std::nullopt;
+      if (!together) return refuseTogether(indices);
       const bool adjacent = !last || *last + 1 == i;
       first = adjacent ? first.value_or(sizes.size()) : 0;
       last = i;
