@@ -8,6 +8,7 @@ python -m torch_openreg.conformance --quick                a tenth of it
 python -m torch_openreg.conformance --device other         another PrivateUse1 backend
 python -m torch_openreg.conformance --json r.json          keep the results; run it again to go on
 python -m torch_openreg.conformance --html r.html          and a page to sort and filter them
+python -m torch_openreg.conformance --expected known.txt   fail unless exactly these fail
 """
 
 import argparse
@@ -178,7 +179,7 @@ def main():
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--html", type=Path, metavar="FILE")
-    parser.add_argument("--expected", type=Path, metavar="FILE", help="a list of known failures")
+    parser.add_argument("--expected", type=Path, nargs="+", default=[], metavar="FILE")
     options = parser.parse_args()
     device, dtypes = device_of(options.device), dtypes_of(options.dtypes)
     questions = QUICK if options.quick else all_questions(options.samples, dtypes)

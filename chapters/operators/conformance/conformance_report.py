@@ -8,10 +8,10 @@ import torch
 
 
 # [operators.conformance.expected] The list of known failures is exact: an operator that passes must be removed from it.
-def expectations(file):
+def expectations(files):
     """(operator, question) of each line `operator, question: reason`. A question without its
     dtype stands for all dtypes."""
-    lines = file.read_text().splitlines() if file else []
+    lines = [line for file in files for line in file.read_text().splitlines()]
     lines = [line.split(": ", 1)[0] for line in lines if line and not line.startswith("#")]
     return {tuple(line.split(", ", 1)) for line in lines}
 
