@@ -29,6 +29,7 @@ struct Topology {
   bool isHere(int rank) const { return host_of[rank] == host_of[own]; }
   /// The ranks of this host, in order.
   const std::vector<int>& here() const { return ranks_of[host_of[own]]; }
+  /// The leader of each host.
   std::vector<int> leaders() const;
   /// The number of ranks of the largest host.
   size_t widest() const;

@@ -22,9 +22,9 @@ struct WideNumbers {
   /// Copies the result to the caller's `output`, if that is not null.
   void writeBack() const;
 
-  Signature call;
-  void* output;
-  std::vector<const void*> inputs;
+  Signature call;                   ///< the caller's, with the wider type
+  void* output;                     ///< where the result goes
+  std::vector<const void*> inputs;  ///< what is reduced
 
  private:
   const c10::Stream stream_;
