@@ -135,7 +135,15 @@ def number_lines(app, document):
             block.setdefault("notes", []).append((found[0], number, name, item.astext()))
 
 
-MARKER = re.compile(r'<span class="c1">(?=(?://|#) \[)')
+MARKER = re.compile(r'( *)(</span>)?<span class="c1">((?://|#) \[[^.\]]*)(\.[^\]]*)?(?=\])')
+
+
+def marker(found):
+    """Says how far a marker is indented; its name may be broken behind a dot."""
+    indent, end, first, rest = found.groups(default="")
+    style = f"--indent: {len(indent)}ch"
+    name = f'<span class="name">{first}</span>{rest.replace(".", ".<wbr>")}'
+    return f'{indent}{end}<span class="c1 marker" style="{style}">{name}'
 
 
 class Translator(HTML5Translator):
@@ -146,7 +154,7 @@ class Translator(HTML5Translator):
         try:
             super().visit_literal_block(node)
         finally:
-            code = MARKER.sub('<span class="c1 marker">', "".join(self.body[first:]))
+            code = MARKER.sub(marker, "".join(self.body[first:]))
             self.body[first:] = [code]
             if "notes" in node:
                 head, pre, rest = code.partition("<pre>")
