@@ -216,8 +216,8 @@ class Ledger(OfTheBook):
         contents = []
         for call, places in found.registered.items():
             links = [self.link(call, place) for place in places[:1]] or [nodes.literal("", call)]
-            times = [nodes.Text(f"({len(places)} times)")] if len(places) > 1 else []
-            contents += [nodes.inline("", "", *links, nodes.Text(" "), *times)]
+            times = f"({len(places)}\N{NO-BREAK SPACE}times)" if len(places) > 1 else ""
+            contents += [nodes.inline("", "", *links, nodes.Text(" "), nodes.Text(times))]
         return contents
 
     def added(self, found):
@@ -225,7 +225,8 @@ class Ledger(OfTheBook):
         for path, source in found.files.items():
             named = ledger.named(source)
             shown = self.link(path, named[0]) if named else nodes.literal("", path)
-            lines.append([nodes.Text("+ "), shown, nodes.Text(f"  {len(source.decided)} lines")])
+            length = nodes.Text(f" {len(source.decided)}\N{NO-BREAK SPACE}lines")
+            lines.append([nodes.Text("+ "), shown, length])
         for name in found.names:
             lines.append([nodes.Text("+ "), nodes.literal("", f"torch.openreg.{name}")])
         return [nodes.line_block("", *(nodes.line("", "", *line) for line in lines))]
