@@ -163,5 +163,7 @@ def run(root: Path, chapter: str, passes, say, watch: bool = True, key=None) -> 
         if how == "next":
             skipped.add(exercise.name)
     if not skipped:
-        say(f"No exercise of {chapter} is left.")
+        say(
+            f"No exercise of {chapter} that begins in a file is left; the open ones are on its page."
+        )
     return not skipped

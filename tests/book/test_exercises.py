@@ -130,5 +130,7 @@ def test_a_reader_goes_from_one_exercise_to_the_next(desk, monkeypatch):
     desk.keys += [save(first.start, "solved")]
     said = []
     assert exercises.run(desk.root, "device", None, said.append)
-    assert said == ["No exercise of device is left."]
+    assert said == [
+        "No exercise of device that begins in a file is left; the open ones are on its page."
+    ]
     assert any("The file is exercises/second.py." in line for line in desk.said)
