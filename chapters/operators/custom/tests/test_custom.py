@@ -105,6 +105,30 @@ def test_autograd_is_registered_where_the_fourth_check_would_look(name):
     assert any(has(f"openreg::{name}", key) for key in keys)
 
 
+def test_an_operator_composed_in_python_needs_nothing_of_ours():
+    @torch.library.custom_op("openreg_test::gated", mutates_args=(), device_types="openreg")
+    def gated(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return x * torch.sigmoid(x + bias)
+
+    def formula(ctx, grad):
+        x, bias = ctx.saved_tensors
+        gate = torch.sigmoid(x + bias)
+        slope = x * gate * (1 - gate) * grad
+        return grad * gate + slope, slope.sum(0)
+
+    gated.register_fake(lambda x, bias: torch.empty_like(x))
+    gated.register_autograd(
+        formula, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs)
+    )
+    arguments = [torch.randn(*size, dtype=torch.float64) for size in ((3, 4), (4,))]
+    on_device = differentiable([each.to("openreg") for each in arguments])
+    x, bias = arguments
+    torch.testing.assert_close(gated(*on_device).cpu(), x * torch.sigmoid(x + bias))
+    assert torch.autograd.gradcheck(gated, on_device)
+    checks = ("test_schema", "test_faketensor", "test_aot_dispatch_dynamic")
+    torch.library.opcheck(gated, on_device, test_utils=checks)
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_a_schema_says_whether_the_result_shares_memory(name):
     op, arguments = CALLS[name]()
