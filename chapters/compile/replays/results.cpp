@@ -64,7 +64,8 @@ bool Results::keepThoseInUse() {
   bool found = false;
   for (Memory& memory : memories_) {
     const auto lent = memory.lent.lock();
-    if (!lent || lent->data() != memory.own.data()) continue;
+    // A result without elements has no memory that a replay could overwrite.
+    if (!lent || !lent->data() || lent->data() != memory.own.data()) continue;
     const auto size = static_cast<int64_t>(lent->nbytes());
     at::Tensor copy = at::empty(
         {size}, at::TensorOptions(at::kByte).device(memory.own.device()));

@@ -332,7 +332,8 @@ void AcrossHosts::reduce(orStream_t stream, void* output, const void* input,
     return links->local->reduce(stream, output, input, count, type, reduction,
                                 root);
   }
-  reduceChunks(*links, stream, output, input, count, call);
+  reduceChunks(*links, stream, rank_ == root ? output : nullptr, input, count,
+               call);
 }
 
 // [distributed.hosts.reduce-scatter] A reduce_scatter sends each number once, an all_reduce twice.

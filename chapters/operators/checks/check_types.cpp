@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/checks/check_types.h"
 #include "torch_openreg/chapters/operators/launch/argument.h"
+#include "torch_openreg/chapters/operators/checks/indices.h"
 #include "torch_openreg/chapters/operators/checks/rehearsal.h"
 
 #include <algorithm>
@@ -67,6 +68,15 @@ bool allFloating(c10::ArrayRef<c10::IValue> arguments) {
   });
 }
 
+// [operators.check-types.masks] The stand-ins of a mask select all elements or none, so other indices may not fit, whatever the dtypes.
+bool hasMask(c10::ArrayRef<c10::IValue> arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [](const auto& each) {
+    if (!each.isOptionalTensorList()) return false;
+    const auto indices = tensorsInList(each);
+    return std::any_of(indices.begin(), indices.end(), isMask);
+  });
+}
+
 // [operators.check-types.decide] Each attempt uses ones, which are safe divisors, then zeros, which are valid indices.
 /// Whether the operator is known to accept the dtypes.
 /// @throws if it is known not to.
@@ -81,8 +91,11 @@ bool acceptsTypes(const c10::OperatorHandle& op,
   const auto with_ones = attempt(1, unchanged);
   const auto error = with_ones ? attempt(0, unchanged) : nullptr;
   if (!error) return true;
-  bool wrong = isTypeError(error) || (small && allFloating(arguments) &&
-                                      messageOf(with_ones) == messageOf(error));
+  const bool is_masked = hasMask(arguments);
+  bool wrong =
+      isTypeError(error) || (small && (is_masked || allFloating(arguments)) &&
+                             messageOf(with_ones) == messageOf(error));
+  if (is_masked && !wrong) return false;
   for (const auto& types :
        {&floatUnlessIntegral, &defaultOfCategory, &always<at::kFloat>,
         &always<at::kLong>, &boolIfIntegral, &always<at::kBool>,

@@ -32,11 +32,6 @@ std::optional<at::DimVector> expanded(at::IntArrayRef one,
 }
 
 // [operators.indices.apart] Indices that do not fit each other are refused too, unless one of them is a mask.
-bool isMask(const at::Tensor& index) {
-  return index.defined() &&
-         (index.scalar_type() == at::kBool || index.scalar_type() == at::kByte);
-}
-
 /// Nothing if a mask is among the indices, because only the device knows its
 /// count. @throws IndexError otherwise.
 std::nullopt_t refuseTogether(const std::vector<at::Tensor>& indices) {
@@ -51,6 +46,16 @@ std::nullopt_t refuseTogether(const std::vector<at::Tensor>& indices) {
                     shapes.str());
 }
 
+// [operators.indices.mask] A mask stands for as many indices as it has dimensions, and has the sizes of these.
+void checkMask(const at::Tensor& mask, const at::Tensor& self, int64_t first) {
+  for (int64_t d = 0; d < mask.dim(); ++d) {
+    TORCH_CHECK_INDEX(mask.size(d) == self.size(first + d),
+                      "The shape of the mask ", mask.sizes(), " at index ", d,
+                      " does not match the shape of the indexed tensor ",
+                      self.sizes(), " at index ", first + d);
+  }
+}
+
 // [operators.indices.selected] Adjacent indices put their common size in their place, others put it first.
 std::optional<at::DimVector> selectedSizes(
     const at::Tensor& self, const std::vector<at::Tensor>& indices) {
@@ -62,10 +67,12 @@ std::optional<at::DimVector> selectedSizes(
     const at::Tensor& index = indices[i];
     const bool is_mask = isMask(index);
     const int64_t dims = is_mask ? index.dim() : 1;
-    if (dims == 0 || dim + dims > self.dim()) return std::nullopt;
+    if (dims == 0) return std::nullopt;
+    const int64_t size = self.size(dim);  // Throws if there are too many.
     if (!index.defined()) {
-      sizes.push_back(self.size(dim));
+      sizes.push_back(size);
     } else {
+      if (is_mask) checkMask(index, self, dim);
       together = expanded(*together,
                           is_mask ? at::IntArrayRef(kOfMask) : index.sizes());
       if (!together) return refuseTogether(indices);
@@ -81,6 +88,7 @@ std::optional<at::DimVector> selectedSizes(
   return sizes;
 }
 
+// [operators.indices.fit] Values may lack the first dimensions, and a size of one fits every size.
 bool fit(at::IntArrayRef values, at::IntArrayRef selected) {
   return values.size() <= selected.size() &&
          std::equal(values.rbegin(), values.rend(), selected.rbegin(),
@@ -91,14 +99,24 @@ bool fit(at::IntArrayRef values, at::IntArrayRef selected) {
 
 }  // namespace
 
-// [operators.indices.check] The sentence is that of PyTorch's kernel.
+bool isMask(const at::Tensor& index) {
+  return index.defined() &&
+         (index.scalar_type() == at::kBool || index.scalar_type() == at::kByte);
+}
+
+// [operators.indices.check] The sentences are those of PyTorch's kernel.
 void checkIndexPut(const at::Tensor& self,
                    const std::vector<at::Tensor>& indices,
                    const at::Tensor& values) {
+  TORCH_CHECK_INDEX(static_cast<int64_t>(indices.size()) <= self.dim(),
+                    "too many indices for tensor of dimension ", self.dim(),
+                    " (got ", indices.size(), ")");
   const auto selected = selectedSizes(self, indices);
   if (!selected || fit(values.sizes(), *selected)) return;
   const bool has_mask =
       std::find(selected->begin(), selected->end(), kOfMask) != selected->end();
+  // With a mask, one value may have any number of dimensions.
+  if (has_mask && values.numel() == 1) return;
   TORCH_CHECK(false, "shape mismatch: value tensor of shape ", values.sizes(),
               " cannot be broadcast to indexing result of shape ",
               at::IntArrayRef(*selected),

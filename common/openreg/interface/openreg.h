@@ -238,7 +238,7 @@ OPENREG_EXPORT orError_t orStreamDestroy(orStream_t stream) OPENREG_NOEXCEPT;
 /// @returns orErrorNotReady while work is pending.
 OPENREG_EXPORT orError_t orStreamQuery(orStream_t stream) OPENREG_NOEXCEPT;
 /// Waits for all commands of the stream.
-/// @returns the device's sticky error, if it has one.
+/// @returns the device's sticky error, if it has one, or a kernel's refusal.
 OPENREG_EXPORT orError_t orStreamSynchronize(orStream_t stream)
     OPENREG_NOEXCEPT;
 // [common.api.stream.order] A stream can wait for an event of another, and run a function of the host.
@@ -287,6 +287,7 @@ OPENREG_EXPORT orError_t orEventDestroy(orEvent_t event) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orEventRecord(orEvent_t event,
                                        orStream_t stream) OPENREG_NOEXCEPT;
 /// Waits for the latest recording. An event that was never recorded is ready.
+/// @returns as orStreamSynchronize.
 OPENREG_EXPORT orError_t orEventSynchronize(orEvent_t event) OPENREG_NOEXCEPT;
 /// @returns orErrorNotReady until the latest recording completes. An event that
 /// was never recorded is ready.

@@ -84,6 +84,14 @@ def test_a_result_that_nobody_uses_is_not_copied(replayed):
     assert torch.openreg.max_memory_allocated() == before
 
 
+def test_a_result_without_elements_may_stay_in_use():
+    function = compiled(lambda x: (x @ x, x[:0] @ x))
+    with torch.no_grad():
+        results = [function(number * ones(3, 3)) for number in range(5)]
+    assert [result.shape for _, result in results] == [(0, 3)] * 5
+    assert replays() == 3
+
+
 def test_parameters_that_change_are_read_and_those_that_move_are_noticed(replayed):
     model, fast = replayed
     x = ones(2, 4)

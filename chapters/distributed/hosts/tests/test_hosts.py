@@ -30,8 +30,9 @@ def serve_on_hosts(rank, size, store, backend, environment, calls):
     processes.serve(rank, size, store, backend, environment, calls)
 
 
-def ranks_on(hosts):
-    return processes.Ranks(len(hosts.split()), environment={"hosts": hosts}, group=serve_on_hosts)
+def ranks_on(hosts, **variables):
+    environment = {"hosts": hosts} | variables
+    return processes.Ranks(len(hosts.split()), environment=environment, group=serve_on_hosts)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,8 @@ def two_hosts():
 
 @pytest.fixture(scope="module")
 def uneven_hosts():
-    ranks = ranks_on("a b b")
+    # A result that is read and was never written is not right by chance.
+    ranks = ranks_on("a b b", OPENREG_POISON="1")
     yield ranks
     assert ranks.end() == [0] * 3
 
@@ -267,6 +269,13 @@ def averages():
         whole = torch.full((3 * size,), most, dtype=dtype, device=device())
         dist.reduce_scatter_tensor(part, whole, dist.ReduceOp.AVG)
         assert part.tolist() == [most] * 3
+        parts = [
+            torch.full((number,), most // number, dtype=dtype, device=device())
+            for number in range(1, size + 1)
+        ]
+        part = torch.zeros_like(parts[dist.get_rank()])
+        dist.reduce_scatter(part, parts, dist.ReduceOp.AVG)
+        assert part.tolist() == parts[dist.get_rank()].tolist()
 
 
 def test_an_average_may_have_a_sum_that_overflows(two_hosts, uneven_hosts):

@@ -381,7 +381,7 @@ INDICES = {
 }
 SIZES = [
     *((), (1,), (2,), (3,), (4,), (2, 2), (2, 3), (2, 4), (3, 4), (6, 4), (2, 1, 4)),
-    *((2, 2, 4), (2, 3, 4), (1, 2, 3, 4), (5, 1, 2, 3, 4), (0, 3, 4)),
+    *((2, 2, 4), (2, 3, 4), (1, 2, 3, 4), (5, 1, 2, 3, 4), (0, 3, 4), (1, 1, 1, 1)),
 ]
 
 
@@ -421,3 +421,30 @@ def test_the_count_of_a_mask_is_not_known_on_the_host_and_the_rest_of_the_size_i
     with pytest.raises(RuntimeError, match=sentence):
         x[mask] = torch.ones(4, device="openreg")
     torch.openreg.synchronize()
+
+
+@pytest.mark.parametrize(
+    "indices",
+    [
+        lambda ones: [ones(3) > 0],
+        lambda ones: [ones(2) > 0, ones(2) > 0],
+        lambda ones: [None, None, ones(3, 4) > 0],
+        lambda ones: [ones(2, 3) > 0, None, ones(1).long()],
+        lambda ones: [ones(2, 3, 4) > 0, ones(1).long()],
+        lambda ones: [None, None, None, ones(1).long()],
+    ],
+)
+def test_indices_that_do_not_fit_their_tensor_are_refused_in_the_words_of_the_cpu(indices):
+    def put(ones):
+        ones(2, 3, 4).index_put_(indices(ones), ones(1))
+
+    assert refusal(put, "openreg") == refusal(put, "cpu")
+
+
+def test_a_mask_among_indices_is_counted_before_they_are_compared():
+    rows, mask = torch.tensor([0, 2, 1]), torch.tensor([True, True, False, True])
+    x = torch.arange(12.0).view(3, 4)
+    here, indices = x.to("openreg"), (rows.to("openreg"), mask.to("openreg"))
+    assert here[indices].tolist() == x[rows, mask].tolist()
+    here[indices] = x[rows, mask] = torch.tensor(7.0)
+    assert here.cpu().equal(x)
