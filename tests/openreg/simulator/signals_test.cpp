@@ -23,6 +23,7 @@
 #include <cstdlib>
 #include <deque>
 #include <future>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -455,8 +456,8 @@ TEST(Signals, an_address_that_is_no_number_is_refused_with_the_reason) {
 TEST(Signals, an_observer_sees_the_wait_and_the_write) {
   struct Seen {
     std::mutex mutex;
-    std::vector<std::string> names;
-    std::vector<orOperation> operations;
+    // By name: the wait may end before the observer hears of the write.
+    std::map<std::string, orOperation> operations;
     int64_t waited = 0;
   } seen;
   orObserver_t observer;
@@ -466,8 +467,7 @@ TEST(Signals, an_observer_sees_the_wait_and_the_write) {
                   auto& seen = *static_cast<Seen*>(data);
                   std::lock_guard lock(seen.mutex);
                   if (record->phase != orCommandEnds) return;
-                  seen.names.push_back(record->name);
-                  seen.operations.push_back(record->operation);
+                  seen.operations[record->name] = record->operation;
                   seen.waited =
                       std::max(seen.waited, record->end - record->begin);
                 },
@@ -480,10 +480,9 @@ TEST(Signals, an_observer_sees_the_wait_and_the_write) {
   expectWrite(nullptr, number.at, 1);
   EXPECT_EQ(orDeviceSynchronize(), orSuccess);
   EXPECT_EQ(orRemoveObserver(observer), orSuccess);
-  EXPECT_EQ(seen.names,
-            (std::vector<std::string>{"write_value", "wait_value"}));
-  EXPECT_EQ(seen.operations,
-            (std::vector<orOperation>{orOperationRecord, orOperationWait}));
+  EXPECT_EQ(seen.operations, (std::map<std::string, orOperation>{
+                                 {"write_value", orOperationRecord},
+                                 {"wait_value", orOperationWait}}));
   EXPECT_GE(seen.waited, 15'000'000);
 }
 
