@@ -11,9 +11,18 @@ namespace openreg {
 /// Whether `index` selects elements instead of numbering them.
 bool isMask(const at::Tensor& index);
 
-/// @throws c10::Error in the CPU's words, unless `values` can be expanded to
-/// `self[indices]`. Only the device knows how many elements a mask selects, so
-/// here any number fits.
+/// @throws c10::IndexError in the CPU's words if `self` has fewer dimensions
+/// than `indices`, or other sizes than a mask.
+void checkIndices(const at::Tensor& self,
+                  const std::vector<at::Tensor>& indices);
+
+/// Returns `indices` with each mask replaced by the numbers that it selects, if
+/// it is not the only index. Waits for the device then.
+std::vector<at::Tensor> countMasks(const std::vector<at::Tensor>& indices);
+
+/// @throws c10::Error in the CPU's words unless `values` can be expanded to
+/// `self[indices]`. The host does not know how many elements a single mask
+/// selects, so any number fits.
 void checkIndexPut(const at::Tensor& self,
                    const std::vector<at::Tensor>& indices,
                    const at::Tensor& values);

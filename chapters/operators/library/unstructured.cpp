@@ -178,9 +178,16 @@ void launchUnstructured(const c10::OperatorHandle& op, Stack* stack) {
 void launchIndexPut(const c10::OperatorHandle& op, Stack* stack) {
   const size_t count = op.schema().arguments().size();
   moveIndices(*stack, count);
-  const auto arguments = torch::jit::last(*stack, count);
-  checkIndexPut(arguments[0].toTensor(), tensorsInList(arguments[1]),
-                arguments[2].toTensor());
+  const size_t first = stack->size() - count;
+  const at::Tensor self = (*stack)[first].toTensor();
+  c10::IValue& indices = (*stack)[first + 1];
+  checkIndices(self, tensorsInList(indices));
+  const auto counted = countMasks(tensorsInList(indices));
+  checkIndexPut(self, counted, (*stack)[first + 2].toTensor());
+  c10::List<std::optional<at::Tensor>> list;
+  for (const at::Tensor& index : counted)
+    list.push_back(index.defined() ? std::optional(index) : std::nullopt);
+  indices = std::move(list);
   launchUnstructured<SizeSource::meta>(op, stack);
 }
 
