@@ -110,7 +110,7 @@ class Replayed:
                 skip(f"{type(error).__name__}: {error}")
         return self.graphs.get(key)
 
-    # [compile.replays.key] Fixed inputs count by their addresses, and the others by their shapes.
+    # [compile.replays.key] Fixed inputs count by their addresses, because the program was compiled for their shapes. The others count by their shapes.
     def _key(self, inputs):
         key = [_C.raw_stream(self.device)]
         for i, each in enumerate(inputs):
@@ -158,7 +158,8 @@ class Replay:
             elif (i := same.get(id(each))) is not None:
                 make = functools.partial(lambda i, inputs, lent: inputs[i], i)
             elif (i := owner.get(each.untyped_storage()._cdata)) is not None:
-                view = each.shape, each.stride(), each.storage_offset() - inputs[i].storage_offset()
+                offset = each.storage_offset() - inputs[i].storage_offset()
+                view = tuple(each.shape), each.stride(), offset
                 make = functools.partial(view_of_input, i, view)
             else:
                 make = functools.partial(lambda i, inputs, lent: lent[i], len(results))
@@ -168,7 +169,7 @@ class Replay:
 
     def run(self, inputs):
         for i, copy in self.copies:
-            copy.copy_(_reinterpret_tensor(inputs[i], copy.shape, copy.stride(), 0))
+            copy.copy_(_reinterpret_tensor(inputs[i], tuple(copy.shape), copy.stride(), 0))
         self.graph.replay()
         lent = self.results.lend()
         return [make(inputs, lent) for make in self.makers]
