@@ -375,9 +375,7 @@ void AcrossHosts::scatterChunks(Links& links, orStream_t stream,
     char* sums = scratchOf(links, step.place);
     const size_t bytes = size(i) * width;
     for (int rank = 0; rank < size_; ++rank) {
-      const size_t number =
-          topology.host_of[rank] * widest + topology.localRank(rank);
-      copy(stream, sums + number * bytes,
+      copy(stream, sums + topology.placeOf(rank) * bytes,
            static_cast<const char*>(numbers.inputs[rank]) + i * most * width,
            bytes);
     }
@@ -445,9 +443,8 @@ void AcrossHosts::gatherChunks(Links& links, orStream_t stream,
     await(links, stream, step.job);
     for (int rank = 0; rank < size_; ++rank) {
       if (topology.isHere(rank)) continue;
-      const size_t number =
-          topology.host_of[rank] * widest + topology.localRank(rank);
-      copyIn(links, stream, step.place, number * size(i), at(rank, i), size(i));
+      copyIn(links, stream, step.place, topology.placeOf(rank) * size(i),
+             at(rank, i), size(i));
       links.local->broadcast(stream, at(rank, i), size(i), 0);
     }
   };

@@ -63,6 +63,10 @@ size_t Topology::widest() const {
   return most;
 }
 
+size_t Topology::placeOf(int rank) const {
+  return host_of[rank] * widest() + localRank(rank);
+}
+
 Exchange withPrefix(const Exchange& exchange, const std::string& prefix) {
   return {[exchange, prefix](const std::string& key, const std::string& value) {
             exchange.publish(prefix + key, value);

@@ -33,6 +33,8 @@ struct Topology {
   std::vector<int> leaders() const;
   /// The number of ranks of the largest host.
   size_t widest() const;
+  /// Where a rank's part is, if each host has room for `widest()` parts.
+  size_t placeOf(int rank) const;
   /// The lowest rank of a host is its leader.
   bool isLeader() const { return here().front() == own; }
 
