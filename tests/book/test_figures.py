@@ -28,4 +28,4 @@ def test_an_operator_with_several_lines_counts_once(tmp_path, monkeypatch):
     listed.parent.mkdir(parents=True)
     listed.write_text("# a, values: no\nsparse.mm, values: b\nsparse.mm, views: b\nc, errors: d\n")
     monkeypatch.setattr(figures, "ROOT", tmp_path)
-    assert figures.differences() == 2
+    assert (figures.differences(), figures.differences("values")) == (2, 1)
