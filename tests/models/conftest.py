@@ -15,7 +15,7 @@ os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp(prefix="openreg-models-
 atexit.register(shutil.rmtree, os.environ["TORCHINDUCTOR_CACHE_DIR"], ignore_errors=True)
 
 # torchvision, which timm imports, describes these two operators of its own library,
-# and that library needs CUDA.
-detection = torch.library.Library("torchvision", "DEF")
-for name in ("nms", "qnms"):
+# and that library needs a PyTorch with CUDA.
+detection = torch.library.Library("torchvision", "FRAGMENT")
+for name in () if torch.version.cuda else ("nms", "qnms"):
     detection.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
