@@ -39,6 +39,15 @@ def _checks_every_accelerator():
     return frozenset({"cuda", "xpu"}) not in check.__code__.co_consts
 
 
+def _announces_a_cell_without_bias():
+    one = torch.empty(1, 4, device="meta")
+    try:
+        torch.ops.aten._thnn_fused_lstm_cell(one, one, one[:, :1])
+    except AttributeError:
+        return False
+    return True
+
+
 BCOMPLEX32 = Difference(
     "2.14",
     "pytorch/pytorch#173783",
@@ -80,6 +89,12 @@ CAPTURABLE_CHECKED = Difference(
     "pytorch/pytorch#194362",
     "An optimizer without `capturable=True` refuses to be captured on every accelerator.",
     _checks_every_accelerator(),
+)
+FUSED_CELL_WITHOUT_BIAS = Difference(
+    "2.15",
+    "pytorch/pytorch#191156",
+    "The Meta function of a fused recurrent cell takes a cell without bias.",
+    _announces_a_cell_without_bias(),
 )
 
 
