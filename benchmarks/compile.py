@@ -86,6 +86,7 @@ def cases(device):
 def captured(step):
     """The step as one graph: forward and backward."""
     graph = torch.accelerator.Graph()
+    torch.openreg.synchronize()
     with torch.Stream("openreg"):
         for _ in range(3):
             step()

@@ -43,6 +43,7 @@ def training(net, x):
 def compare(make):
     net = nn.Sequential(*[nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS)]).to("openreg")
     eager = make(net, torch.ones(4, WIDTH, device="openreg"))
+    torch.openreg.synchronize()
     with torch.Stream():
         for _ in range(3):
             eager()

@@ -15,7 +15,9 @@ def step():
     return loss
 
 
-with torch.Stream():
+side = torch.Stream()
+side.wait_stream(torch.openreg.current_stream())
+with side:
     print("eager", [f"{step().item():.4f}" for _ in range(3)])
 torch.openreg.synchronize()
 graph = torch.accelerator.Graph()

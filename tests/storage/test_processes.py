@@ -109,8 +109,8 @@ def test_what_was_received_or_is_a_slice_may_be_used_in_other_streams(server):
     part = torch.empty(0, device="openreg:1").set_(part).fill_(1)
     for gradient in (received, part):
         gradient.record_stream(torch.Stream("openreg:1"))
-        x = torch.ones(4, device="openreg:1", requires_grad=True)
         with torch.Stream("openreg:1"):
+            x = torch.ones(4, device="openreg:1", requires_grad=True)
             y = x * 2
         y.backward(gradient)
         assert x.grad.tolist() == gradient.mul(2).tolist()

@@ -26,7 +26,9 @@ class GraphedByShape:
 
     def _capture(self, x):
         fixed = x.clone()
-        with torch.Stream():
+        side = torch.Stream()
+        side.wait_stream(torch.openreg.current_stream())
+        with side:
             self.function(fixed)
         torch.openreg.synchronize()
         graph = torch.accelerator.Graph()

@@ -55,8 +55,9 @@ def test_threads_call_programs_on_two_devices(program):
     found = {}
 
     def call(number):
-        x = torch.full((3, 4), float(number), device=f"openreg:{number % 2}")
-        with torch.Stream(x.device):
+        device = f"openreg:{number % 2}"
+        with torch.Stream(device):
+            x = torch.full((3, 4), float(number), device=device)
             found[number] = sum(program(x) for _ in range(20)).cpu()
 
     threads = [threading.Thread(target=call, args=(number,)) for number in range(4)]

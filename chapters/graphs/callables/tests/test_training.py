@@ -83,6 +83,7 @@ class Step:
         return loss
 
     def warm_up(self):
+        torch.openreg.synchronize()
         with torch.Stream():
             for _ in range(3):
                 self.whole()
@@ -178,6 +179,7 @@ def test_capturable_must_be_said():
         optimizer = torch.optim.Adam(net.parameters(), lr=0.1, **options)
         for each in net.parameters():
             each.grad = torch.ones_like(each)
+        torch.openreg.synchronize()
         with torch.Stream():
             optimizer.step()
         torch.openreg.synchronize()

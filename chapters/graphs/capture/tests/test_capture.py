@@ -77,6 +77,7 @@ def test_a_graph_of_another_device_runs_there():
 def test_a_replay_on_another_stream_waits_for_the_one_before():
     x = torch.zeros(1000, device=DEVICE)
     graph, _ = captured(lambda: [x.add_(1) for _ in range(20)])
+    torch.openreg.synchronize()
     for _ in range(10):
         with torch.Stream():
             graph.replay()
@@ -353,6 +354,7 @@ def test_a_stream_that_is_not_joined_is_refused():
 
     with pytest.raises(RuntimeError, match=r"which does not wait for its add.*; record an event"):
         captured(work)
+    torch.openreg.synchronize()
     with side:
         assert (x + 1).sum().item() == 8
 
