@@ -9,7 +9,7 @@ ROUNDS, CALLS = 40, 5
 
 
 def cost(device, call):
-    """Milliseconds of one call: the fastest of forty rounds of five, each synchronised once."""
+    """Milliseconds of one call: the fastest of forty rounds of five, each synchronized once."""
     rounds = []
     for _ in range(ROUNDS):
         began = time.perf_counter()

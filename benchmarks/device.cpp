@@ -71,7 +71,7 @@ void launches() {
           2000, [&] { orStreamWaitEvent(other, event, 0); }, release));
   go = true;
   orDeviceSynchronize();
-  row("launch and synchronise, device just idle", cost(2000, [&] {
+  row("launch and synchronize, device just idle", cost(2000, [&] {
         openreg::launch(stream, "nothing", [] {});
         orStreamSynchronize(stream);
       }));
@@ -84,7 +84,7 @@ void launches() {
     woken.push_back(now() - begin);
   }
   std::sort(woken.begin(), woken.end());
-  row("launch and synchronise, device asleep", woken[50]);
+  row("launch and synchronize, device asleep", woken[50]);
 }
 
 void allocations() {

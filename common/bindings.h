@@ -23,7 +23,7 @@ class ChapterBindings {
 
  private:
   // A function-local static exists before its first use, whichever
-  // translation unit the loader happens to initialise first.
+  // translation unit the loader happens to initialize first.
   static ChapterBindings*& newest() {
     static ChapterBindings* newest = nullptr;
     return newest;

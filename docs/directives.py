@@ -51,7 +51,7 @@ def darker(words):
 
 
 class Legible(TangoStyle):
-    """Tango, with darker colors where a word would be hard to read on light grey."""
+    """Tango, with darker colors where a word would be hard to read on light gray."""
 
     styles = {token: darker(words) for token, words in TangoStyle.styles.items()}  # noqa: RUF012
 

@@ -42,7 +42,7 @@ def kind_of(event):
 
 
 def mark_waits(slices, whole):
-    """A call that synchronises has waited, and so has a long one that outlasts its command."""
+    """A call that synchronizes has waited, and so has a long one that outlasts its command."""
     ends = {
         one["command"]: one["begin"] + one["length"]
         for one in slices
@@ -172,9 +172,9 @@ class Picture:
             self.text(self.x(us), self.height + 11, time(us), text_anchor=anchor, opacity="0.7")
         x = LEFT
         self.height += 2 * BAR
-        for kind, colour in COLOURS.items():
+        for kind, color in COLOURS.items():
             self.lines.append(
-                f'<rect x="{x}" y="{self.height - 9}" width="9" height="9" fill="{colour}"/>'
+                f'<rect x="{x}" y="{self.height - 9}" width="9" height="9" fill="{color}"/>'
             )
             self.text(x + 13, self.height, kind)
             x += 24 + 7 * len(kind)

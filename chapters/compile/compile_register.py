@@ -23,7 +23,7 @@ from .compile_replays import Policy, ReplayedProgram
 class Preparation(CustomGraphModulePass):
     """Runs over each graph before Inductor lowers it."""
 
-    # Over all dimensions, these loops count in the order of memory, except on the CPU.
+    # Over all dimensions, Inductor numbers elements in the order of memory, except on the CPU.
     NO_LOOPS = (torch.ops.aten.argmax.default, torch.ops.aten.argmin.default)
 
     def __call__(self, gm):
@@ -52,7 +52,7 @@ def register():
     config.aot_inductor.precompile_headers = False
 
 
-# [compile.register.settings] Three ways to fuse work for Triton's kernels only; Inductor knows that of the CPU, and not of us.
+# [compile.register.settings] Three kinds of fusion work for Triton's kernels only; Inductor exempts the CPU from them, but not us.
 NOT_FOR_LOOPS_OF_CPP = (
     "loop_index_inversion_in_fusion",
     "loop_ordering_after_fusion",

@@ -72,7 +72,7 @@ at::HostAllocator& hostAllocator() { return instance(); }
 
 REGISTER_HOST_ALLOCATOR(kDeviceType, &instance());
 
-// [hooks.pinned.ask] The driver recognises its own memory; where it cannot run, no memory is pinned.
+// [hooks.pinned.ask] The driver recognizes its own memory; where it cannot run, no memory is pinned.
 bool isPinned(const void* pointer) {
   orPointerAttributes attributes;
   // The query fails only if the driver cannot run.

@@ -101,7 +101,7 @@ def test_a_missing_program_is_a_failure(book, program):
     ]
 
 
-def test_what_has_a_text_in_sessions_is_replayed_and_sees_its_neighbours(book):
+def test_what_has_a_text_in_sessions_is_replayed_and_sees_its_neighbors(book):
     book.write("chapters/device/sessions/helper.py", "print('helped')\n")
     book.write("chapters/device/sessions/one.py", "import helper\n")
     book.write("chapters/device/sessions/one.txt", "helped\n")

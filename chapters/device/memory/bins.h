@@ -9,7 +9,7 @@
 
 namespace openreg {
 
-// [device.block] A piece of device memory: its segment, its neighbours and its users.
+// [device.block] A piece of device memory: its segment, its neighbors and its users.
 class Bins;
 
 /// The blocks of a segment form a list, in the order of their addresses.
@@ -30,10 +30,10 @@ struct Block {
   size_t marks = 0;
   std::vector<c10::Stream> other_streams{};  ///< recorded since the allocation
 
-  /// Its neighbour in memory; null at an end of the segment.
+  /// Its neighbor in memory; null at an end of the segment.
   Block* before = nullptr;
   Block* after = nullptr;  ///< as `before`
-  /// Its neighbour in its bin; null at an end of the list.
+  /// Its neighbor in its bin; null at an end of the list.
   Block* previous = nullptr;
   Block* next = nullptr;  ///< as `previous`
 

@@ -82,7 +82,7 @@ void Cache::split(Block* block, size_t size) {
   addFree(rest);
 }
 
-// [device.cache.keep] A freed block is merged with its free neighbours.
+// [device.cache.keep] A freed block is merged with its free neighbors.
 void Cache::freeBlock(Block* block) {
   if (block->requested) {
     tellOfMemory(MemoryEvent::Action::FREE_COMPLETED, block, block->requested);

@@ -38,7 +38,7 @@ void Cache::resetAccumulatedStats() {
   stats_.num_device_alloc = stats_.num_device_free = 0;
 }
 
-// [device.cache.snapshot] A snapshot walks along the neighbours in each segment.
+// [device.cache.snapshot] A snapshot walks along the neighbors in each segment.
 std::vector<Cache::Segment> Cache::snapshot() {
   Lock lock(mutex_);
   std::vector<Segment> segments;

@@ -95,7 +95,7 @@ c10::MempoolId_t CapturedGraph::pool() const {
   return pool_;
 }
 
-// [graphs.graph.end] Whatever the capture has come to, its streams and its memory are free again.
+// [graphs.graph.end] However the capture has ended, its streams and its memory are free again.
 void CapturedGraph::capture_end() {
   TORCH_CHECK(capture_,
               "This graph is not being captured; call capture_begin() first.");
@@ -143,7 +143,7 @@ void CapturedGraph::replay() {
   check(orGraphLaunch(executable_, nativeStream(stream)));
 }
 
-// [graphs.graph.reset] The pool's memory becomes everybody's when the replays in flight have used it.
+// [graphs.graph.reset] The pool's memory becomes everybody's once the replays in flight are done with it.
 void CapturedGraph::reset() {
   TORCH_CHECK(!capture_,
               "This graph is being captured; call capture_end() first.");

@@ -23,7 +23,7 @@ at::Tensor precise(const at::Tensor& tensor) {
   return tensor.to(at::toOpMathType(tensor.scalar_type()));
 }
 
-/// An uninitialised number for each channel of `like`.
+/// An uninitialized number for each channel of `like`.
 at::Tensor perChannel(const char* name, const at::Tensor& like) {
   TORCH_CHECK(like.is_floating_point() && like.dim() >= 2, name,
               " needs (batch, channels, ...) of a floating type; it got ",
@@ -110,7 +110,7 @@ TwoTensors batchNormGatherStats(const at::Tensor&, const at::Tensor& means,
   return {mean, inverse};
 }
 
-// [operators.sync-batch-norm.normalize] Normalising takes one multiplication and one addition for each element.
+// [operators.sync-batch-norm.normalize] Normalizing takes one multiplication and one addition for each element.
 at::Tensor batchNormElement(const at::Tensor& input,
                             const OptionalTensor& weight,
                             const OptionalTensor& bias, const at::Tensor& mean,

@@ -17,7 +17,7 @@ using Layout = std::optional<at::Layout>;
 using Device = std::optional<at::Device>;
 using Pin = std::optional<bool>;
 
-// [operators.factories] The host can compute the number of indices, so these factories need no synchronisation.
+// [operators.factories] The host can compute the number of indices, so these factories need no synchronization.
 template <class Indices>
 at::Tensor indices(const char* name, Indices indices, int64_t count,
                    Dtype dtype, Device device) {

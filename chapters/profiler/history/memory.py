@@ -33,7 +33,7 @@ def _record_memory_history(
     `enabled`: "all" keeps each change, "state" only who holds the memory there is, None stops.
     `context`: which changes get a stack: None, "state" or "alloc" (allocations), "all" (frees too).
     `stacks`: "python", or "all" with the frames of C++ as well, which takes longer.
-    `max_entries`: how many changes are kept of each device. `device` is ignored, as PyTorch does.
+    `max_entries`: how many changes are kept of each device. `device` is ignored, as in PyTorch.
     """
     _one_of("enabled", enabled, (None, "state", "all"))
     _one_of("context", context, (None, "state", "alloc", "all"))

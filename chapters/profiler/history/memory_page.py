@@ -106,7 +106,7 @@ def path_of(life, x, y):
     return "M" + "L".join(f"{x(number):.1f},{y(height):.1f}" for number, height in lower + upper)
 
 
-# [profiler.history.page.small] Small pieces are one grey ribbon on top, so the page of a long recording stays small.
+# [profiler.history.page.small] Small pieces are one gray ribbon on top, so the page of a long recording stays small.
 def totals_of(lives, changes):
     """The bytes in use after each change."""
     delta = Counter()
@@ -132,7 +132,7 @@ def path_between(lower, upper, x, y):
 
 
 # [profiler.history.page.picture] Time is counted in changes, because most of a step's memory changes within microseconds.
-def picture(lives, changes, totals, colours):
+def picture(lives, changes, totals, colors):
     peak = max(totals) or 1
     large = [life for life in lives if life.size >= LEAST_SHARE * peak]
     heights = pile(large, changes)
@@ -144,7 +144,7 @@ def picture(lives, changes, totals, colours):
         return HEIGHT * (1 - height / peak)
 
     ribbons = [
-        f'<path d="{path_of(life, x, y)}" fill="{colours[life.place]}">'
+        f'<path d="{path_of(life, x, y)}" fill="{colors[life.place]}">'
         f"<title>{escape(life.words)}</title></path>"
         for life in large
     ]
@@ -176,9 +176,9 @@ def in_short(rows):
     return [*rows[:20], (f"{len(others)} other lines", size, pieces)]
 
 
-def table(rows, colours):
+def table(rows, colors):
     lines = [
-        f'<tr><td><i style="background:{colours[place]}"></i>{escape(place)}</td>'
+        f'<tr><td><i style="background:{colors[place]}"></i>{escape(place)}</td>'
         f"<td>{size_of(size)}</td><td>{pieces}</td></tr>"
         for place, size, pieces in rows
     ]
@@ -231,11 +231,11 @@ def page(snapshot):
         at_peak = totals.index(max(totals))
         rows = in_short(holders(lives, at_peak))
         palette = {row[0]: COLOURS[n % len(COLOURS)] for n, row in enumerate(rows)}
-        colours = defaultdict(lambda: "#b8b8b8", palette)
+        colors = defaultdict(lambda: "#b8b8b8", palette)
         parts.append(
-            f"<h2>Device {device}: {size_of(max(totals))} at most</h2>{picture(lives, changes, totals, colours)}"
+            f"<h2>Device {device}: {size_of(max(totals))} at most</h2>{picture(lives, changes, totals, colors)}"
             f"<p>{changes} allocations and frees, from left to right. Rest the mouse on a ribbon to"
-            f" see its stack.</p><h3>At the peak, after change {at_peak + 1}</h3>{table(rows, colours)}"
+            f" see its stack.</p><h3>At the peak, after change {at_peak + 1}</h3>{table(rows, colors)}"
             f"<h3>Segments at the end</h3>{segments(snapshot, device)}"
         )
     body = "".join(parts) or "<p>This snapshot has no memory in it.</p>"

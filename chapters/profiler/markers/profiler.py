@@ -28,7 +28,7 @@ def range_pop():
 
 
 def mark(message):
-    """Marks one moment: a range without an inside."""
+    """Marks one moment: an empty range."""
     range_push(message)
     range_pop()
 
@@ -45,14 +45,14 @@ def range(message):
 
 # [profiler.markers.emit] What `torch.autograd.profiler.emit_nvtx` is for CUDA.
 @contextlib.contextmanager
-def emit_ranges(record_shapes=False):
+def emit_ranges():
     """Makes a range of each operator in the block, for tools that observe the driver.
 
     PyTorch has one profiler on a thread at a time, so it cannot run inside of `torch.profiler`.
     """
     config = ProfilerConfig(
         ProfilerState.PRIVATEUSE1,
-        record_shapes,
+        False,
         False,
         False,
         False,

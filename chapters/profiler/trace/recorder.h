@@ -32,7 +32,7 @@ void popAnnotation();                  ///< the last one of this thread
 
 // [profiler.recorder] Each thread appends to a log of its own; what the records mean is worked out when the profile is over.
 struct Entry {
-  orRecord record;   ///< without its pointers to names
+  orRecord record;   ///< its `name` may be gone; the next field has a copy
   std::string name;  ///< of the kernel or the range
   Origin origin;     ///< noted when the command was enqueued
 };

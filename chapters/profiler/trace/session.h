@@ -27,6 +27,7 @@ class Session final : public libkineto::IActivityProfilerSession {
   void popUserCorrelationId() override { popAnnotation(); }
   void stop() override;
 
+  std::string getDeviceProperties() override;
   void processTrace(libkineto::ActivityLogger& logger,
                     libkineto::getLinkedActivityCallback linked, int64_t begin,
                     int64_t end) override;
@@ -36,7 +37,6 @@ class Session final : public libkineto::IActivityProfilerSession {
     return nullptr;  // Only one device could be named here.
   }
   std::vector<libkineto::ResourceInfo> getResourceInfos() override;
-  std::string getDeviceProperties() override;
   std::unique_ptr<libkineto::CpuTraceBuffer> getTraceBuffer() override;
 
  private:

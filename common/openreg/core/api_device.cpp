@@ -66,7 +66,7 @@ orError_t orDeviceGetStreamPriorityRange(int* least, int* greatest) noexcept
   return failWithException();
 }
 
-// [common.api-device.synchronize] Synchronising reports the sticky error, and a reset clears it.
+// [common.api-device.synchronize] Synchronizing reports the sticky error, and a reset clears it.
 orError_t orDeviceSynchronize() noexcept try {
   ObservedCall call("orDeviceSynchronize", orOperationSynchronize);
   if (orError_t error = enter()) return error;

@@ -195,7 +195,7 @@ orError_t orEventElapsedTime(float* ms, orEvent_t start_handle,
   }
   if (!from->completed || !to->completed) {
     return fail(orErrorNotReady,
-                "Both events must have happened; synchronise the later one.");
+                "Both events must have happened; synchronize the later one.");
   }
   *ms = std::chrono::duration<float, std::milli>(to->time - from->time).count();
   return orSuccess;

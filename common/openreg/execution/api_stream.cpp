@@ -83,7 +83,7 @@ orError_t orDeviceGetDefaultStream(orStream_t* handle, int device) noexcept
   return failWithException();
 }
 
-// [common.api-stream.wait] Synchronising a stream reports the sticky error of its device.
+// [common.api-stream.wait] Synchronizing a stream reports the sticky error of its device.
 orError_t orStreamSynchronize(orStream_t handle) noexcept try {
   ObservedCall call("orStreamSynchronize", orOperationSynchronize);
   if (orError_t error = enter()) return error;

@@ -167,7 +167,7 @@ typedef struct orPointerAttributes {
   size_t size; /**< see `pointer` */
 } orPointerAttributes;
 
-/// Recognises a pointer anywhere inside an allocation.
+/// Recognizes a pointer anywhere inside an allocation.
 OPENREG_EXPORT orError_t orPointerGetAttributes(
     orPointerAttributes* attributes, const void* ptr) OPENREG_NOEXCEPT;
 

@@ -32,7 +32,7 @@ typedef struct orGraph* orGraph_t;
 
 /// Records what is enqueued on `stream` from now on. A stream that waits for an
 /// event of the capture joins it. For a stream of a capture, these calls fail
-/// with orErrorStreamCaptureUnsupported: synchronising, querying or destroying
+/// with orErrorStreamCaptureUnsupported: synchronizing, querying or destroying
 /// it or an event that was recorded in it, a copy of memory that is neither the
 /// device's nor pinned, and launching a graph. A wait for an event from outside
 /// fails with orErrorStreamCaptureIsolation. Such a call, and a forbidden one,

@@ -66,7 +66,7 @@ orError_t orFree(void* pointer) noexcept try {
   return failWithException();
 }
 
-// [common.api-memory.pinned] Pinned memory is a range that the driver recognises.
+// [common.api-memory.pinned] Pinned memory is a range that the driver recognizes.
 orError_t orMallocHost(void** pointer, size_t size) noexcept try {
   ObservedCall call("orMallocHost", orOperationAllocate, size);
   if (orError_t error = enter()) return error;

@@ -50,7 +50,7 @@ uintptr_t Region::allocate(size_t size) {
   return begin;
 }
 
-// [common.region.free] Free neighbours merge, and whole free pages return to the system.
+// [common.region.free] Free neighbors merge, and whole free pages return to the system.
 void Region::free(uintptr_t begin) {
   std::lock_guard lock(mutex_);
   const uintptr_t end = begin + reservedFor(blocks_.remove(begin).size);

@@ -79,7 +79,7 @@ TEST(Memory, freeing_waits_for_another_devices_copy) {
   orSetDevice(0);
 }
 
-TEST(Memory, a_pointer_is_recognised_anywhere_inside_its_block) {
+TEST(Memory, a_pointer_is_recognized_anywhere_inside_its_block) {
   char* device = static_cast<char*>(allocate(1000));
   void* pinned;
   ASSERT_EQ(orMallocHost(&pinned, 1000), orSuccess);

@@ -54,7 +54,7 @@ TEST(HostAccess, of_a_page_lasts_as_long_as_one_of_its_blocks_has_it) {
   orFree(blocks[2]);
 }
 
-TEST(HostAccess, of_neighbours_can_be_changed_by_two_threads) {
+TEST(HostAccess, of_neighbors_can_be_changed_by_two_threads) {
   char* here = allocate(512);
   char* there = allocate(512);
   const auto repeat = [](char* block) {

@@ -49,7 +49,7 @@ class Watch {
     }
     return found;
   }
-  /// Waits for the ends of `count` commands: a synchronisation may return
+  /// Waits for the ends of `count` commands: a synchronization may return
   /// before the last one is reported.
   std::vector<Seen> ends(size_t count) {
     for (int i = 0; i < 5000 && in(orCommandEnds).size() < count; ++i) {

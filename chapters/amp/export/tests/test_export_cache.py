@@ -9,7 +9,7 @@ from torch_openreg.export import replace_autocast_with_hop_pass
 
 
 @pytest.mark.parametrize("cache", ["cached", "open"])
-def test_neighbours_that_use_the_cache_stay_two(cache):
+def test_neighbors_that_use_the_cache_stay_two(cache):
     # In one block the two gradients of the weight would be added in bfloat16.
     block = [f"enter {cache}", "matmul", "exit"]
     gm = graph_of(*block, *block)
@@ -17,13 +17,13 @@ def test_neighbours_that_use_the_cache_stay_two(cache):
     assert len(outline(new)) == 2
 
 
-def test_neighbours_around_blocks_that_use_the_cache_stay_two():
+def test_neighbors_around_blocks_that_use_the_cache_stay_two():
     # The inner block does not empty the cache, its surroundings do.
     block = ["enter", "enter cached", "matmul", "exit", "exit"]
     assert len(outline(replace_autocast_with_hop_pass(graph_of(*block, *block), None)[0])) == 2
 
 
-def test_neighbours_around_called_graphs_that_use_the_cache_stay_two(x):
+def test_neighbors_around_called_graphs_that_use_the_cache_stay_two(x):
     def branch(x):
         with low(cache_enabled=True):
             return x @ x

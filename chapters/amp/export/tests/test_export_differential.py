@@ -183,7 +183,7 @@ def needed(modes):
 
 
 def nested(lines, depth=0):
-    """An outline again, in which neighbours under the same mode are in one region."""
+    """An outline again, in which neighbors under the same mode are in one region."""
     for mode, run in groupby(lines, key=lambda line: line[1][depth : depth + 1]):
         if mode:
             yield (*mode, list(nested(run, depth + 1)))

@@ -86,7 +86,7 @@ def test_a_disabled_region_is_kept_because_its_surroundings_are_unknown(x):
         assert new(x).dtype == torch.float32
 
 
-def test_neighbours_of_the_same_state_are_merged(x):
+def test_neighbors_of_the_same_state_are_merged(x):
     def function(x):
         with low():
             y = x @ x
@@ -99,7 +99,7 @@ def test_neighbours_of_the_same_state_are_merged(x):
     assert all(map(torch.equal, new(x), function(x)))
 
 
-def test_neighbours_of_different_state_are_not_merged(x):
+def test_neighbors_of_different_state_are_not_merged(x):
     def function(x):
         with low():
             y = x @ x

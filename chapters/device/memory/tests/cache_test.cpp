@@ -81,7 +81,7 @@ TEST(Cache, a_freed_block_is_used_again_by_its_stream_alone) {
   EXPECT_NE(cache.allocate(900, stream(1))->data, data);
 }
 
-TEST(Cache, neighbours_that_are_free_become_one_block_again) {
+TEST(Cache, neighbors_that_are_free_become_one_block_again) {
   Cache cache;
   std::vector<Block*> blocks;
   for (int i = 0; i < 10; ++i)

@@ -57,7 +57,7 @@ def backward(parts, grads, weight, mean, inverse, counts):
         ([(2, 3, 5, 4), (3, 3, 5, 4)], torch.channels_last),
     ],
 )
-def test_the_parts_are_normalised_as_one_batch(shapes, layout, affine, dtype):
+def test_the_parts_are_normalized_as_one_batch(shapes, layout, affine, dtype):
     parts = parts_of(shapes, dtype, layout)
     norm = torch.nn.BatchNorm1d(3, momentum=0.3, affine=affine).double()
     if affine:

@@ -179,7 +179,7 @@ def test_anomaly_mode_names_the_forward_line():
                 (x.sqrt() * 0).sum().backward()
 
 
-def test_a_failure_of_a_backward_kernel_arrives_at_a_synchronisation():
+def test_a_failure_of_a_backward_kernel_arrives_at_a_synchronization():
     class OutOfRange(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):

@@ -75,7 +75,7 @@ orError_t orDeviceGetStreamPriorityRange(int* least, int* greatest) noexcept
   return failWithException();
 }
 
-// [opencl.api-device.synchronize] Synchronising reports why the device stopped, and a reset lets it go on.
+// [opencl.api-device.synchronize] Synchronizing reports why the device stopped, and a reset lets it go on.
 orError_t orDeviceSynchronize() noexcept try {
   if (orError_t error = enter()) return error;
   if (orError_t error = checkMayWait()) return error;
