@@ -157,7 +157,7 @@ typedef enum orMemoryType {
 
 /// What the driver knows of an address.
 typedef struct orPointerAttributes {
-  /// Unregistered if the pointer is not one of the driver's.
+  /// orMemoryTypeUnmanaged if the pointer is not one of the driver's.
   orMemoryType type;
   /// -1 unless `type` is orMemoryTypeDevice.
   int device;
