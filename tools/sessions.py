@@ -27,7 +27,9 @@ import contents
 
 SECONDS = 120
 AT_A_TIME = 2  # Half of a program's time is the import of PyTorch, which uses one core.
-LAST_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)(?::|$)", re.MULTILINE)
+LAST_ERROR = re.compile(
+    r"^(?:Fatal Python error|[\w.]*(?:Error|Exception|Interrupt|Exit))(?::|$)", re.MULTILINE
+)
 LIKE_DOCTEST = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.DONT_ACCEPT_TRUE_FOR_1
 
 

@@ -8,6 +8,12 @@ from torch._inductor.codegen.cpp import CppScheduling
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
 
+class Interface(DeviceInterface):
+    @staticmethod
+    def is_available():
+        return True
+
+
 class Program(PythonWrapperCodegen):
     @staticmethod
     def create(*arguments):
@@ -18,7 +24,7 @@ class Program(PythonWrapperCodegen):
 
 
 faulthandler.enable()
-register_interface_for_device("openreg", DeviceInterface)
+register_interface_for_device("openreg", Interface)
 register_device_op_overrides("openreg", DeviceOpOverrides())
 register_backend_for_device("openreg", CppScheduling, Program)
 torch.compile(lambda x: x + 1)(torch.ones(4, device="openreg"))
