@@ -76,7 +76,7 @@ def get_device_capability(device=None):
 
 
 def can_device_access_peer(device, peer_device):
-    """Whether `device` can copy from `peer_device`: every openreg device can, but from itself."""
+    """Whether `device` can copy from `peer_device`: every openreg device can, except from itself."""
     return _index(device) != _index(peer_device)
 
 
