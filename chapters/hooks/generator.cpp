@@ -120,7 +120,7 @@ void Generator::graphsafe_set_state(
     const c10::intrusive_ptr<c10::GeneratorImpl>& other) {
   TORCH_CHECK_VALUE(other->device() == device(), "A generator of ", device(),
                     " cannot share the counter of one of ", other->device(),
-                    "; they must be of one device.");
+                    "; they must be on one device.");
   auto counter = static_cast<const Generator&>(*other).counter();
   std::lock_guard lock(counter_mutex_);
   counter_ = std::move(counter);

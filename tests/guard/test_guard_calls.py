@@ -110,8 +110,8 @@ def test_without_destroy_event_the_driver_runs_out_of_events():
 def test_the_capability_is_true_of_every_type_it_names():
     for dtype in torch.openreg.get_device_capability()["supported_dtypes"]:
         if str(dtype).startswith("torch.q"):
-            quantised = torch.quantize_per_tensor(torch.ones(2), 0.5, 0, dtype)
-            assert torch.equal(quantised.to("openreg").cpu(), quantised), dtype
+            quantized = torch.quantize_per_tensor(torch.ones(2), 0.5, 0, dtype)
+            assert torch.equal(quantized.to("openreg").cpu(), quantized), dtype
             continue
         x = torch.ones(2).to(dtype)
         assert torch.equal(x.to("openreg").cpu().bool(), x.bool()), dtype

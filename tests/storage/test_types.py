@@ -15,7 +15,7 @@ TYPES = sorted({t for t in vars(torch).values() if isinstance(t, torch.dtype)}, 
 
 
 def ones(dtype, device):
-    if str(dtype).startswith("torch.q"):  # A quantised tensor is filled with quantised numbers.
+    if str(dtype).startswith("torch.q"):  # A quantized tensor is filled with quantized numbers.
         return torch.quantize_per_tensor(torch.ones(8, device=device), 0.5, 0, dtype)
     if device == "cpu" and differences.BCOMPLEX32 and dtype == torch.bcomplex32:
         return torch.ones(8).to(dtype)  # The CPU does not fill it.

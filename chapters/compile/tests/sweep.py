@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 import torch
-from torch_openreg.conformance_samples import INITIALISED, database, on
+from torch_openreg.conformance_samples import INITIALIZED, database, on
 
 TOGETHER = (
     32  # Operators that are compiled as one program, because each takes the compiler seconds.
@@ -96,7 +96,7 @@ def main():
     parser.add_argument("operators", nargs="*")
     parser.add_argument("--here", action="store_true", help="in this process")
     options = parser.parse_args()
-    wanted = options.operators or [name for name in names() if name not in INITIALISED]
+    wanted = options.operators or [name for name in names() if name not in INITIALIZED]
     if options.here:
         torch._inductor.config.fallback_random = True
         torch._dynamo.config.fail_on_recompile_limit_hit = True

@@ -28,7 +28,7 @@ bool fitsKernel(const sdp::sdp_params& call) {
          sdp::check_tensor_dtype(call, kTypes, kQuiet);
 }
 
-// [operators.attention.choice.rules] For vmap, forward mode and second derivatives, PyTorch has rules for the parts of attention, but not for the whole.
+// [operators.attention.choice.rules] For vmap and forward mode, PyTorch has rules for the parts of attention, but not for the whole.
 /// Whether the call is inside a transform of `torch.func`, or has a dual number
 /// among its arguments.
 bool needsRules(const sdp::sdp_params& call) {
@@ -41,7 +41,7 @@ bool needsRules(const sdp::sdp_params& call) {
          (call.attn_mask && isDual(*call.attn_mask));
 }
 
-// [operators.attention.choice] PyTorch asks for one of six implementations; the user can turn off any of them.
+// [operators.attention.choice] PyTorch asks for one of five implementations; the user can turn off any of them.
 int64_t fusedSdpChoice(const at::Tensor& query, const at::Tensor& key,
                        const at::Tensor& value,
                        const std::optional<at::Tensor>& mask, double dropout,

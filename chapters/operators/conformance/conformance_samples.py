@@ -4,7 +4,7 @@
 import torch
 
 # [operators.conformance.database] PyTorch lists its operators with inputs for each.
-INITIALISED = ("empty", "new_empty")  # these return whatever the memory holds
+INITIALIZED = ("empty", "new_empty")  # these return whatever the memory holds
 ON_HOST = "the arguments stay on the host"
 
 
@@ -144,7 +144,7 @@ def accepted(op, dtype, samples, view=lambda x: x):
 
 def has_same_numbers(op, inputs):
     """Whether every run of an operator gives the same numbers, whatever the seed."""
-    if op.name.startswith(INITIALISED):
+    if op.name.startswith(INITIALIZED):
         return False
     for sample in inputs:
         torch.manual_seed(0)

@@ -29,7 +29,7 @@ void absInto(at::Tensor& out, const at::Tensor& input) {
 
 // [operators.custom.abs] The host checks, allocates and enqueues.
 at::Tensor customAbsMeta(const at::Tensor& input) {
-  TORCH_CHECK_TYPE(input.is_floating_point(), "custom_abs takes no ",
+  TORCH_CHECK_TYPE(input.is_floating_point(), "custom_abs does not take ",
                    input.scalar_type(), "; it takes floating types, and ",
                    "torch.abs takes all.");
   return at::empty(input.sizes(), input.options());

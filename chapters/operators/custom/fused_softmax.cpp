@@ -39,7 +39,7 @@ Number scaleAndMask(Number* to, const Row<T>& from, const Row<bool>& mask,
   if (!from.isDense() || !mask.isDense())
     return scaleAndMask<Number, const Row<T>&, const Row<bool>&>(to, from, mask,
                                                                  width, scale);
-  // The compiler does not vectorise loads of bool.
+  // The compiler does not vectorize loads of bool.
   const auto* bytes = reinterpret_cast<const uint8_t*>(mask.data());
   return scaleAndMask(to, from.data(), bytes, width, scale);
 }
@@ -101,8 +101,9 @@ void softmaxInto(at::Tensor& out, const at::Tensor& input,
 // [operators.fused] The host refuses arguments that do not fit before it enqueues anything.
 at::Tensor scaleMaskSoftmax(const at::Tensor& input, const at::Tensor& mask,
                             double scale) {
-  TORCH_CHECK_TYPE(input.is_floating_point(), "scale_mask_softmax takes no ",
-                   input.scalar_type(), "; it takes floating types.");
+  TORCH_CHECK_TYPE(input.is_floating_point(),
+                   "scale_mask_softmax does not take ", input.scalar_type(),
+                   "; it takes floating types.");
   TORCH_CHECK_TYPE(mask.scalar_type() == at::kBool,
                    "The mask of scale_mask_softmax is of type ",
                    mask.scalar_type(),

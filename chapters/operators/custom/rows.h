@@ -8,7 +8,7 @@
 
 namespace openreg {
 
-// [operators.fused.rows] Rows are addressed by strides, so a broadcast mask is never materialised.
+// [operators.fused.rows] Rows are addressed by strides, so a broadcast mask is never materialized.
 template <class T>
 class Row {
  public:

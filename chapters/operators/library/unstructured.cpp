@@ -191,7 +191,7 @@ void launchIndexPut(const c10::OperatorHandle& op, Stack* stack) {
   launchUnstructured<SizeSource::meta>(op, stack);
 }
 
-// [operators.unstructured.register] This file is linked last, because it must see all other registrations.
+// [operators.unstructured.register] This file is linked last of its section, because it must see the registrations before it.
 c10::KernelFunction kernelFor(SizeSource source) {
   using c10::KernelFunction;
   switch (source) {

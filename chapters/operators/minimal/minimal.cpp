@@ -113,7 +113,7 @@ at::Tensor& setStorageOffset(at::Tensor& self, at::Storage source,
                              int64_t offset, Sizes size, Sizes stride) {
   TORCH_CHECK_VALUE(source.device() == self.device(), "The storage is on ",
                     source.device(), ", the tensor on ", self.device(),
-                    "; they must be of one device.");
+                    "; they must be on one device.");
   TORCH_CHECK_VALUE(offset >= 0, "A tensor cannot begin ", -offset,
                     " elements before its storage.");
   const size_t bytes = stride.empty()
@@ -138,7 +138,7 @@ at::Tensor& setEmpty(at::Tensor& self) {
   return setStorage(self, std::move(none));
 }
 
-// [operators.scalar] `item()` is the one operator that must wait, because Python needs the number.
+// [operators.scalar] `item()` must wait, because Python needs the number.
 at::Scalar localScalarDense(const at::Tensor& self) {
   return at::_local_scalar_dense(self.cpu());
 }

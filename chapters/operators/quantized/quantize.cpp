@@ -84,7 +84,7 @@ void refusePartsOfBytes(const at::Tensor&, at::Tensor& quantized, float,
   integersOf(quantized);
 }
 
-// [operators.quantized.register.kernels] What computes is registered beside its kernels, so a backend without them falls back or refuses.
+// [operators.quantized.register.kernels] Operators that compute are registered beside their kernels, so a backend without them falls back or refuses.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("quantize_per_tensor", &at::native::quantize_per_tensor);
   m.impl("quantize_per_tensor.tensor_qparams",

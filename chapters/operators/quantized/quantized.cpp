@@ -152,7 +152,7 @@ TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
   m.impl("as_strided", &at::native::as_strided_qtensorimpl);
 }
 
-// [operators.quantized.register.dense] Two make a quantized tensor of a dense one, whose key they have.
+// [operators.quantized.register.dense] Two take a dense tensor, so they are registered at its key.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_make_per_tensor_quantized_tensor", &makePerTensor);
   m.impl("_make_per_channel_quantized_tensor", &makePerChannel);

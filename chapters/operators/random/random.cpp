@@ -20,7 +20,7 @@ RandomRange reserve(const at::Tensor& self,
                                     : defaultGenerator(self.device().index());
   TORCH_CHECK(chosen.device() == self.device(), "The generator is of ",
               chosen.device(), ", the tensor is on ", self.device(),
-              "; they must be of one device.");
+              "; they must be on one device.");
   at::assert_no_internal_overlap(self);
   return static_cast<Generator*>(chosen.unsafeGetGeneratorImpl())
       ->reserve(count);
@@ -33,7 +33,7 @@ void checkFloating(const char* name, const at::Tensor& self,
   TORCH_CHECK_NOT_IMPLEMENTED(
       (at::isComplexType(dtype) && with_complex) ||
           (at::isFloatingType(dtype) && !at::isFloat8Type(dtype)),
-      name, " has no numbers of type ", dtype, "; use a floating type.");
+      name, " does not support ", dtype, "; use a floating type.");
 }
 
 void checkReal(const char* name, const at::Tensor& self, bool with_bool) {
@@ -42,7 +42,7 @@ void checkReal(const char* name, const at::Tensor& self, bool with_bool) {
       (at::isIntegralType(dtype, with_bool) &&
        !at::isBarebonesUnsignedType(dtype)) ||
           (at::isFloatingType(dtype) && !at::isFloat8Type(dtype)),
-      name, " has no numbers of type ", dtype,
+      name, " does not support ", dtype,
       "; use a floating type, or one of whole numbers.");
 }
 
@@ -78,9 +78,9 @@ void checkRange(const char* name, const at::Tensor& self, double from,
                 double to) {
   const Limits limits = limitsOf(self.scalar_type());
   TORCH_CHECK(limits.lowest <= from && to <= limits.highest, name,
-              " was to draw from ", from, " to ", to, ", but ",
-              self.scalar_type(), " holds only ", limits.lowest, " to ",
-              limits.highest, "; use a wider type.");
+              " cannot draw from ", from, " to ", to, "; ", self.scalar_type(),
+              " holds only ", limits.lowest, " to ", limits.highest,
+              "; use a wider type.");
 }
 
 void checkHolds(const char* name, const at::Tensor& self, int64_t n) {

@@ -154,8 +154,8 @@ void checkWeights(const at::Tensor& self, int64_t count, bool replacement) {
   TORCH_CHECK(count > 0, "multinomial needs num_samples > 0; it is ", count,
               ".");
   TORCH_CHECK(replacement || count <= self.size(-1),
-              "multinomial without replacement can draw ", self.size(-1),
-              " samples, and ", count, " were asked for.");
+              "multinomial without replacement can draw at most ",
+              self.size(-1), " samples, not ", count, ".");
   checkNumbers(
       "multinomial", self,
       [](const at::Tensor& w) { return w.ge(0).logical_and_(w.isfinite()); },

@@ -8,9 +8,9 @@ library = torch.library.Library("aten", "IMPL")
 
 
 def cachemask(x, scale, zero_point, quant_min, quant_max):
-    quantised = torch.round(x / scale) + zero_point
-    mask = (quantised >= quant_min) & (quantised <= quant_max)
-    return (quantised.clamp(quant_min, quant_max) - zero_point) * scale, mask
+    quantized = torch.round(x / scale) + zero_point
+    mask = (quantized >= quant_min) & (quantized <= quant_max)
+    return (quantized.clamp(quant_min, quant_max) - zero_point) * scale, mask
 
 
 # Below autograd: the operator keeps PyTorch's formula, which asks for the mask.

@@ -24,7 +24,7 @@ def test_a_block_that_falls_back_says_what_and_how_often():
             quantize()
 
 
-def test_fake_quantisation_stays_on_the_device_with_its_gradient():
+def test_fake_quantization_stays_on_the_device_with_its_gradient():
     import fake_quantize  # noqa: F401
 
     x = torch.linspace(-3, 12, 31)

@@ -38,7 +38,7 @@ at::Tensor toSparseLayout(const at::Tensor& self,
 
 }  // namespace
 
-// [operators.sparse.conversions.register] From and to dense tensors, PyTorch's functions do.
+// [operators.sparse.conversions.register] From and to dense tensors, PyTorch's functions suffice.
 using ToLayout = at::Tensor(const at::Tensor&, std::optional<at::Layout>,
                             at::OptionalIntArrayRef, std::optional<int64_t>);
 using ToCoo = at::Tensor(const at::Tensor&, int64_t);

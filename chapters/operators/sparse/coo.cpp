@@ -158,7 +158,7 @@ at::Tensor& addSparseOut(const at::Tensor& self, const at::Tensor& other,
   return setParts(out, sum, sum._indices(), sum._values(), true);
 }
 
-// [operators.sparse.register] For the rest PyTorch's own functions do: they read and set the indices and values of any device.
+// [operators.sparse.register] For the rest PyTorch's own functions suffice: they read and set the indices and values of any device.
 TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
   m.impl("_coalesce", &coalesceSparse);
   m.impl("sparse_mask", &sparseMask);

@@ -27,7 +27,7 @@ const Dtype* dtypeOf(at::ScalarType dtype);
 /// an openreg device.
 bool knowsAll(at::ArrayRef<at::Tensor> tensors);
 
-// [opencl.program] Macros specialise a source, so one text serves all dtypes.
+// [opencl.program] Macros specialize a source, so one text serves all dtypes.
 class Program {
  public:
   /// The kernel `name` of `source`, one of the texts in sources.h.

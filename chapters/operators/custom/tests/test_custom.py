@@ -312,17 +312,17 @@ def test_a_builder_is_told_folders_that_exist():
         (
             lambda x: ops.custom_abs(x.int()),
             TypeError,
-            "custom_abs takes no Int; it takes floating types, and torch.abs takes all.",
+            "custom_abs does not take Int; it takes floating types, and torch.abs takes all.",
         ),
         (
             lambda x: ops.custom_abs(x.to("meta").int()),
             TypeError,
-            "custom_abs takes no Int; it takes floating types",
+            "custom_abs does not take Int; it takes floating types",
         ),
         (
             lambda x: ops.scale_mask_softmax(x.int(), x > 0, 1),
             TypeError,
-            "scale_mask_softmax takes no Int; it takes floating types.",
+            "scale_mask_softmax does not take Int; it takes floating types.",
         ),
         (
             lambda x: ops.scale_mask_softmax(x, x, 1),

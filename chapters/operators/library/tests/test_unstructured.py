@@ -74,10 +74,10 @@ NAMED_AFTER_OTHERS = {
     "padded to jagged": lambda x: aten._padded_dense_to_jagged_forward(
         x[None, :2].repeat(2, 1, 1), [offsets(x, 0, 1, 3)]
     ),
-    "quantised with a gradient": lambda x: torch._fake_quantize_learnable_per_tensor_affine(
+    "quantized with a gradient": lambda x: torch._fake_quantize_learnable_per_tensor_affine(
         x, x[1, 2:3] / 50, x[0, 1:2], -8, 7
     ),
-    "quantised by channel": lambda x: torch.fake_quantize_per_channel_affine(
+    "quantized by channel": lambda x: torch.fake_quantize_per_channel_affine(
         x, x[2, :3] / 50, offsets(x, 0, 1, 2).int(), 0, -8, 7
     ),
     "sparse indices": lambda x: aten._validate_compressed_sparse_indices(

@@ -226,7 +226,7 @@ def test_resizing_to_the_same_sizes_changes_nothing():
 def test_a_storage_of_another_device_is_refused_and_stays_there():
     host = torch.empty(0)
     for other, where in [(host, "cpu"), (torch.empty(0, device="openreg:1"), "openreg:1")]:
-        told = f"The storage is on {where}, the tensor on openreg:0; they must be of one device."
+        told = f"The storage is on {where}, the tensor on openreg:0; they must be on one device."
         with pytest.raises(ValueError, match=told):
             torch.empty(0, device="openreg").set_(other.untyped_storage(), 0, (4,), (1,))
     assert host.resize_(4).fill_(1).tolist() == [1, 1, 1, 1]

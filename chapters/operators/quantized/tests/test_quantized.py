@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Quantised tensors on the device, against the CPU: every scheme and every dtype of whole bytes."""
+"""Quantized tensors on the device, against the CPU: every scheme and every dtype of whole bytes."""
 
 import copy
 
@@ -111,7 +111,7 @@ def test_an_empty_one_is_filled_by_a_copy(quantize, dtype):
         assert_same(torch.empty_like(made).copy_(made), here)
 
 
-def test_numbers_are_quantised_by_a_copy():
+def test_numbers_are_quantized_by_a_copy():
     made = torch._empty_affine_quantized(
         (4, 3, 5), scale=0.1, zero_point=10, dtype=torch.qint8, device="openreg"
     )
@@ -121,7 +121,7 @@ def test_numbers_are_quantised_by_a_copy():
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32])
-def test_integers_become_a_quantised_tensor(dtype):
+def test_integers_become_a_quantized_tensor(dtype):
     integers = torch.arange(12).reshape(4, 3).to(dtype)
     scales, points = torch.tensor([0.1, 0.2, 0.3]).double(), torch.tensor([1, 2, 3])
     assert_same(
