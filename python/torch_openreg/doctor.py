@@ -104,9 +104,8 @@ def listed(what, names):
 
 
 def about(number):
-    """With few digits, so that the report holds from one release of PyTorch to the next."""
-    digits = 2 if number < 1000 else 1
-    return str(number) if number < 100 else f"about {float(f'{number:.{digits}g}'):,.0f}"
+    """Two digits are enough to compare steps."""
+    return str(number) if number < 100 else f"about {float(f'{number:.2g}'):,.0f}"
 
 
 # [python.doctor.next] A step is worth the operators that run after it, and the probes that it mends.
