@@ -221,7 +221,7 @@ def begin_the_changelog(tree: dict[str, str]) -> None:
 
 
 def name_the_origin(new: dict[str, str], name: str, tree: dict[str, str]) -> None:
-    """The two places where the old name stays: the licence asks for one, and honesty for the other."""
+    """The two places where the old name stays: the license asks for one, and honesty for the other."""
     version = re.search(r"version: '(.*?)'", tree["meson.build"])[1]
     origin = f"It began as a copy of [torch_{OLD}](LICENSE) {version}.\n"
     new["README.md"] = new["README.md"].rstrip("\n") + f" {origin}"

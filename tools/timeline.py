@@ -15,7 +15,7 @@ from pathlib import Path
 
 WIDTH, LEFT, BAR, GAP = 760, 104, 15, 3
 # Legible on a white page and on a black one.
-COLOURS = {
+COLORS = {
     "annotation": "#8a97a6",
     "operator": "#5b8fd6",
     "call": "#c2852f",
@@ -146,7 +146,7 @@ class Picture:
         x, width = self.x(one["begin"]), max(0.7, self.x(one["length"]) - LEFT)
         self.lines.append(
             f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{BAR}" '
-            f'fill="{COLOURS[one["kind"]]}"><title>{escape(one["name"])}, '
+            f'fill="{COLORS[one["kind"]]}"><title>{escape(one["name"])}, '
             f"{time(one['length'])}</title></rect>"
         )
         if one["kind"] != "operator" and width > 6.2 * len(one["name"]):
@@ -172,7 +172,7 @@ class Picture:
             self.text(self.x(us), self.height + 11, time(us), text_anchor=anchor, opacity="0.7")
         x = LEFT
         self.height += 2 * BAR
-        for kind, color in COLOURS.items():
+        for kind, color in COLORS.items():
             self.lines.append(
                 f'<rect x="{x}" y="{self.height - 9}" width="9" height="9" fill="{color}"/>'
             )

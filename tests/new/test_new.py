@@ -155,8 +155,8 @@ def test_the_old_name_is_left_only_where_the_origin_is_named(made, kind):
         if name.search(line) or function.search(line)
     }
     origin = f"BSD-3-Clause. It began as a copy of [torch_{OLD}](LICENSE) 0.1.0."
-    licence = f"Copyright (c) the torch_{OLD} authors"
-    assert left == {("LICENSE", licence), ("README.md", origin)}
+    license = f"Copyright (c) the torch_{OLD} authors"
+    assert left == {("LICENSE", license), ("README.md", origin)}
 
 
 @ALL

@@ -15,7 +15,7 @@ from pathlib import Path
 WIDTH, HEIGHT = 960, 320
 # Pieces that are smaller than this share of the peak are drawn as one.
 LEAST_SHARE = 1 / 500
-COLOURS = ("#5b8fd6", "#3f9e6d", "#c2852f", "#9a6fc4", "#cc4b4b", "#4aa3a8", "#8a97a6")
+COLORS = ("#5b8fd6", "#3f9e6d", "#c2852f", "#9a6fc4", "#cc4b4b", "#4aa3a8", "#8a97a6")
 BEFORE = "before the recording"
 NO_PYTHON = "no line of Python, such as the backward pass"
 
@@ -230,7 +230,7 @@ def page(snapshot):
         totals = totals_of(lives, changes)
         at_peak = totals.index(max(totals))
         rows = in_short(holders(lives, at_peak))
-        palette = {row[0]: COLOURS[n % len(COLOURS)] for n, row in enumerate(rows)}
+        palette = {row[0]: COLORS[n % len(COLORS)] for n, row in enumerate(rows)}
         colors = defaultdict(lambda: "#b8b8b8", palette)
         parts.append(
             f"<h2>Device {device}: {size_of(max(totals))} at most</h2>{picture(lives, changes, totals, colors)}"

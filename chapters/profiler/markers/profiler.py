@@ -50,15 +50,8 @@ def emit_ranges():
 
     PyTorch has one profiler on a thread at a time, so it cannot run inside of `torch.profiler`.
     """
-    config = ProfilerConfig(
-        ProfilerState.PRIVATEUSE1,
-        False,
-        False,
-        False,
-        False,
-        False,
-        _ExperimentalConfig(),
-    )
+    recorded = [False] * 5  # shapes, memory, stacks, FLOPs, modules: PyTorch records nothing itself
+    config = ProfilerConfig(ProfilerState.PRIVATEUSE1, *recorded, _ExperimentalConfig())
     _enable_profiler(config, set())
     try:
         yield
