@@ -92,6 +92,7 @@ def test_a_forked_child_is_refused_in_pytorchs_words_and_never_hangs():
         "def allocate():\n"
         "    while True: torch.UntypedStorage(8, device='openreg')\n"
         "torch.UntypedStorage(8, device='openreg')\n"
+        "torch.openreg.get_rng_state()\n"  # What it imports once, each child would.
         "threading.Thread(target=allocate, daemon=True).start()\n"
         "for _ in range(10):\n"
         "    if os.fork() == 0:\n"
