@@ -245,10 +245,10 @@ class CppProgram(CppWrapperCpu):
         ]
         if inside and ours:
             raise NotImplementedError(
-                f"AOTInductor cannot put the {len(ours)} constants on openreg into the library, which "
-                "would load them into the memory of the host: pass inductor_configs="
-                "{'aot_inductor.package_constants_in_so': False} to aoti_compile_and_package, and the "
-                "constants to the model with load_constants(..., user_managed=True)."
+                "AOTInductor cannot put constants on openreg into the library (this program has "
+                f"{len(ours)}), which would load them into the memory of the host: pass "
+                "inductor_configs={'aot_inductor.package_constants_in_so': False} to "
+                "aoti_compile_and_package, and the constants to the model with load_constants(..., user_managed=True)."
             )
         super().codegen_model_constructor()
 

@@ -148,7 +148,7 @@ def small(tmp_path_factory):
     exported = torch.export.export(
         model, (torch.ones(3, 8, device="openreg"),), dynamic_shapes=batch
     )
-    with pytest.raises(Exception, match="cannot put the 5 constants on openreg into the library"):
+    with pytest.raises(Exception, match=r"into the library \(this program has 5\)"):
         torch._inductor.aoti_compile_and_package(exported, package_path=str(path))
     torch._inductor.aoti_compile_and_package(
         exported,

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from programs import PROGRAMS, inputs
-from test_compile import Classifier, Gpt, Images, losses
+from test_training import Classifier, Gpt, Images, losses
 from torch._inductor import config
 
 EXAMPLE = pathlib.Path(__file__).parents[4] / "examples/package"
