@@ -112,7 +112,7 @@ bool acceptsTypes(const c10::OperatorHandle& op,
 size_t sizedKey(size_t key, c10::ArrayRef<c10::IValue> arguments, bool small) {
   for (const at::Tensor& tensor : tensorsOf(arguments)) {
     for (const int64_t size : tensor.sizes())
-      key = c10::hash_combine(key, small ? size : std::min<int64_t>(size, 2));
+      key = followedBy(key, small ? size : std::min<int64_t>(size, 2));
   }
   return key;
 }

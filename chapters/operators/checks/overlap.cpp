@@ -22,7 +22,7 @@ struct Overlap {
 
   void add(Status status, size_t place) {
     if (status != Status::Full && status != Status::Partial) return;
-    key = c10::hash_combine(key, place << 1 | (status == Status::Partial));
+    key = followedBy(key, place << 1 | (status == Status::Partial));
   }
 };
 
@@ -169,7 +169,7 @@ void checkOverlap(const c10::OperatorHandle& op,
   const Overlap overlap = overlapOf(op, arguments, in_place);
   if (overlap.key == 0) return;
   thread_local PassedKeys passed;
-  const size_t key = c10::hash_combine(keyOf(op, arguments), overlap.key);
+  const size_t key = followedBy(keyOf(op, arguments), overlap.key);
   if (passed.find(key)) return;
   const bool small = isSmall(OverlappingStandIns::reachOf(arguments));
   const bool rehearsable = !op.hasTag(at::Tag::nondeterministic_seeded) &&

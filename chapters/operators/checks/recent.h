@@ -32,5 +32,15 @@ class Recent {
   std::unordered_map<Key, Value> young_, old_;
 };
 
+// [operators.recent.key] Calls are told apart by their keys alone, so small numbers in different places must not make the same key.
+/// The key of what `key` stands for, followed by `value`. PyTorch's
+/// `hash_combine` does not serve: it adds small numbers to each other, and more
+/// than a third of all pairs of tensors share their hash with another pair.
+inline size_t followedBy(size_t key, size_t value) {
+  // 2^64 divided by the golden ratio; the shift brings the high bits down.
+  key = ((key ^ value) + 1) * 0x9E3779B97F4A7C15;
+  return key ^ key >> 32;
+}
+
 // [-]
 }  // namespace openreg

@@ -101,7 +101,7 @@ size_t keyOf(const at::Tensor& tensor) {
 size_t keyOf(const c10::OperatorHandle& op,
              c10::ArrayRef<c10::IValue> arguments) {
   size_t key = std::hash<c10::OperatorHandle>()(op);
-  const auto mix = [&](size_t value) { key = c10::hash_combine(key, value); };
+  const auto mix = [&](size_t value) { key = followedBy(key, value); };
   mix(at::globalContext().deterministicAlgorithms());
   const auto& names = op.schema().arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {

@@ -72,7 +72,7 @@ class CallKey {
   c10::DeviceIndex device() const { return device_->index(); }  ///< theirs
 
  private:
-  void mix(size_t value) { key_ = c10::hash_combine(key_, value); }
+  void mix(size_t value) { key_ = followedBy(key_, value); }
 
   size_t key_ = at::globalContext().deterministicAlgorithms();
   bool is_common_ = true;

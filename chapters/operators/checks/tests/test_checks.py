@@ -82,6 +82,26 @@ def test_a_kernel_that_only_we_have_refuses_types_on_the_host_too(call, size):
         call(torch.ones(size, device="openreg"), torch.ops.openreg)
 
 
+def test_calls_of_other_types_do_not_speak_for_each_other():
+    """In a new process, because a thread remembers which calls have passed."""
+    program = """
+import itertools, torch
+dtypes = [torch.uint8, torch.bool, torch.float32, torch.bfloat16, torch.float8_e5m2]
+kinds = [(dtype, shape) for dtype in dtypes for shape in ((), (1,), (3,), (1, 1), (2, 2))]
+def refusal(device, call, kinds):
+    tensors = [torch.ones(shape).to(dtype).to(device) for dtype, shape in kinds]
+    try:
+        call(*tensors)
+    except RuntimeError:
+        return "refused"
+for call in torch.mul, torch.logical_and, torch.gcd:
+    for pair in itertools.product(kinds, kinds):
+        assert refusal("openreg", call, pair) == refusal("cpu", call, pair), (call, pair)
+torch.openreg.synchronize()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_an_empty_tensor_and_one_element_speak_for_no_others():
     for size in (0, 1):
         flipped = torch.ones(size, device="openreg").to(torch.float8_e5m2).flip(0)
