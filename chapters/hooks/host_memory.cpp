@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/hooks/host_memory.h"
+#include "torch_openreg/chapters/device/memory/allocator.h"
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"
@@ -27,6 +28,10 @@ class PinnedMemory
   }
   void empty_cache() override {
     NotForked();
+    TORCH_CHECK(!isAnyPoolInUse(),
+                "Emptying the cache of pinned memory waits for the device, and "
+                "a graph is being captured; do it before the capture or after "
+                "it.");
     WithoutGil others_run;
     CachingHostAllocatorImpl::empty_cache();
   }

@@ -129,7 +129,7 @@ c10::DeviceAllocator& allocator() {
 
 REGISTER_ALLOCATOR(kDeviceType, &allocator());
 
-// [device.allocator.pools] Each device has its own share of a pool.
+// [device.allocator.pools] Each device has its own share of a pool, but a captured stream may use memory of any device.
 void beginPool(c10::DeviceIndex index, c10::MempoolId_t id,
                std::function<bool(c10::Stream)> claims) {
   cacheOf(index).beginPool(id, std::move(claims));
@@ -137,7 +137,13 @@ void beginPool(c10::DeviceIndex index, c10::MempoolId_t id,
 
 void endPool(c10::DeviceIndex index, c10::MempoolId_t id) {
   cacheOf(index).endPool(id);
+  // The blocks of other devices have waited for the end of the capture, too.
+  for (c10::DeviceIndex other = 0; other < deviceCount(); ++other) {
+    if (other != index) cacheOf(other).endPool(id);
+  }
 }
+
+bool isAnyPoolInUse() { return Cache::isAnyPoolInUse(); }
 
 void releasePool(c10::DeviceIndex index, c10::MempoolId_t id,
                  const std::vector<c10::Stream>& streams) {

@@ -19,6 +19,10 @@ void beginPool(c10::DeviceIndex index, c10::MempoolId_t id,
                std::function<bool(c10::Stream)> claims);
 /// See `Cache::endPool`.
 void endPool(c10::DeviceIndex index, c10::MempoolId_t id);
+/// Whether a request to any device may go to a pool at present. Memory should
+/// not be given back to the driver then, which would wait for the devices and
+/// so disturb a capture.
+bool isAnyPoolInUse();
 /// See `Cache::releasePool`.
 void releasePool(c10::DeviceIndex index, c10::MempoolId_t id,
                  const std::vector<c10::Stream>& streams);

@@ -139,7 +139,9 @@ Block* Cache::fromDevice(size_t bytes, size_t size, c10::Stream stream,
   size_t wanted = segmentSize(size);
   void* data = nullptr;
   orError_t error = orMalloc(&data, wanted);
-  const bool retry = error == orErrorMemoryAllocation && !isCaptured(stream);
+  // A graph that any thread captures, into a pool, is invalid if we wait.
+  const bool retry = error == orErrorMemoryAllocation && !isCaptured(stream) &&
+                     !isAnyPoolInUse();
   if (retry) {
     freeMemoryCallback.load()();
     waitForMarks();

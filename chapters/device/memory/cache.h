@@ -6,6 +6,7 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -49,6 +50,8 @@ class Cache {
   void beginPool(PoolId id, std::function<bool(c10::Stream)> claims);
   /// Ends that. The pool keeps its memory.
   void endPool(PoolId id);
+  /// Whether requests to any cache go to a pool at present.
+  static bool isAnyPoolInUse() { return pools_in_use_ > 0; }
   /// Ends one use of the pool; each `beginPool` is one. After the last, its
   /// memory is for everybody, as soon as `streams` have completed the work that
   /// is enqueued now.
@@ -91,6 +94,7 @@ class Cache {
   void addFree(Block* block);
   void removeFree(Block* block);
   void collect();
+  std::vector<Block*> collectPassed();
   void waitForMarks();
   std::string outOfMemory(size_t wanted) const;
 
@@ -102,6 +106,8 @@ class Cache {
   std::map<PoolId, Pool> pools_;
   /// Which requests go to which pool.
   std::map<PoolId, std::function<bool(c10::Stream)>> claims_;
+  /// Of all caches.
+  static inline std::atomic<int> pools_in_use_{0};
   /// Freed blocks that wait for the end of a capture.
   std::vector<Block*> captured_;
   /// By stream, and nearly in its order: an older mark behind a newer one waits

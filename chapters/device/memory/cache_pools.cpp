@@ -22,13 +22,14 @@ void Cache::beginPool(PoolId id, std::function<bool(c10::Stream)> claims) {
                     ") is being allocated from already; end that first.");
   ++pools_[id].uses;
   claims_.emplace(id, std::move(claims));
+  ++pools_in_use_;
 }
 
 void Cache::endPool(PoolId id) {
   std::vector<Block*> captured;
   {
     Lock lock(mutex_);
-    claims_.erase(id);
+    if (claims_.erase(id)) --pools_in_use_;
     captured.swap(captured_);
   }
   // Some may wait for another capture, and are listed again.

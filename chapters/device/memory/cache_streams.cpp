@@ -2,9 +2,11 @@
 #include "torch_openreg/chapters/device/memory/cache.h"
 #include "torch_openreg/chapters/device/memory/memory_events.h"
 #include "torch_openreg/chapters/device/memory/poison.h"
+#include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace openreg {
@@ -82,6 +84,11 @@ void Cache::retire(Block* block) {
 
 // [device.cache.collect] The marks of a stream complete in order, so the search stops at the first incomplete one.
 void Cache::collect() {
+  // `releasePool` may have added streams to a block that waited already.
+  for (Block* block : collectPassed()) retire(block);
+}
+
+std::vector<Block*> Cache::collectPassed() {
   std::lock_guard turn(collecting_);
   Lock lock(mutex_);
   auto marks = std::exchange(marks_, {});
@@ -95,8 +102,14 @@ void Cache::collect() {
     }
   }
   lock.lock();
+  std::vector<Block*> used_again;
   for (Block* block : passed) {
-    if (--block->marks == 0) freeBlock(block);
+    if (--block->marks > 0) continue;
+    if (block->other_streams.empty()) {
+      freeBlock(block);
+    } else {
+      used_again.push_back(block);
+    }
   }
   for (auto& [stream, waiting] : marks) {
     if (waiting.empty()) continue;
@@ -104,6 +117,7 @@ void Cache::collect() {
     waiting.insert(waiting.end(), newer.begin(), newer.end());
     newer.swap(waiting);
   }
+  return used_again;
 }
 
 // [device.cache.wait-for-marks] Waiting for other streams pays off only when the device is full.
@@ -116,9 +130,20 @@ void Cache::waitForMarks() {
       for (const Mark& mark : waiting) events.push_back(mark.event);
     }
   }
-  // The driver refuses an event that was collected meanwhile, which is fine.
-  for (orEvent_t event : events) orEventSynchronize(event);
+  std::exception_ptr refusal;
+  for (orEvent_t event : events) {
+    const orError_t error = orEventSynchronize(event);
+    // The driver does not know an event that was collected meanwhile, and it
+    // repeats a failure of the device, but tells of a kernel's refusal once.
+    if (error != orErrorKernelRefused) continue;
+    try {
+      check(error);
+    } catch (...) {
+      refusal = std::current_exception();
+    }
+  }
   collect();
+  if (refusal) std::rethrow_exception(refusal);
 }
 
 // [-]

@@ -171,6 +171,27 @@ TEST(Pool, a_block_in_use_at_the_release_waits_when_it_is_freed) {
   EXPECT_TRUE(cache.find(data)->free);
 }
 
+TEST(Pool, a_block_that_waits_at_the_release_waits_for_the_new_streams_too) {
+  Cache cache;
+  const Cache::PoolId pool{0, 7};
+  cache.beginPool(pool, [](c10::Stream) { return true; });
+  Block* block = cache.allocate(1000, stream(1));
+  std::byte* data = block->data;
+  Gate used(stream(3));
+  cache.recordStream(block, stream(3));
+  cache.free(block);
+  cache.endPool(pool);
+  Gate replay(stream(2));
+  cache.releasePool(pool, {stream(2)});
+  used.open();
+  cache.allocate(1000, stream(0));  // Every allocation collects what is done.
+  EXPECT_NE(cache.allocate(1000, stream(1))->data, data);
+  EXPECT_FALSE(cache.find(data)->free);
+  replay.open();
+  cache.allocate(1000, stream(0));
+  EXPECT_TRUE(cache.find(data)->free);
+}
+
 TEST(Pool, one_that_is_in_use_is_refused) {
   Cache cache;
   const auto nobody = [](c10::Stream) { return false; };
@@ -183,6 +204,7 @@ TEST(Pool, one_that_is_in_use_is_refused) {
                  "Pool (0, 7) is being allocated from already; end that "
                  "first.");
   }
+  cache.endPool({0, 7});
 }
 
 TEST(Pool,
@@ -203,6 +225,7 @@ TEST(Pool,
   cache.beginPool(pool, [](c10::Stream) { return true; });
   openreg::check(orStreamSynchronize(captured));
   EXPECT_EQ(cache.allocate(1000, stream(1))->data, data);
+  cache.endPool(pool);
   orGraphDestroy(graph);
 }
 
@@ -432,6 +455,26 @@ TEST(Cache, a_full_device_asks_others_to_give_back_before_it_waits) {
   cache.free(block);
   cache.empty();
   openreg::onFullDevice([] {});
+}
+
+TEST(Cache, a_full_device_passes_on_what_a_kernel_refused) {
+  Cache cache;
+  size_t free, total;
+  openreg::check(orMemGetInfo(&free, &total));
+  Block* block = cache.allocate(1000, stream(0));
+  cache.recordStream(block, stream(1));
+  openreg::launch(openreg::nativeStream(stream(1)), "refuses",
+                  [] { throw openreg::Refusal("such numbers"); });
+  cache.free(block);
+  try {
+    cache.allocate(total * 2, stream(0));
+    FAIL() << "nothing was thrown";
+  } catch (const c10::Error& error) {
+    EXPECT_STREQ(error.what_without_backtrace(),
+                 "openreg:0 could not run refuses: such numbers");
+  }
+  EXPECT_THROW(cache.allocate(total * 2, stream(0)), c10::OutOfMemoryError);
+  cache.empty();
 }
 
 TEST(Cache, a_snapshot_shows_each_segment_and_what_is_in_it) {

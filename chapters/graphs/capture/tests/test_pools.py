@@ -133,6 +133,34 @@ def test_pinned_memory_has_a_pool_too():
     torch.accelerator.empty_host_cache()
 
 
+def test_memory_of_another_device_waits_for_the_end_of_the_capture_only():
+    stream, graph = torch.Stream("openreg:0"), torch.accelerator.Graph()
+    other = torch.empty(BYTES, device="openreg:1")
+    before = torch.openreg.memory_stats(1)["active_bytes.all.current"]
+    with stream, graph:
+        x = torch.ones(4, device="openreg:0")
+        other.record_stream(stream)
+        del other
+    graph.replay()
+    torch.openreg.synchronize()
+    torch.openreg.synchronize(1)
+    torch.empty(1, device="openreg:1")  # Every allocation collects what is done.
+    assert torch.openreg.memory_stats(1)["active_bytes.all.current"] < before
+    assert x.sum() == 4
+
+
+def test_the_cache_of_pinned_memory_is_not_emptied_in_a_capture():
+    x = torch.ones(4, device=DEVICE)
+    stream, graph = torch.Stream(), torch.accelerator.Graph()
+    with stream, graph:
+        y = x + 1
+        with pytest.raises(RuntimeError, match="waits for the device, and a graph is being"):
+            torch.accelerator.empty_host_cache()
+    torch.accelerator.empty_host_cache()
+    graph.replay()
+    assert y.eq(2).all()
+
+
 POISONED = """
 import torch
 x = torch.ones(1 << 20, device="openreg")
@@ -163,6 +191,33 @@ assert y.eq(2).all()
 @pytest.mark.parametrize("schedule", ["threads", "blocking", "seed:1"])
 def test_memory_that_comes_back_is_poisoned(schedule):
     run(POISONED, OPENREG_POISON="1", OPENREG_SCHEDULE=schedule)
+
+
+def test_a_full_device_is_told_to_another_thread_without_disturbing_the_capture():
+    program = """
+import threading, torch
+x = torch.ones(4, device="openreg")
+def other():
+    kept = torch.empty(100 << 20, dtype=torch.uint8, device="openreg")
+    del kept
+    try:
+        torch.empty(200 << 20, dtype=torch.uint8, device="openreg")
+    except torch.OutOfMemoryError as error:
+        print(error)
+def on_another_thread():
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+graph = torch.accelerator.Graph()
+with torch.Stream(), graph:
+    y = x + 1
+    on_another_thread()
+graph.replay()
+assert y.eq(2).all()
+on_another_thread()
+"""
+    printed = run(program, OPENREG_DEVICE_MEMORY="256M")
+    assert printed.count("and no free block of") == 1  # Afterwards the cache is emptied.
 
 
 def test_a_full_device_is_told_in_the_capture():
