@@ -14,6 +14,14 @@
 
 namespace openreg {
 
+// [graphs.offsets.stream] The default stream is seldom part of a capture.
+static c10::Stream uncapturedStream(c10::DeviceIndex device) {
+  c10::Stream stream = defaultStream(device);
+  for (int turn = 0; turn < 32 && isCaptured(stream); ++turn)
+    stream = poolStream(device, 0);
+  return stream;
+}
+
 // [graphs.offsets.reserve] A generator joins a capture when it is first used in it.
 RandomRange CapturedOffsets::reserve(const std::shared_ptr<Counter>& counter,
                                      c10::DeviceIndex device, uint64_t count) {
@@ -23,9 +31,12 @@ RandomRange CapturedOffsets::reserve(const std::shared_ptr<Counter>& counter,
   });
   if (base == bases_.end()) {
     // The pool may give memory here that an earlier node of the graph writes.
-    c10::StreamGuard outside(defaultStream(device));
+    const c10::Stream stream = uncapturedStream(device);
+    c10::StreamGuard outside(stream);
     bases_.push_back({counter, allocator().allocate(sizeof(RandomState))});
     base = std::prev(bases_.end());
+    // What is enqueued there may still use the memory.
+    base->free.emplace(kDeviceType).record(stream);
   }
   const uint64_t offset = std::exchange(base->count, base->count + count);
   return {{0, offset}, static_cast<const RandomState*>(base->memory.get())};
@@ -34,7 +45,9 @@ RandomRange CapturedOffsets::reserve(const std::shared_ptr<Counter>& counter,
 // [graphs.offsets.provide] A replay takes from the generator what eager kernels would have taken, so both draw the same numbers.
 void CapturedOffsets::provide(const c10::Stream& stream) {
   std::lock_guard lock(mutex_);
-  for (const Base& base : bases_) {
+  for (Base& base : bases_) {
+    if (base.free) base.free->block(stream);
+    base.free.reset();
     const RandomState state = base.counter->take(base.count);
     // The driver reads so few pageable bytes before it returns.
     check(orMemcpyAsync(base.memory.get(), &state, sizeof(state),

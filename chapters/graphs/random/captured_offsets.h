@@ -4,9 +4,11 @@
 #include "torch_openreg/chapters/hooks/generator.h"
 
 #include <c10/core/Allocator.h>
+#include <c10/core/Event.h>
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace openreg {
@@ -31,6 +33,8 @@ class CapturedOffsets {
     std::shared_ptr<Counter> counter;
     c10::DataPtr memory;
     uint64_t count = 0;
+    /// When the memory's last user is done with it. The first run waits.
+    std::optional<c10::Event> free{};
   };
 
   std::mutex mutex_;

@@ -420,6 +420,47 @@ def test_numbers_are_not_kept_where_an_earlier_kernel_writes():
     assert torch.equal(replayed, torch.rand(4, device=DEVICE).cpu())
 
 
+def test_numbers_are_not_written_where_the_default_stream_still_reads():
+    program = """
+import torch
+torch.manual_seed(7)
+graph, stream = torch.accelerator.Graph(), torch.Stream()
+x = torch.ones(4, device="openreg")
+with torch.openreg.stream(stream), graph:
+    with torch.openreg.default_stream():
+        torch.zeros(1 << 24, device="openreg").add_(1)  # Holds the stream up.
+        y = x + 1
+        del x
+    drawn = torch.rand(4, device="openreg")
+with stream:
+    graph.replay()
+torch.openreg.synchronize()
+assert y.tolist() == [2] * 4
+"""
+    for schedule in SCHEDULES:
+        run(program, OPENREG_SCHEDULE=schedule)
+
+
+def test_the_default_stream_may_draw_in_a_capture_that_it_has_joined():
+    x = torch.ones(4, device=DEVICE)
+    default, stream, graph = (
+        torch.openreg.default_stream(),
+        torch.Stream(),
+        torch.accelerator.Graph(),
+    )
+    with stream, graph:
+        default.wait_stream(stream)
+        with default:
+            (x * 2).add_(1)  # Freed at once, and so the next memory of the pool.
+            drawn = torch.rand(4, device=DEVICE)
+        stream.wait_stream(default)
+    torch.manual_seed(7)
+    graph.replay()
+    replayed = drawn.cpu()
+    torch.manual_seed(7)
+    assert torch.equal(replayed, torch.rand(4, device=DEVICE).cpu())
+
+
 def test_the_capture_itself_takes_no_numbers():
     torch.manual_seed(7)
     captured(draw)
