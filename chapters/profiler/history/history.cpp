@@ -50,8 +50,11 @@ void updateHolders(History& history, const MemoryEvent& event,
   switch (event.action) {
     case MemoryAction::ALLOC:
     case MemoryAction::SEGMENT_ALLOC:
-      if (stack) history.holders[holderKey(event)] = stack;
-      return;
+      if (stack) {
+        history.holders[holderKey(event)] = stack;
+        return;
+      }
+      [[fallthrough]];  // What was here before is not its holder.
     case MemoryAction::FREE_COMPLETED:
     case MemoryAction::SEGMENT_FREE:
       history.holders.erase(holderKey(event));
@@ -99,7 +102,16 @@ void startMemoryHistory(const HistorySettings& settings) {
   onMemoryEvent(&recordChange);
 }
 
-void stopMemoryHistory() { onMemoryEvent(nullptr); }
+void stopMemoryHistory() {
+  std::unique_lock lock(historyState().mutex);
+  historyState().settings = {.keep_changes = false,
+                             .stacks_of_allocations = false,
+                             .stacks_of_frees = false};
+  // A block that is freed loses its holder, also when nothing is recorded.
+  if (!historyState().history.holders.empty()) return;
+  lock.unlock();
+  onMemoryEvent(nullptr);
+}
 
 void clearMemoryHistory() {
   History old;  // Its stacks are destroyed without the lock.

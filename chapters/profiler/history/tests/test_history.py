@@ -89,6 +89,31 @@ def test_a_state_without_history_has_holders_only():
     assert any(b["address"] == held.data_ptr() and b["frames"] for b in blocks)
 
 
+def holder_of(block):
+    blocks = [b for s in memory._snapshot()["segments"] for b in s["blocks"]]
+    (found,) = [b for b in blocks if b["address"] == block.data_ptr()]
+    return functions(found["frames"])
+
+
+def test_memory_that_is_used_again_does_not_keep_its_old_holder():
+    memory._record_memory_history()
+    held = allocate(LARGE)
+    address = held.data_ptr()
+    memory._record_memory_history(None)
+    assert holder_of(held)[0] == "allocate"
+    del held
+    held = allocate(LARGE)
+    assert held.data_ptr() == address and holder_of(held) == []
+    memory._record_memory_history()
+    del held
+    held = allocate(LARGE)
+    memory._record_memory_history(context=None)
+    assert holder_of(held)[0] == "allocate"
+    del held
+    held = allocate(LARGE)
+    assert held.data_ptr() == address and holder_of(held) == []
+
+
 @pytest.mark.parametrize(
     ("context", "of_allocations", "of_frees"),
     [(None, False, False), ("alloc", True, False), ("state", True, False), ("all", True, True)],
