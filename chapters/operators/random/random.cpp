@@ -8,6 +8,7 @@
 #include <ATen/ops/view_as_real.h>
 #include <torch/library.h>
 
+#include <cmath>
 #include <numbers>
 
 namespace openreg {
@@ -99,6 +100,9 @@ at::Tensor& uniform(at::Tensor& self, double from, double to,
               ", to is ", to, ".");
   checkFloating("uniform_", self, /*with_complex=*/true);
   checkRange("uniform_", self, from, to);
+  TORCH_CHECK(std::isfinite(to - from),
+              "uniform_ needs a finite to - from; from is ", from, ", to is ",
+              to, ".");
   launchKernel(
       "uniform_",
       [from, to, range = reserve(self, generator)](at::Tensor self) {

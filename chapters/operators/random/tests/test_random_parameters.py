@@ -19,6 +19,10 @@ def zeros(dtype=torch.float32):
     [
         (lambda x: x.uniform_(2, 1), "uniform_ needs from <= to; from is 2, to is 1."),
         (lambda x: x.uniform_(0, nan), "uniform_ needs from <= to; from is 0, to is nan."),
+        (
+            lambda x: x.double().uniform_(-1.5e308, 1.5e308),
+            "uniform_ needs a finite to - from; from is -1.5e+308, to is 1.5e+308.",
+        ),
         (lambda x: x.normal_(0, -1), "normal_ needs std >= 0; it is -1."),
         (lambda x: x.normal_(0, nan), "normal_ needs std >= 0; it is nan."),
         (lambda x: x.bernoulli_(2), "bernoulli_ needs 0 <= p <= 1; it is 2."),
