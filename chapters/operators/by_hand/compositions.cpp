@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <ATen/ScalarOps.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/_embedding_bag_backward_native.h>
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isin.h>
@@ -60,6 +61,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("isin.Scalar_Tensor_out", &isinScalarTensorOut);
   m.impl("_nested_tensor_from_mask_left_aligned",
          &nestedTensorFromMaskLeftAligned);
+  // PyTorch's own composition, which calls the dense form or the sparse one.
+  m.impl("_embedding_bag_backward",
+         &at::native::_embedding_bag_backward_symint);
 }
 
 // [-]

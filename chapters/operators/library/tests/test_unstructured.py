@@ -175,6 +175,22 @@ def test_bags_of_embeddings_agree_with_and_without_a_gradient(mode, dtype):
             torch.testing.assert_close(here, there)
 
 
+@pytest.mark.parametrize("padding", [None, 2])
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_bags_of_embeddings_have_sparse_gradients(mode, padding):
+    table = torch.linspace(-1, 1, 12).reshape(3, 4)
+    rows, starts = torch.tensor([0, 2, 1, 1]), torch.tensor([0, 2])
+    gradients = []
+    for place in ("openreg", "cpu"):
+        weight = table.clone().to(place).requires_grad_()
+        settings = {"mode": mode, "sparse": True, "padding_idx": padding}
+        bags = F.embedding_bag(rows.to(place), weight, starts.to(place), **settings)
+        (bags * torch.arange(8.0, device=place).view(2, 4)).sum().backward()
+        assert weight.grad.is_sparse
+        gradients.append(weight.grad.to_dense().cpu())
+    torch.testing.assert_close(*gradients)
+
+
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("layer", [torch.nn.LSTMCell, torch.nn.GRUCell])
 def test_recurrent_cells_have_the_gradients_of_the_cpu(layer, bias):
