@@ -195,7 +195,12 @@ def bookmarks(dev, testlog, monkeypatch, tmp_path):
             if "opencl" not in logs:
                 raise dev.Stop("pocl-opencl-icd is missing.")
 
+        def set_up_browser():
+            if "browser" not in logs:
+                raise dev.Stop("chromium is missing.")
+
         monkeypatch.setattr(dev, "set_up_opencl", set_up_opencl)
+        monkeypatch.setattr(dev, "set_up_browser", set_up_browser)
         selections, at = {}, []
 
         def build_up_to(chapter):
@@ -283,6 +288,23 @@ def test_opencl_is_tested_last_or_alone_and_left_out_with_the_reason(bookmarks, 
     again = "      ./dev build opencl && .venv/bin/meson devenv -C build-opencl -w . "
     assert again in capsys.readouterr().out
     assert bookmarks(logs, "opencl")[1] == {"opencl": []}
+
+
+def test_without_a_browser_the_reason_is_said(bookmarks, capsys):
+    logs = dict.fromkeys(("device", "hooks", "amp"), GOOD_LOG)
+    reason = "The pages are not tested in a browser: chromium is missing."
+    assert bookmarks(logs)[0] == 0
+    assert reason in capsys.readouterr().out.splitlines()
+    for there, arguments in (["browser"], []), ([], ["--quick"]), ([], ["hooks"]):
+        assert bookmarks(logs | dict.fromkeys(there), *arguments)[0] == 0
+        assert "browser" not in capsys.readouterr().out
+
+
+def test_a_browser_is_one_of_three_programs(dev, monkeypatch):
+    monkeypatch.setattr(dev.shutil, "which", lambda name: None)
+    assert dev.missing_browser() == ["chromium"]
+    monkeypatch.setattr(dev.shutil, "which", lambda name: name == "google-chrome" or None)
+    assert dev.missing_browser() == []
 
 
 def test_what_opencl_needs_is_named_by_package(dev, monkeypatch, tmp_path):
