@@ -137,9 +137,8 @@ void beginPool(c10::DeviceIndex index, c10::MempoolId_t id,
 
 void endPool(c10::DeviceIndex index, c10::MempoolId_t id) {
   cacheOf(index).endPool(id);
-  // The blocks of other devices have waited for the end of the capture, too.
   for (c10::DeviceIndex other = 0; other < deviceCount(); ++other) {
-    if (other != index) cacheOf(other).endPool(id);
+    if (other != index) cacheOf(other).retireCaptured();
   }
 }
 

@@ -48,8 +48,10 @@ class Cache {
   /// `endPool`. A pool comes into being with its first use. `claims` must not
   /// allocate. @throws c10::ValueError if requests go to the pool already.
   void beginPool(PoolId id, std::function<bool(c10::Stream)> claims);
-  /// Ends that. The pool keeps its memory.
+  /// Ends that, and does `retireCaptured`. The pool keeps its memory.
   void endPool(PoolId id);
+  /// A capture has ended: freed blocks that waited for it wait for events now.
+  void retireCaptured();
   /// Whether requests to any cache go to a pool at present.
   static bool isAnyPoolInUse() { return pools_in_use_ > 0; }
   /// Ends one use of the pool; each `beginPool` is one. After the last, its

@@ -26,10 +26,17 @@ void Cache::beginPool(PoolId id, std::function<bool(c10::Stream)> claims) {
 }
 
 void Cache::endPool(PoolId id) {
-  std::vector<Block*> captured;
   {
     Lock lock(mutex_);
     if (claims_.erase(id)) --pools_in_use_;
+  }
+  retireCaptured();
+}
+
+void Cache::retireCaptured() {
+  std::vector<Block*> captured;
+  {
+    Lock lock(mutex_);
     captured.swap(captured_);
   }
   // Some may wait for another capture, and are listed again.

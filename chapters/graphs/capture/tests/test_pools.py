@@ -73,6 +73,13 @@ def test_a_pool_serves_one_device_at_a_time():
             with pytest.raises(RuntimeError, match="already recording to mempool_id"):
                 second.capture_begin()
             assert not torch.openreg.is_current_stream_capturing()
+        between = torch.ones(BYTES, device=DEVICE)
+        (segment,) = [
+            segment
+            for segment in torch.openreg.memory_snapshot()
+            if 0 <= between.data_ptr() - segment["address"] < segment["total_size"]
+        ]
+        assert tuple(segment["segment_pool_id"]) == pool
     with torch.Stream("openreg:1"), second:
         y = torch.ones(4, device=DEVICE) + 1
     first.replay()
