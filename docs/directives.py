@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the pages say beyond Markdown: notes, ledgers, questions, and the definitions of terms."""
 
+import functools
 import posixpath
 import re
 
 import ledger
 import passages
 from docutils import nodes
+from docutils.parsers.rst import directives
 from pygments.styles.tango import TangoStyle
 from sphinx.directives.code import LiteralInclude
 from sphinx.ext.graphviz import graphviz
@@ -83,17 +85,46 @@ def anchor(passage):
     return nodes.make_id(f"code-{passage}")
 
 
+@functools.cache
+def book():
+    """The passages of the repository, read once in each process that writes pages."""
+    return passages.Book(ledger.ROOT)
+
+
 class Listing(LiteralInclude):
-    """`literalinclude`, which can be linked to by the name of its passage."""
+    """`literalinclude`, with an option `:passage:` that finds file, lines and language by a name.
+
+    Without the option, and with a file as its argument, it is Sphinx's own.
+    """
+
+    required_arguments = 0
+    optional_arguments = 1
+    option_spec = LiteralInclude.option_spec | {"passage": directives.unchanged_required}
 
     def run(self):
+        name = self.options.pop("passage", None)
+        if not self.arguments and name is None:
+            raise self.error("A listing needs a file, or a :passage:.")
+        if name is not None:
+            try:
+                source, passage = book().find(name)
+            except LookupError as error:
+                raise self.error(f"Of this listing, {error}") from None
+            self.arguments = [f"/{posixpath.relpath(ledger.ROOT / source.path, self.env.srcdir)}"]
+            self.options |= {
+                "lines": f"{passage.line}-{passage.last_line}",
+                "language": passages.LANGUAGES[posixpath.splitext(source.path)[1]],
+                "lineno-match": None,
+                "caption": source.path,
+            }
+            if passage.indent:
+                self.options["dedent"] = None
         # The caption is a path, in which two underscores mean nothing.
         if "caption" in self.options:
             self.options["caption"] = self.options["caption"].replace("__", r"\_\_")
         found = super().run()
-        name = self.options.get("start-at", "")
-        if name.startswith("[") and name.endswith("]"):
-            found[0]["ids"].append(anchor(name[1:-1]))
+        if name is not None:
+            found[0]["ids"].append(anchor(name))
         return found
 
 
@@ -192,8 +223,7 @@ class Ledger(OfTheBook):
     """What the chapter of this page adds: in numbers, in files and names, and on the map."""
 
     def run(self):
-        book = passages.Book(ledger.ROOT)
-        found = ledger.ledger(book, self.env.docname)
+        found = ledger.ledger(book(), self.env.docname)
         # Whatever file of the chapter changes, a number may.
         self.env.note_reread()
         counts = {"file": len(found.files), "passage": len(found.passages), "line": found.lines}
@@ -206,7 +236,7 @@ class Ledger(OfTheBook):
         head = table([1, 4], [[entry(nodes.Text(name)), entry(*text)] for name, text in rows])
         head["align"] = "left"
         files = self.block("Its files, and what it adds to `torch.openreg`", *self.added(found))
-        drawn = self.block("Its place on the map of the backend", *self.map(book))
+        drawn = self.block("Its place on the map of the backend", *self.map(book()))
         return [nodes.container("", head, files, drawn, classes=["ledger"])]
 
     def block(self, title, *content):
@@ -251,10 +281,10 @@ class PythonNames(OfTheBook):
     """The functions and classes that a chapter adds to `torch.openreg`, each with its listing."""
 
     def run(self):
-        book, tables = passages.Book(ledger.ROOT), []
+        tables = []
         self.env.note_reread()
-        for chapter in book.contents.chapters:
-            names = ledger.documented_names(ledger.ledger(book, chapter))
+        for chapter in book().contents.chapters:
+            names = ledger.documented_names(ledger.ledger(book(), chapter))
             rows = [[entry(self.link(n, p)), entry(self.words(text))] for n, text, p in names]
             if rows:
                 title = nodes.title("", f"Chapter {chapter}")

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the passages check knows of the languages: C++, Python, MyST and Sphinx."""
+"""What the passages check knows of the languages: C++, Python and MyST."""
 
 from __future__ import annotations
 
 import ast
 import itertools
 import re
-import textwrap
 from pathlib import Path
 
 NO_DECISION = re.compile(
@@ -78,7 +77,7 @@ def analyse(path: str, lines: list[str]) -> tuple[list[str], list[int]]:
     comments = itertools.takewhile(lambda line: re.match(r"(//|#(?!\w)) ?(?!\[)", line), lines)
     undecided.update(range(1, len(list(comments)) + 1))
     if not path.endswith(".py"):
-        places = places_in_cpp("".join(lines))
+        places = places_in_cpp("\n".join("".join(lines).splitlines()))
         # What closes where no class and no body is open closes a namespace.
         closing = (n for n, line in enumerate(lines, 1) if CLOSING_BRACES.fullmatch(line))
         undecided.update(n for n in closing if places[n - 1] == "file")
@@ -93,7 +92,7 @@ def analyse(path: str, lines: list[str]) -> tuple[list[str], list[int]]:
     return places, [n for n in range(1, len(lines) + 1) if n not in undecided]
 
 
-# What the check knows of MyST and Sphinx: fences, their options, and what `literalinclude` shows.
+# What the check knows of MyST: fences and their options.
 
 
 def fences(lines: list[str], first: int = 1):
@@ -125,15 +124,3 @@ def options_of(body: list[str]) -> dict[str, str]:
             quoted[2] if quoted else re.split(r"(?:^|\s+)#", option[2] or "")[0].strip()
         )
     return found
-
-
-def extract(lines: list[str], options: dict[str, str]) -> str | None:
-    """What Sphinx shows: from the first line with one text to before the next with the other."""
-    starts = (n for n, line in enumerate(lines) if options["start-at"] in line)
-    start = next(starts, len(lines))
-    ends = (n for n in range(start + 1, len(lines)) if options["end-before"] in lines[n])
-    end = next(ends, None)
-    if end is None:
-        return None
-    text = "".join(lines[start:end])
-    return textwrap.dedent(text) if "dedent" in options else text

@@ -10,7 +10,8 @@ from __future__ import annotations
 import posixpath
 import re
 
-from contents import CONTENTS, quoted_list
+from contents import CONTENTS, NOT_IN_THE_BOOK, quoted_list
+from passages import FOLDERS, NAME
 
 NUMBERS = "no one two three four five six seven eight nine ten eleven twelve"
 # What belongs to no chapter needs all of them, but for this, which a chapter before the last has.
@@ -70,6 +71,7 @@ ABOUT = [
 ]
 FILE = r"[\w./-]+\.(?:py|cpp|c|h|csv|txt|sh|md|cl|in)"
 PATH = r"`((?:benchmarks|chapters|common|docs|examples|tests|tools)/[\w./]+)`"
+LISTING = r"```\{literalinclude\}\n:passage: (\S+)\n"
 LINK = r"(?<!!)\[([^][]*)\]\(([^() ]+)\)"
 
 
@@ -154,10 +156,17 @@ def leave_out(tree: dict[str, str], gone: set[str]) -> None:
 
 
 def names_in(tree: dict[str, str]) -> set[str]:
-    """The paths of all files and folders, and `*` before the bare names of the files."""
+    """The paths of all files and folders, `*` before the bare names, and `:` before passages."""
     parts = [path.split("/") for path in tree]
     paths = {"/".join(names[:n]) for names in parts for n in range(1, len(names) + 1)}
-    return paths | {f"*{names[-1]}" for names in parts}
+    passages = {f":{name}" for path in tree for name in passages_in(path, tree[path])}
+    return paths | {f"*{names[-1]}" for names in parts} | passages
+
+
+def passages_in(path: str, text: str) -> list[str]:
+    if not path.startswith(FOLDERS) or not NOT_IN_THE_BOOK.isdisjoint(path.split("/")):
+        return []
+    return re.findall(rf"^ *(?://|#) \[({NAME})\]", text, re.MULTILINE)
 
 
 def tables_of(page: str, text: str) -> set[str]:
@@ -244,6 +253,8 @@ def part_without(part: str, folder: str, missing: set[str]) -> str:
     shown = r"```\{literalinclude\} (\S+)|```\{csv-table\}[^\n]*\n:file: (\S+)"
     if (found := re.match(shown, part)) and is_missing(found[1] or found[2]):
         return ""
+    if (found := re.match(LISTING, part)) and f":{found[1]}" in missing:
+        return ""
     if (found := re.match(r"```\{doxygenfile\} (\S+)", part)) and f"*{found[1]}" in missing:
         return ""
     if part.startswith("```{toctree}"):
@@ -300,21 +311,18 @@ def without_empty_sections(found: list[str]) -> list[str]:
 
 def move_listings(tree: dict[str, str], page: str, text: str, missing: set[str]) -> None:
     """A lost page's listings of what remains go to the page that shows what stands before them."""
+    files = [passages_in(path, tree[path]) for path in tree]
+    homes = {name: names for names in files for name in names}
     for part in parts(text):
-        found = re.match(
-            r"```\{literalinclude\} (\S+)\n.*?:start-at: \[([\w.-]+)\]", part, re.DOTALL
-        )
-        path = joined(posixpath.dirname(page), found[1]) if found else ""
-        if path not in tree:
+        found = re.match(LISTING, part)
+        if not found or found[1] not in homes:
             continue
-        passages = re.findall(r"^ *(?://|#) \[(\w[\w.-]*)\]", tree[path], re.MULTILINE)
-        for name in reversed(passages[: passages.index(found[2])]):
-            place = rf"```\{{literalinclude\}} (\S+)\n[^`]*:start-at: \[{re.escape(name)}\]\n[^`]*```\n\n?"
-            for other in [other for other in tree if other.endswith(".md")]:
-                if at := re.search(place, tree[other]):
-                    moved = part.replace(found[1], at[1], 1).rstrip("\n") + "\n\n"
-                    tree[other] = tree[other][: at.end()] + moved + tree[other][at.end() :]
-                    break
-            else:
-                continue
-            break
+        names = homes[found[1]]
+        for name in reversed(names[: names.index(found[1])]):
+            place = re.compile(LISTING.replace(r"(\S+)", re.escape(name)) + r"[^`]*```\n\n?")
+            pages = [page for page in tree if page.endswith(".md")]
+            if other := next((page for page in pages if place.search(tree[page])), None):
+                end = place.search(tree[other]).end()
+                moved = part.rstrip("\n") + "\n\n"
+                tree[other] = tree[other][:end] + moved + tree[other][end:]
+                break

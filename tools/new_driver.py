@@ -42,12 +42,8 @@ $ .venv/bin/meson test -C build any-driver
 
 """
 LISTING = """\
-```{{literalinclude}} ../../{path}
-:language: cpp
-:start-at: [{name}]
-:end-before: // [
-:lineno-match:
-:caption: {path}
+```{{literalinclude}}
+:passage: {name}
 ```
 
 """
@@ -115,9 +111,9 @@ def add_driver(tree: dict[str, str]) -> None:
     sources = [path.rsplit("/", 1)[-1] for path in new if path.endswith(".cpp")]
     listed = "".join(f"    '{name}',\n" for name in sources)
     tree[PAGE] = YOURS
-    for path, text in new.items():
+    for text in new.values():
         for found in re.findall(r"^// \[([a-z][\w.-]*)\]", text, re.MULTILINE):
-            tree[PAGE] += LISTING.format(path=path, name=found)
+            tree[PAGE] += LISTING.format(name=found)
     tree |= new
     comment = "# The functions that wait to be written.\n"
     tree[f"{DRIVER}/driver/meson.build"] = f"{comment}openreg_device_sources += files(\n{listed})\n"

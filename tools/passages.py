@@ -3,26 +3,27 @@
 
 A marker, `// [name] Sentence.` or `# [name] Sentence.`, opens a passage, and the next marker ends
 it. Every line of code stands in a passage, and every passage with a name is shown once, on its
-chapter's page, as it stands in the file: what Sphinx will show is extracted here and compared.
+chapter's page, by a `literalinclude` that says `:passage: name`. The pages find a passage by the
+same `Book.find` as this check, so what they show is what is checked.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import os.path
 import re
 import sys
-import textwrap
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import contents
 from contents import NOT_IN_THE_BOOK
-from listings import analyse, extract, fences, options_of, read
+from listings import analyse, fences, options_of, read
 
 FOLDERS = ("common", "chapters", "python", "examples/opencl")
-LANGUAGES = {".h": ("cpp", "c"), ".cpp": ("cpp",), ".c": ("c",), ".cl": ("c",), ".py": ("python",)}
+LANGUAGES = {".h": "cpp", ".cpp": "cpp", ".c": "c", ".cl": "c", ".py": "python"}
 LONGEST_PASSAGE = 40
 LARGEST_HIDDEN_SHARE = 0.05
 
@@ -42,6 +43,11 @@ class Passage:
     lines: list[str]
     decisions: int = 0
     shown_on: str = ""
+
+    @property
+    def last_line(self) -> int:
+        """The number of the last line that is not blank."""
+        return self.line + len("".join(self.lines).rstrip().splitlines()) - 1
 
 
 @dataclass
@@ -68,16 +74,29 @@ class Book:
             for path, lines in self.code.items()
             if NOT_IN_THE_BOOK.isdisjoint(path.split("/"))
         }
+        self.named = {
+            passage.name: (source, passage)
+            for source in self.sources.values()
+            for passage in source.passages
+            if passage.name != "-"
+        }
         self.check_passages()
         self.check_share()
         self.check_pages()
         self.problems += contents.problems(root, self.contents, self.code)
 
+    def find(self, name: str) -> tuple[Source, Passage]:
+        """The passage of this name and its file. @throws LookupError that names similar ones"""
+        if name not in self.named:
+            near = ", ".join(difflib.get_close_matches(name, self.named)) or "none that is similar"
+            raise LookupError(f"no passage is named {name!r}; there is {near}.")
+        return self.named[name]
+
     def refuse(self, path: str, line: int, text: str) -> None:
         self.problems.append((path, line, text))
 
     def divide(self, path: str, lines: list[str]) -> Source:
-        """Cuts a file at its markers, and refuses what is none but could start or end a listing."""
+        """Cuts a file at its markers, and refuses what looks like one and is none."""
         source = Source(path, lines, [], [])
         try:
             places, source.decided = analyse(path, lines)
@@ -97,9 +116,8 @@ class Book:
                 self.refuse(
                     path,
                     number,
-                    f"`{line.strip()}` is not a marker, but could start or end"
-                    f" a listing; a marker is `{comment} [chapter.name] Sentence.`, its"
-                    " name of two words or more.",
+                    f"`{line.strip()}` looks like a marker and is none; a marker is"
+                    f" `{comment} [chapter.name] Sentence.`, its name of two words or more.",
                 )
             elif number in source.decided and source.passages:
                 source.passages[-1].decisions += 1
@@ -113,8 +131,8 @@ class Book:
             self.refuse(
                 path,
                 len(lines),
-                f"the file ends in [{source.passages[-1].name}], so no"
-                f" :end-before: is met; the last marker must be `{comment} [-]`.",
+                f"the file ends in [{source.passages[-1].name}]; the last marker must be"
+                f" `{comment} [-]`, so that a passage never ends with the file.",
             )
         return source
 
@@ -155,17 +173,9 @@ class Book:
                 first.setdefault(p.name, f"{source.path}:{p.line}")
                 if p.name.split(".")[0] != prefix:
                     self.refuse(*here, f"[{p.name}] must start with `{prefix}.` in this directory.")
-                length = len("".join(p.lines).rstrip().splitlines())
+                length = p.last_line - p.line + 1
                 if length > LONGEST_PASSAGE:
                     self.refuse(*here, f"[{p.name}] has {length} lines; at most {LONGEST_PASSAGE}.")
-                for number, line in enumerate(source.lines, 1):
-                    if f"[{p.name}]" in line and number != p.line:
-                        self.refuse(
-                            source.path,
-                            number,
-                            f"this line contains [{p.name}], where"
-                            " :start-at: could begin; name the passage without brackets.",
-                        )
 
     def check_share(self) -> None:
         passages = [(s.path, p) for s in self.sources.values() for p in s.passages]
@@ -204,8 +214,9 @@ class Book:
                 if info.startswith("{notes}"):
                     self.check_notes(page, line, body, listed)
                 elif info.startswith("{literalinclude}"):
-                    path = self.check_listing(page, line, info[16:].strip(), options_of(body), last)
-                    listed = last.get(path)
+                    listed = self.check_listing(
+                        page, line, info[16:].strip(), options_of(body), last
+                    )
                 elif CODE_BLOCK.match(info) and pasted.intersection(runs_of_three(body)):
                     self.refuse(
                         page,
@@ -242,50 +253,31 @@ class Book:
 
     def check_listing(
         self, page: str, line: int, target: str, options: dict[str, str], last: dict[str, Passage]
-    ) -> str:
-        """The path of the file, whose passage is then the last one in `last`."""
+    ) -> Passage | None:
+        """The passage that is shown here, which is then the last one of its file in `last`."""
         refuse = partial(self.refuse, page, line)
-        base = "docs" if target.startswith("/") else os.path.dirname(page)
-        path = os.path.normpath(f"{base}/{target}")
-        source = self.sources.get(path)
-        if not (self.root / path).is_file():
-            refuse(f"{path} does not exist; name a file relative to this page.")
-        if not source:
-            return ""
-        passages = {f"[{p.name}]": p for p in source.passages if p.name != "-"}
-        passage = passages.get(options.get("start-at", ""))
-        if not passage:
-            found = (
-                f":start-at: {options['start-at']}" if "start-at" in options else "no :start-at:"
-            )
-            refuse(f"{found} names no passage of {path}; it has {', '.join(passages) or 'none'}.")
-            return ""
-        wanted = {
-            "end-before": "# [" if path.endswith(".py") else "// [",
-            "lineno-match": "",
-            "caption": path,
-        }
-        if passage.indent:
-            wanted["dedent"] = ""
-        languages = LANGUAGES[os.path.splitext(path)[1]]
-        if options.get("language") not in languages:
-            wanted["language"] = languages[0]
-        for key, value in wanted.items():
-            if options.get(key) != value:
-                value = f'"{value}"' if value.startswith("#") else value
-                refuse(f"the listing of [{passage.name}] needs `{f':{key}: {value}'.strip()}`.")
-        for key in options.keys() - wanted.keys() - {"language", "start-at", "name", "class"}:
+        if "passage" not in options:
+            base = "docs" if target.startswith("/") else os.path.dirname(page)
+            path = os.path.normpath(f"{base}/{target}")
+            if not target or not (self.root / path).is_file():
+                refuse(f"{path} does not exist; name a file relative to this page, or a :passage:.")
+            if path in self.sources:
+                names = [p.name for p in self.sources[path].passages if p.name != "-"]
+                refuse(f"{path} is shown in passages; name a :passage: of {', '.join(names)}.")
+            return None
+        try:
+            source, passage = self.find(options["passage"])
+        except LookupError as error:
+            refuse(f"{error}")
+            return None
+        if target:
+            refuse(f"a :passage: is found by its name; leave out {target}.")
+        for key in options.keys() - {"passage", "name", "class"}:
             refuse(
                 f"the listing of [{passage.name}] must not say `:{key}:`; a"
                 " passage is shown as it is."
             )
-        whole = "".join(passage.lines)
-        shown = extract(source.lines, {**options, **wanted})
-        if shown != (textwrap.dedent(whole) if "dedent" in {**options, **wanted} else whole):
-            refuse(
-                f"Sphinx shows something else than [{passage.name}]; look in"
-                f" {path} for a line with its name or with a marker's brackets."
-            )
+        path = source.path
         if path.startswith("chapters/") and not self.contents.page_of(path).match(page):
             refuse(f"[{passage.name}] belongs on {self.contents.page_name(path)}.")
         if passage.shown_on:
@@ -297,7 +289,7 @@ class Book:
                 " keep the order of the file."
             )
         last[path] = passage
-        return path
+        return passage
 
 
 def runs_of_three(lines: list[str]):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 from small_book import Repository
 

@@ -58,12 +58,8 @@ void check(int code);
 ALL = ["device", "hooks"]
 
 
-def listing(path, name, *more, up="../"):
-    end = '"# ["' if path.endswith(".py") else "// ["
-    language = "python" if path.endswith(".py") else "cpp"
-    lines = [f"```{{literalinclude}} {up}{path}", f":language: {language}", f":start-at: [{name}]"]
-    lines += [f":end-before: {end}", ":lineno-match:", f":caption: {path}", *more, "```", ""]
-    return "\n".join(lines) + "\n"
+def listing(name, *more):
+    return "\n".join(["```{literalinclude}", f":passage: {name}", *more, "```", "", ""])
 
 
 class Repository:
@@ -85,14 +81,14 @@ class Repository:
         self.write("common/check.h", ERROR)
         self.write("python/torch_openreg/__init__.py", "")
         self.device = [
-            listing("chapters/device/guard.cpp", "device.guard"),
-            listing("chapters/device/guard.cpp", "device.guard.streams", ":dedent:"),
-            listing("chapters/device/guard.cpp", "device.guard.register"),
-            listing("common/check.h", "common.error"),
+            listing("device.guard"),
+            listing("device.guard.streams"),
+            listing("device.guard.register"),
+            listing("common.error"),
         ]
         self.hooks = [
-            listing("chapters/hooks/_hooks.py", "hooks.python"),
-            listing("chapters/hooks/_hooks.py", "hooks.python.text", ":dedent:"),
+            listing("hooks.python"),
+            listing("hooks.python.text"),
         ]
         self.pages()
 

@@ -6,48 +6,11 @@ from small_book import CPP, GUARD, listing
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "option"),
-    [
-        (":language: cpp\n", "", ":language: cpp"),
-        (":language: cpp", ":language: python", ":language: cpp"),
-        (":end-before: // [", ":end-before: // [-", ":end-before: // ["),
-        (":end-before: // [\n", "", ":end-before: // ["),
-        (":lineno-match:\n", "", ":lineno-match:"),
-        (f":caption: {CPP}", ":caption: guard.cpp", f":caption: {CPP}"),
-        (f":caption: {CPP}\n", "", f":caption: {CPP}"),
-    ],
-)
-def test_a_listing_has_exactly_the_options_it_needs(book, old, new, option):
-    book.device[0] = book.device[0].replace(old, new)
-    book.pages()
-    assert (
-        book.only_problem() == f"docs/device.md:3: the listing of [device.guard] needs `{option}`."
-    )
-
-
-def test_the_end_of_a_python_listing_is_quoted(book):
-    book.hooks[0] = book.hooks[0].replace('"# ["', "# [")
-    book.pages()
-    assert book.only_problem() == (
-        'docs/hooks.md:3: the listing of [hooks.python] needs `:end-before: "# ["`.'
-    )
-
-
-@pytest.mark.parametrize("dedent", ["", ":dedent: 2\n"])
-def test_the_listing_of_an_indented_passage_says_dedent_without_a_number(book, dedent):
-    book.device[1] = book.device[1].replace(":dedent:\n", dedent)
-    book.pages()
-    assert book.only_problem() == (
-        "docs/device.md:11: the listing of [device.guard.streams] needs `:dedent:`."
-    )
-
-
-@pytest.mark.parametrize(
     "option",
     [":dedent:", ":lines: 1-3", ":emphasize-lines: 2", ":prepend: int x;", ":tab-width: 4"],
 )
-def test_a_listing_has_no_other_options(book, option):
-    book.device[0] = book.device[0].replace(":lineno-match:", f":lineno-match:\n{option}")
+def test_a_listing_has_no_option_that_changes_what_it_shows(book, option):
+    book.device[0] = book.device[0].replace(".guard\n", f".guard\n{option}\n")
     book.pages()
     assert book.only_problem() == (
         "docs/device.md:3: the listing of [device.guard] must not say"
@@ -55,13 +18,22 @@ def test_a_listing_has_no_other_options(book, option):
     )
 
 
-@pytest.mark.parametrize("start", ["[device.guar]", "[device.guard", "class Guard"])
-def test_a_listing_starts_at_the_name_of_a_passage(book, start):
-    book.device[0] = book.device[0].replace("[device.guard]", start)
+def test_a_listing_names_a_passage_that_exists(book):
+    book.device[0] = book.device[0].replace("device.guard\n", "device.guart\n")
     book.pages()
     assert book.refuses(
-        f"docs/device.md:3: :start-at: {start} names no passage of {CPP}; it has [device.guard],"
-        " [device.guard.streams], [device.guard.register]."
+        "docs/device.md:3: no passage is named 'device.guart'; there is device.guard,"
+    )
+    book.device[0] = book.device[0].replace("device.guart", "x")
+    book.pages()
+    assert book.refuses("docs/device.md:3: no passage is named 'x'; there is none that is similar.")
+
+
+def test_a_listing_of_a_passage_names_no_file(book):
+    book.device[0] = book.device[0].replace("{literalinclude}", f"{{literalinclude}} ../{CPP}")
+    book.pages()
+    assert book.only_problem() == (
+        f"docs/device.md:3: a :passage: is found by its name; leave out ../{CPP}."
     )
 
 
@@ -69,7 +41,7 @@ def test_a_directive_whose_line_has_a_backtick_is_refused(book):
     book.device += ["```{csv-table} What `x` does\n:file: x.csv\n```\n"]
     book.pages()
     assert book.only_problem() == (
-        "docs/device.md:36: this line opens no block, because Markdown allows no backtick in it;"
+        "docs/device.md:19: this line opens no block, because Markdown allows no backtick in it;"
         " put the sentence above the block."
     )
 
@@ -77,7 +49,10 @@ def test_a_directive_whose_line_has_a_backtick_is_refused(book):
 def test_a_source_is_not_shown_whole(book):
     book.device += [f"```{{literalinclude}} ../{CPP}\n:language: cpp\n```\n"]
     book.pages()
-    assert book.refuses(f"docs/device.md:36: no :start-at: names no passage of {CPP}")
+    assert book.only_problem() == (
+        f"docs/device.md:19: {CPP} is shown in passages; name a :passage: of device.guard,"
+        " device.guard.streams, device.guard.register."
+    )
 
 
 def test_a_passage_on_no_page_is_refused(book):
@@ -94,14 +69,14 @@ def test_an_example_of_a_listing_shows_nothing(book, opening):
 
 
 def test_what_a_build_leaves_under_docs_is_not_a_page(book):
-    book.write("docs/_build/device.md", listing("common/check.h", "common.error"))
+    book.write("docs/_build/device.md", listing("common.error"))
     assert book.check() == ["4 files, 6 passages, 14 lines shown, 0.0% hidden"]
 
 
 def test_a_passage_on_two_pages_is_refused(book):
-    book.write("docs/start.md", listing("common/check.h", "common.error"))
+    book.write("docs/start.md", listing("common.error"))
     assert book.only_problem() == (
-        "docs/start.md:1: [common.error] is already at docs/device.md:28; once is enough."
+        "docs/start.md:1: [common.error] is already at docs/device.md:15; once is enough."
     )
 
 
@@ -109,18 +84,15 @@ def test_a_passage_is_shown_on_the_page_of_its_chapter(book):
     book.hooks += [book.device.pop(2)]
     book.pages()
     assert book.only_problem() == (
-        "docs/hooks.md:20: [device.guard.register] belongs on the page of its chapter,"
+        "docs/hooks.md:11: [device.guard.register] belongs on the page of its chapter,"
         " docs/device.md or docs/device/."
     )
 
 
 def test_a_chapter_may_have_a_folder_of_pages(book):
-    moved = listing(CPP, "device.guard.register", up="../../")
     del book.device[2]
     book.pages()
-    book.write("docs/device/registers.md", moved)
-    assert len(book.check()) == 1
-    book.write("docs/device/registers.md", moved.replace("../../", "/../"))
+    book.write("docs/device/registers.md", listing("device.guard.register"))
     assert book.check() == ["4 files, 6 passages, 14 lines shown, 0.0% hidden"]
 
 
@@ -128,9 +100,9 @@ def test_the_passages_of_a_file_keep_its_order(book):
     book.device[0], book.device[2] = book.device[2], book.device[0]
     book.pages()
     assert book.check() == [
-        f"docs/device.md:11: [device.guard.streams] comes before [device.guard.register] in {CPP};"
+        f"docs/device.md:7: [device.guard.streams] comes before [device.guard.register] in {CPP};"
         " keep the order of the file.",
-        f"docs/device.md:20: [device.guard] comes before [device.guard.streams] in {CPP}; keep the"
+        f"docs/device.md:11: [device.guard] comes before [device.guard.streams] in {CPP}; keep the"
         " order of the file.",
     ]
 
@@ -149,7 +121,7 @@ def test_a_page_does_not_paste_our_code(book, opening, closing):
     book.device += [f"{opening}\n{pasted}{closing}\n"]
     book.pages()
     assert book.only_problem() == (
-        f"docs/device.md:{37 if 'note' in opening else 36}: this block repeats three lines of our"
+        f"docs/device.md:{20 if 'note' in opening else 19}: this block repeats three lines of our"
         " own code; show them with {literalinclude}."
     )
 
@@ -177,6 +149,6 @@ def test_other_files_may_be_included_whole_if_they_exist(book):
     book.device += ["```{literalinclude} ../chapters/device/wall.txt\n```\n"]
     book.pages()
     assert book.only_problem() == (
-        "docs/device.md:44: chapters/device/wall.txt does not exist; name a file relative to this"
-        " page."
+        "docs/device.md:27: chapters/device/wall.txt does not exist; name a file relative to this"
+        " page, or a :passage:."
     )

@@ -41,8 +41,8 @@ def test_a_file_that_only_imports_needs_no_marker(book):
 def test_a_file_ends_in_a_passage_that_is_not_shown(book):
     book.change(CPP, "// [-]\n}  // namespace openreg\n", "")
     assert book.refuses(
-        f"{CPP}:19: the file ends in [device.guard.register], so no :end-before: is met; the last"
-        " marker must be `// [-]`."
+        f"{CPP}:19: the file ends in [device.guard.register]; the last marker must be `// [-]`, so"
+        " that a passage never ends with the file."
     )
 
 

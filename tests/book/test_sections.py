@@ -17,8 +17,8 @@ def divided(book):
     book.write(MESON, "sections = ['streams', 'memory']\n")
     book.write(QUEUE, header("queue"))
     book.write(CACHE, header("cache"))
-    book.write("docs/device/streams.md", listing(QUEUE, "device.queue", up="../../"))
-    book.write("docs/device/memory.md", listing(CACHE, "device.cache", up="../../"))
+    book.write("docs/device/streams.md", listing("device.queue"))
+    book.write("docs/device/memory.md", listing("device.cache"))
     book.device.append("```{toctree}\ndevice/streams\ndevice/memory\n```\n")
     book.pages()
     return book
@@ -30,7 +30,7 @@ def test_a_divided_chapter_passes(divided):
 
 def test_a_section_is_shown_on_its_own_page_only(divided):
     divided.write("docs/device/streams.md", "")
-    divided.device.append(listing(QUEUE, "device.queue"))
+    divided.device.append(listing("device.queue"))
     divided.pages()
     assert divided.only_problem().endswith(
         "[device.queue] belongs on the page of its section, docs/device/streams.md."
