@@ -48,6 +48,7 @@ FIRST_CHAPTER = {
 PAGES_OF = {
     "tests/site/test_afterword.py": "afterword",
     "examples/opencl/meson.build": "opencl",
+    "tests/onnx/test_onnx.py": "onnx",
     "tests/pytorch/test_databases.py": "yours/pytorch",
 }
 # What the pages and `dev` say of a file in words that do not name it.
