@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/memory/allocator.h"
 #include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/chapters/device/streams/trace.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/differences.h"
 #include "torch_openreg/common/waiting.h"
@@ -79,6 +80,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     return ready(orStreamQuery(nativeStream(stream)));
   }
   void synchronizeStream(const c10::Stream& stream) const override {
+    trace(&Traced::trace_gpu_stream_synchronization, stream.id());
     WithoutGil others_run;
     check(orStreamSynchronize(nativeStream(stream)));
   }
@@ -105,9 +107,11 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
                                        ? orEventEnableTiming
                                        : orEventDisableTiming));
       *event = created;
+      trace(&Traced::trace_gpu_event_creation, created);
     }
     WithoutGil others_run;  // A full queue makes the host wait.
     check(orEventRecord(static_cast<orEvent_t>(*event), nativeStream(stream)));
+    trace(&Traced::trace_gpu_event_record, *event, stream.id());
   }
   // [device.guard.events.wait] Streams and the host wait for the point that an event recorded.
   void block(void* event, const c10::Stream& stream) const override {
@@ -115,12 +119,14 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     WithoutGil others_run;
     check(orStreamWaitEvent(nativeStream(stream), static_cast<orEvent_t>(event),
                             0));
+    trace(&Traced::trace_gpu_event_wait, event, stream.id());
   }
   bool queryEvent(void* event) const override {
     return !event || ready(orEventQuery(static_cast<orEvent_t>(event)));
   }
   void synchronizeEvent(void* event) const override {
     if (!event) return;
+    trace(&Traced::trace_gpu_event_synchronization, event);
     WithoutGil others_run;
     check(orEventSynchronize(static_cast<orEvent_t>(event)));
   }
@@ -135,7 +141,9 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
                     const c10::DeviceIndex) const noexcept override {
     // Called from destructors, perhaps in a forked child, so errors are
     // ignored.
-    if (event) orEventDestroy(static_cast<orEvent_t>(event));
+    if (!event) return;
+    trace(&Traced::trace_gpu_event_deletion, event);
+    orEventDestroy(static_cast<orEvent_t>(event));
   }
 
   // [device.guard.ready] "Not ready" is an answer, not an error.

@@ -3,6 +3,7 @@
 #include "torch_openreg/chapters/device/memory/cache.h"
 #include "torch_openreg/chapters/device/memory/memory_events.h"
 #include "torch_openreg/chapters/device/memory/poison.h"
+#include "torch_openreg/chapters/device/streams/trace.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"
 
@@ -42,6 +43,7 @@ static void deleteBlock(void* context) {
   const c10::Device device = block->stream.device();
   void* data = block->data;
   const auto size = static_cast<int64_t>(block->size);
+  trace(&Traced::trace_gpu_memory_deallocation, data);
   cacheOf(device.index()).free(block);
   tellProfiler(data, -size, device);
 }
@@ -68,6 +70,7 @@ class Allocator final : public c10::DeviceAllocator {
       throw;
     }
     tellProfiler(block->data, static_cast<int64_t>(block->size), device);
+    trace(&Traced::trace_gpu_memory_allocation, block->data);
     return {block->data, block, &deleteBlock, device};
   }
 

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A program that listens to PyTorch's trace hears of our events, streams and memory."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+EVENTS = "creation", "deletion", "record", "wait", "synchronization"
+
+
+def traced(program, before=""):
+    """What each callback was called with while `program` ran, in another process."""
+    listening = f"""
+        import json, torch, torch_openreg
+        {before}
+        trace, heard = torch.openreg._gpu_trace, []
+        for name in dir(trace):
+            if name.startswith("register_callback_for_"):
+                what = name.removeprefix("register_callback_for_")
+                getattr(trace, name)(lambda *values, what=what: heard.append((what, *values)))
+        torch._C._activate_gpu_trace()
+    """
+    whole = textwrap.dedent(listening) + textwrap.dedent(program) + "\nprint(json.dumps(heard))"
+    done = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_the_life_of_an_event_is_heard_in_its_order():
+    heard = traced("""
+        side, event = torch.Stream("openreg"), torch.Event("openreg")
+        event.record()
+        side.wait_event(event)
+        event.synchronize()
+        del event
+        heard.append(("side", side.stream_id))
+    """)
+    (side,) = (values[0] for what, *values in heard if what == "side")
+    events = [(what, values) for what, *values in heard if what.startswith("event_")]
+    (event, *_) = events[0][1]
+    assert events == [
+        ("event_creation", [event]),
+        ("event_record", [event, 0]),
+        ("event_wait", [event, side]),
+        ("event_synchronization", [event]),
+        ("event_deletion", [event]),
+    ]
+
+
+def test_a_new_stream_is_heard_before_it_is_used():
+    heard = traced("""
+        side = torch.Stream("openreg")
+        heard.append(("used", side.stream_id))
+        torch.Stream("openreg")
+    """)
+    created = [values[0] for what, *values in heard if what == "stream_creation"]
+    assert len(created) == len(set(created))
+    assert heard.index(["used", heard[-1][1]]) == len(created)
+    assert heard[-1][1] in created
+
+
+def test_waits_of_the_host_are_heard():
+    heard = traced("""
+        side = torch.Stream("openreg")
+        heard.clear()
+        side.synchronize()
+        torch.accelerator.synchronize()
+        heard.append(("side", side.stream_id))
+    """)
+    side = heard[-1][1]
+    assert heard[:-1] == [["stream_synchronization", side], ["device_synchronization"]]
+
+
+def test_memory_is_heard_when_it_is_allocated_and_freed():
+    heard = traced("""
+        storage = torch.UntypedStorage(64, device="openreg")
+        heard.append(("storage", storage.data_ptr()))
+        del storage
+    """)
+    at = heard[0][1]
+    assert heard == [["memory_allocation", at], ["storage", at], ["memory_deallocation", at]]
+
+
+def test_a_callback_that_raises_does_not_stop_the_program():
+    heard = traced("""
+        trace.register_callback_for_event_creation(lambda event: 1 / 0)
+        event = torch.Event("openreg")
+        event.record()
+        event.synchronize()
+    """)
+    assert [h[0] for h in heard] == ["event_creation", "event_record", "event_synchronization"]
+
+
+@pytest.mark.parametrize("name", ["torch.openreg._gpu_trace", "torch_openreg._gpu_trace"])
+def test_the_module_exists_once(name):
+    program = f"import torch_openreg, {name} as m; assert m is torch_openreg._gpu_trace"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_names_are_those_of_cuda():
+    program = """
+        import torch.cuda._gpu_trace as theirs
+        names = {name for name in dir(theirs) if "allback" in name} - {"CallbackRegistry", "Callable"}
+        heard += sorted(names - set(dir(trace)))
+    """
+    assert traced(program) == []
