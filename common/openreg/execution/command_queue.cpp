@@ -45,15 +45,29 @@ Command* CommandQueue::allocate() {
   return std::exchange(oldest_, oldest_->next.load());
 }
 
+// [common.queue.submit] An observer is called without the lock, because it may wait for a thread that needs it.
+void CommandQueue::submit(std::unique_lock<std::mutex> lock, Command* command,
+                          Position* position) {
+  command->traced.correlation = 0;
+  // The launch of a graph is reported, and its branches are part of it.
+  if (!isObserved() || command->kind == Command::Kind::branch) {
+    position->submitted = append(command);
+    return;
+  }
+  const Traced traced = command->traced = observers().enqueue();
+  const char* const name = command->name;
+  const int device = device_->index;
+  const orStream_t handle = handle_;
+  command->announced = false;
+  position->submitted = append(command);
+  lock.unlock();
+  observers().enqueued(traced, name, device, handle);
+  command->announced = true;
+}
+
 // [common.queue.append] The first command of an idle stream schedules the stream.
 uint64_t CommandQueue::append(Command* command) {
   command->next.store(nullptr, std::memory_order_relaxed);
-  command->traced.correlation = 0;
-  // The launch of a graph is reported, and its branches are part of it.
-  if (isObserved() && command->kind != Command::Kind::branch) {
-    command->traced =
-        observers().enqueue(command->name, device_->index, handle_);
-  }
   const uint64_t number = submitted_.load(std::memory_order_relaxed) + 1;
   submitted_.store(number, std::memory_order_relaxed);
   newest_->next = command;
@@ -272,6 +286,7 @@ void CommandQueue::runKernel(Command& command) {
 
 void CommandQueue::reportBegin(Command& command) {
   if (command.traced.correlation) {
+    while (!command.announced) std::this_thread::yield();
     observers().begin(command.traced, command.name, device_->index, handle_);
   }
 }

@@ -30,6 +30,8 @@ struct alignas(kCacheLine) Command {
   const char* fault = nullptr;
   std::shared_ptr<Recording> recording;
   Traced traced;
+  /// Whether the observers know that it is enqueued.
+  std::atomic<bool> announced{true};
   alignas(std::max_align_t) std::byte arguments[orMaxArgumentBytes];
 };
 
@@ -73,7 +75,7 @@ class CommandQueue {
   template <class Check, class Fill>
   orError_t push(orStream_t handle, Position* position, Check check,
                  Fill fill) {
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (!belongsTo(handle)) return refuseStream(handle);
     if (orError_t error = check(*device_)) return error;
     if (capture_) {
@@ -85,7 +87,7 @@ class CommandQueue {
     Command* command = allocate();
     fill(*command);
     position->device = device_;
-    position->submitted = append(command);
+    submit(std::move(lock), command, position);
     return orSuccess;
   }
   Position position(orStream_t handle);
@@ -137,10 +139,12 @@ class CommandQueue {
   /// Where the device lists the queue while it is a stream of that device.
   List::iterator listed;
 
-  // [common.queue.state] In the steady state, no cache line has two writers.
+  // [common.queue.private] The worker that runs a queue calls these functions, except the first four.
  private:
   bool belongsTo(orStream_t handle) const { return open_ && handle == handle_; }
   Command* allocate();
+  void submit(std::unique_lock<std::mutex> lock, Command* command,
+              Position* position);
   uint64_t append(Command* command);
   void schedule();
   Command* next();
@@ -153,6 +157,7 @@ class CommandQueue {
   orError_t addToCapture(NodeCommand node);
   void reportBegin(Command& command);
 
+  // [common.queue.state] In the steady state, no cache line has two writers.
   Device* device_ = nullptr;
   orStream_t handle_ = nullptr;
   int priority_ = 0;

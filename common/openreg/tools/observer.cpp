@@ -51,23 +51,28 @@ int64_t steadyNanoseconds() {
 Traced describeCall() {
   if (!outermost_call) return {};
   const orRecord& call = outermost_call->record_;
-  return {0, call.operation, call.direction, call.bytes, 0};
+  return {0, call.operation, call.direction, call.bytes};
 }
 
-Traced Observers::enqueue(const char* name, int device, orStream_t stream) {
+Traced Observers::enqueue() {
   Traced traced = describeCall();
   traced.correlation = nextNumber();
+  traced.enqueued = steadyNanoseconds();
+  return traced;
+}
+
+void Observers::enqueued(const Traced& traced, const char* name, int device,
+                         orStream_t stream) {
   if (outermost_call) {
     orRecord& call = outermost_call->record_;
     call.correlation = traced.correlation;
     call.device = device;
     call.stream = stream;
   }
-  const int64_t now = steadyNanoseconds();
   report(traced.correlation,
          {orCommandEnqueued, traced.operation, traced.correlation, name, device,
-          stream, traced.bytes, traced.direction, nullptr, now, now});
-  return traced;
+          stream, traced.bytes, traced.direction, nullptr, traced.enqueued,
+          traced.enqueued});
 }
 
 // [common.observer.run] A wait that parks its stream has begun already when the stream comes back.

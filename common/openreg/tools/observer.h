@@ -26,6 +26,7 @@ struct Traced {
   orOperation operation = orOperationLaunch;
   int direction = -1;
   size_t bytes = 0;
+  int64_t enqueued = 0;
   /// When the device began it; 0 before.
   int64_t begin = 0;
 };
@@ -53,9 +54,12 @@ class Observers {
   /// Passes on the record of what began with `number`.
   void report(uint64_t number, const orRecord& record);
 
-  // [common.observer.command] The queue reports the three phases of a command.
-  /// Reports a command that the calling thread is about to enqueue.
-  Traced enqueue(const char* name, int device, orStream_t stream);
+  // [common.observer.command] The queue reports the three phases of a command, and holds no lock meanwhile.
+  /// Numbers a command that the calling thread is about to enqueue.
+  Traced enqueue();
+  /// Reports it, once it is enqueued.
+  void enqueued(const Traced& traced, const char* name, int device,
+                orStream_t stream);
   void begin(Traced& traced, const char* name, int device, orStream_t stream);
   void end(const Traced& traced, const char* name, int device,
            orStream_t stream);

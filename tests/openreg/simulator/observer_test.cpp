@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <future>
 #include <map>
 #include <mutex>
 #include <string>
@@ -93,6 +96,32 @@ TEST(Observer, a_command_is_seen_enqueued_begun_and_ended_under_one_number) {
     EXPECT_EQ(end.device, 0);
   }
   orStreamDestroy(stream);
+}
+
+TEST(Observer, may_wait_for_a_thread_that_asks_about_the_stream) {
+  struct Asking {
+    orStream_t stream;
+    bool answered = false;
+  } asking;
+  orStreamCreate(&asking.stream);
+  const orObserve observe = [](const orRecord* record, void* data) {
+    if (record->phase != orCommandEnqueued) return;
+    auto& asking = *static_cast<Asking*>(data);
+    auto answer = std::async(std::launch::async, [&asking] {
+      int device;
+      return orStreamGetDevice(asking.stream, &device);
+    });
+    asking.answered =
+        answer.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+    // Without an answer, the destructor of `answer` would block for good.
+    if (!asking.answered) std::quick_exit(1);
+  };
+  orObserver_t observer;
+  ASSERT_EQ(orAddObserver(&observer, observe, &asking), orSuccess);
+  openreg::launch(asking.stream, "add", [] {});
+  orRemoveObserver(observer);
+  EXPECT_TRUE(asking.answered);
+  orStreamDestroy(asking.stream);
 }
 
 TEST(Observer, a_call_says_what_it_enqueued_and_how_long_it_took) {
