@@ -1,36 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/hooks/generator.h"
 #include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/common/check.h"
 
 #include <ATen/EmptyTensor.h>
 
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 namespace openreg {
 
 // [hooks.generator.take] A kernel reserves the offsets that it needs, and no other kernel gets them.
-RandomState Counter::take(uint64_t count) {
+RandomState Counter::move(RandomMove move) {
   std::lock_guard lock(mutex_);
-  return {state_.seed, std::exchange(state_.offset, state_.offset + count)};
+  RandomRange at{state_};
+  move(at);
+  return std::exchange(state_, at.state);
 }
 
-// [hooks.generator.now] Seed and offset are read and changed together.
-RandomState Counter::now() const {
-  std::lock_guard lock(mutex_);
-  return state_;
+RandomState Counter::take(uint64_t count) {
+  return move([&](RandomRange& at) { at.state.offset += count; });
 }
+
+RandomState Counter::now() { return take(0); }
 
 void Counter::set(RandomState state) {
-  std::lock_guard lock(mutex_);
-  state_ = state;
-}
-
-void Counter::setOffset(uint64_t offset) {
-  std::lock_guard lock(mutex_);
-  state_.offset = offset;
+  move([&](RandomRange& at) { at.state = state; });
 }
 
 // [hooks.generator.create] The dispatch key of a generator tells PyTorch on which device it is used.
@@ -40,30 +38,52 @@ Generator::Generator(c10::DeviceIndex index, std::shared_ptr<Counter> counter)
       counter_(std::move(counter)) {}
 
 // [hooks.generator.seed] A new seed sets the offset back to zero.
-void Generator::set_current_seed(uint64_t seed) { counter()->set({seed, 0}); }
+static void checkKnown(const RandomRange& at, const char* asked) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !at.number, "The ", asked, " of a generator is another one at each ",
+      "replay, so a capture cannot use it; call manual_seed in the capture ",
+      "first, or use get_state and set_state.");
+}
 
-uint64_t Generator::current_seed() const { return counter()->now().seed; }
+void Generator::set_current_seed(uint64_t seed) {
+  move([&](RandomRange& at) { at = {{seed, 0}}; });
+}
+
+uint64_t Generator::current_seed() const {
+  const RandomRange at = now();
+  checkKnown(at, "seed");
+  return at.state.seed;
+}
 
 uint64_t Generator::seed() {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !capturedStream(),
+      "An unpredictable seed cannot be captured, because every replay would ",
+      "use the same one; call manual_seed, or seed before the replay.");
   const uint64_t seed = c10::detail::getNonDeterministicRandom(true);
   set_current_seed(seed);
   return seed;
 }
 
 // [hooks.generator.offset] The offset says how much of the sequence has been used.
-void Generator::set_offset(uint64_t offset) { counter()->setOffset(offset); }
-
-uint64_t Generator::get_offset() const { return counter()->now().offset; }
-
-// [hooks.generator.state] The whole state is sixteen bytes, which a checkpoint can keep.
-c10::intrusive_ptr<c10::TensorImpl> Generator::get_state() const {
-  auto bytes = at::detail::empty_cpu({sizeof(RandomState)}, at::kByte);
-  const RandomState state = counter()->now();
-  std::memcpy(bytes.mutable_data_ptr(), &state, sizeof(state));
-  return bytes.getIntrusivePtr();
+void Generator::set_offset(uint64_t offset) {
+  move([&](RandomRange& at) {
+    checkKnown(at, "seed");
+    at.state.offset = offset;
+  });
 }
 
-void Generator::set_state(const c10::TensorImpl& bytes) {
+uint64_t Generator::get_offset() const {
+  const RandomRange at = now();
+  checkKnown(at, "offset");
+  return at.state.offset;
+}
+
+// [hooks.generator.state.check] A tensor that is not a state is refused before anything changes.
+static constexpr size_t kStateBytes = sizeof(RandomState);
+static constexpr size_t kCapturedBytes = kStateBytes + sizeof(uint64_t);
+
+static size_t checkState(const c10::TensorImpl& bytes) {
   TORCH_CHECK_TYPE(
       bytes.layout() == at::kStrided && bytes.is_cpu() &&
           bytes.dtype() == at::kByte,
@@ -71,19 +91,35 @@ void Generator::set_state(const c10::TensorImpl& bytes) {
       "this one is a ",
       bytes.layout(), " one of ", c10::typeMetaToScalarType(bytes.dtype()),
       " on ", bytes.device(), ".");
+  const auto size = static_cast<size_t>(bytes.numel());
   TORCH_CHECK_VALUE(
-      bytes.numel() == sizeof(RandomState) && bytes.is_contiguous(),
-      "An openreg generator's state has ", sizeof(RandomState),
+      (size == kStateBytes || size == kCapturedBytes) && bytes.is_contiguous(),
+      "An openreg generator's state has ", kStateBytes,
       " bytes; this tensor has ", bytes.numel(),
       bytes.is_contiguous() ? "." : ", and they are not contiguous.");
-  const size_t needed = bytes.storage_offset() + sizeof(RandomState);
+  const size_t needed = bytes.storage_offset() + size;
   TORCH_CHECK_VALUE(bytes.storage().nbytes() >= needed,
-                    "An openreg generator's state has ", sizeof(RandomState),
+                    "An openreg generator's state has ", size,
                     " bytes; this tensor's storage was resized to ",
                     bytes.storage().nbytes(), ", and ", needed, " are needed.");
-  RandomState state;
-  std::memcpy(&state, bytes.data(), sizeof(state));
-  counter()->set(state);
+  return size;
+}
+
+// [hooks.generator.state] The whole state is sixteen bytes, which a checkpoint can keep; while a graph is captured, it may be an offset after a base.
+c10::intrusive_ptr<c10::TensorImpl> Generator::get_state() const {
+  const RandomRange at = now();
+  const size_t size = at.number ? kCapturedBytes : kStateBytes;
+  auto bytes = at::detail::empty_cpu({static_cast<int64_t>(size)}, at::kByte);
+  std::memcpy(bytes.mutable_data_ptr(), &at, size);
+  return bytes.getIntrusivePtr();
+}
+
+void Generator::set_state(const c10::TensorImpl& bytes) {
+  const size_t size = checkState(bytes);
+  RandomRange to;
+  std::memcpy(&to, bytes.data(), size);
+  to = placed(to);
+  move([&](RandomRange& at) { at = to; });
 }
 
 // [hooks.generator.philox] Kernels from outside reserve offsets, too; PyTorch counts one for each 32 bits, we for each 128.
@@ -106,9 +142,11 @@ void Generator::philox_state(uint64_t increment, at::Tensor& seed,
 
 // [hooks.generator.clone] A clone has a counter of its own.
 Generator* Generator::clone_impl() const {
-  auto* copy = new Generator(device().index());
+  auto copy = std::make_unique<Generator>(device().index());
   copy->counter_->set(counter()->now());
-  return copy;
+  const RandomRange from = now();
+  copy->move([&](RandomRange& at) { at = from; });
+  return copy.release();
 }
 
 // [hooks.generator.share] Generators with a graph-safe state share a counter: an offset that one takes, the other skips.
@@ -132,24 +170,54 @@ std::shared_ptr<Counter> Generator::counter() const {
 }
 
 // [hooks.generator.reserve] A recorded kernel that kept its offset would draw the same numbers at every run.
-static RandomRange refuseCaptured(const std::shared_ptr<Counter>&,
-                                  const c10::Stream& stream, uint64_t) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      false, "Random numbers cannot be drawn on stream ", stream.id(), " of ",
-      stream.device(), " while it is captured; every run would draw ",
-      "the same ones.");
+static const CapturedRandom kRefuseCaptured{
+    [](const std::shared_ptr<Counter>&, const c10::Stream& stream,
+       RandomMove) -> RandomRange {
+      TORCH_CHECK_NOT_IMPLEMENTED(
+          false, "A generator cannot be used on stream ", stream.id(), " of ",
+          stream.device(), " while it is captured; every run would draw ",
+          "the same numbers.");
+    },
+    [](const RandomRange& range) -> RandomState {
+      TORCH_CHECK_VALUE(false, "This state is of capture base ", range.number,
+                        ", and this process has no such base.");
+    }};
+
+static std::atomic<const CapturedRandom*> captured_random{&kRefuseCaptured};
+
+static const CapturedRandom& capturedRandom() { return *captured_random; }
+
+void setCapturedRandom(const CapturedRandom* functions) {
+  captured_random = functions ? functions : &kRefuseCaptured;
 }
 
-static constinit std::atomic<CapturedReserve> captured_reserve{&refuseCaptured};
+// [hooks.generator.move] Every use of a generator moves it, or asks where it stands; in a capture, this is recorded.
+RandomRange Generator::move(RandomMove move) const {
+  if (const auto stream = capturedStream())
+    return capturedRandom().move(counter(), *stream, move);
+  return {counter()->move(move)};
+}
 
-void onCapturedReserve(CapturedReserve reserve) {
-  captured_reserve = reserve ? reserve : &refuseCaptured;
+std::optional<c10::Stream> Generator::capturedStream() const {
+  // Seeds and states must not start a device.
+  int is_started = 0;
+  check(orDeviceIsStarted(device().index(), &is_started));
+  if (!is_started) return std::nullopt;
+  const c10::Stream stream = currentStream(device().index());
+  return isCaptured(stream) ? std::optional(stream) : std::nullopt;
 }
 
 RandomRange Generator::reserve(uint64_t count) {
-  const c10::Stream stream = currentStream(device().index());
-  if (!isCaptured(stream)) return {counter()->take(count)};
-  return captured_reserve.load()(counter(), stream, count);
+  return move([&](RandomRange& at) { at.state.offset += count; });
+}
+
+RandomRange Generator::now() const {
+  return move([](RandomRange&) {});
+}
+
+RandomRange Generator::placed(const RandomRange& at) const {
+  if (!at.number || capturedStream()) return at;
+  return {capturedRandom().latest(at)};
 }
 
 // [hooks.generator.default] Each device has one default generator, created on first use.

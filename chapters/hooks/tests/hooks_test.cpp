@@ -85,54 +85,117 @@ TEST(Generator, a_kernel_from_outside_reserves_numbers_of_32_bits) {
   EXPECT_EQ(generator.get_offset(), 4u);
 }
 
-TEST(Generator,
-     a_captured_stream_gets_no_numbers_unless_somebody_provides_them) {
+/// Expects that `action` is not implemented, and says so.
+template <class Action>
+void expectRefusal(Action action, const std::string& sentence) {
+  try {
+    action();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const c10::NotImplementedError& error) {
+    EXPECT_EQ(error.what_without_backtrace(), sentence);
+  }
+}
+
+/// Captures a stream while it lives, and makes it current.
+struct Capturing {
+  Capturing() {
+    openreg::setCapturedRandom(nullptr);
+    orStreamBeginCapture(openreg::nativeStream(stream),
+                         orStreamCaptureModeGlobal);
+  }
+  ~Capturing() {
+    openreg::setCapturedRandom(nullptr);
+    orGraph_t graph;
+    EXPECT_EQ(orStreamEndCapture(openreg::nativeStream(stream), &graph),
+              orSuccess);
+    orGraphDestroy(graph);
+    openreg::exchangeStream(before);
+  }
   const c10::Stream stream = openreg::poolStream(0, 0);
   const c10::Stream before = openreg::exchangeStream(stream);
-  openreg::onCapturedReserve(nullptr);
+};
+
+TEST(Generator, a_captured_stream_uses_none_unless_somebody_records_it) {
   openreg::Generator generator(0);
-  ASSERT_EQ(orStreamBeginCapture(openreg::nativeStream(stream),
-                                 orStreamCaptureModeGlobal),
-            orSuccess);
-  try {
-    generator.reserve(1);
-    ADD_FAILURE() << "nothing was thrown";
-  } catch (const c10::NotImplementedError& error) {
-    EXPECT_EQ(std::string(error.what_without_backtrace()),
-              "Random numbers cannot be drawn on stream " +
-                  std::to_string(stream.id()) + " of " + stream.device().str() +
-                  " while it is captured; every run would draw the same ones.");
+  const auto state = generator.get_state();
+  {
+    Capturing capturing;
+    const std::string sentence =
+        "A generator cannot be used on stream " +
+        std::to_string(capturing.stream.id()) + " of " +
+        capturing.stream.device().str() +
+        " while it is captured; every run would draw the same numbers.";
+    expectRefusal([&] { generator.reserve(1); }, sentence);
+    expectRefusal([&] { generator.set_current_seed(1); }, sentence);
+    expectRefusal([&] { generator.set_state(*state); }, sentence);
   }
-  static uint64_t asked = 0;
-  openreg::onCapturedReserve([](const std::shared_ptr<openreg::Counter>&,
-                                const c10::Stream&, uint64_t count) {
-    asked = count;
-    return openreg::RandomRange{{1, 2}};
-  });
-  EXPECT_EQ(generator.reserve(3).state.offset, 2u);
-  EXPECT_EQ(asked, 3u);
-  static const openreg::RandomState base{};
-  openreg::onCapturedReserve([](const std::shared_ptr<openreg::Counter>&,
-                                const c10::Stream&, uint64_t) {
-    return openreg::RandomRange{{}, &base};
-  });
-  at::Tensor seed, offset, within;
-  try {
-    generator.philox_state(4, seed, offset, within);
-    ADD_FAILURE() << "nothing was thrown";
-  } catch (const c10::NotImplementedError& error) {
-    EXPECT_EQ(std::string(error.what_without_backtrace()),
-              "philox_state has no numbers for a graph that is captured on " +
-                  stream.device().str() +
-                  "; its kernels must draw from the generator.");
-  }
-  openreg::onCapturedReserve(nullptr);
-  orGraph_t graph;
-  EXPECT_EQ(orStreamEndCapture(openreg::nativeStream(stream), &graph),
-            orSuccess);
-  orGraphDestroy(graph);
   EXPECT_EQ(generator.reserve(1).state.offset, 0u);
-  openreg::exchangeStream(before);
+}
+
+TEST(Generator,
+     a_capture_records_what_replays_can_repeat_and_refuses_the_rest) {
+  openreg::Generator generator(0);
+  static const openreg::RandomState base{};
+  static openreg::RandomRange recorded;
+  recorded = {{0, 2}, 5, &base};
+  static const openreg::CapturedRandom functions{
+      [](const std::shared_ptr<openreg::Counter>&, const c10::Stream&,
+         openreg::RandomMove move) {
+        const openreg::RandomRange before = recorded;
+        move(recorded);
+        return before;
+      },
+      [](const openreg::RandomRange& range) {
+        return openreg::RandomState{range.number, range.state.offset};
+      }};
+  c10::intrusive_ptr<c10::TensorImpl> state;
+  at::Tensor seed, offset, within;
+  {
+    Capturing capturing;
+    openreg::setCapturedRandom(&functions);
+    EXPECT_EQ(generator.reserve(3).state.offset, 2u);
+    EXPECT_EQ(recorded.state.offset, 5u);
+    state = generator.get_state();
+    EXPECT_EQ(state->numel(), 24);
+    expectRefusal([&] { generator.seed(); },
+                  "An unpredictable seed cannot be captured, because every "
+                  "replay would use the same one; call manual_seed, or seed "
+                  "before the replay.");
+    const auto unknown = [](const std::string& what) {
+      return "The " + what +
+             " of a generator is another one at each replay, so a capture "
+             "cannot use it; call manual_seed in the capture first, or use "
+             "get_state and set_state.";
+    };
+    expectRefusal([&] { generator.current_seed(); }, unknown("seed"));
+    expectRefusal([&] { generator.set_offset(1); }, unknown("seed"));
+    expectRefusal([&] { generator.get_offset(); }, unknown("offset"));
+    expectRefusal(
+        [&] { generator.philox_state(4, seed, offset, within); },
+        "philox_state has no numbers for a graph that is captured on " +
+            capturing.stream.device().str() +
+            "; its kernels must draw from the generator.");
+    generator.set_current_seed(9);
+    generator.set_offset(3);
+    EXPECT_EQ(generator.current_seed(), 9u);
+    EXPECT_EQ(generator.reserve(1).state.offset, 3u);
+    generator.set_state(*state);
+    EXPECT_EQ(recorded.number, 5u);
+    EXPECT_EQ(recorded.state.offset, 5u);
+  }
+  try {
+    generator.set_state(*state);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const c10::ValueError& error) {
+    EXPECT_STREQ(error.what_without_backtrace(),
+                 "This state is of capture base 5, and this process has no "
+                 "such base.");
+  }
+  openreg::setCapturedRandom(&functions);
+  generator.set_state(*state);
+  openreg::setCapturedRandom(nullptr);
+  EXPECT_EQ(generator.current_seed(), 5u);
+  EXPECT_EQ(generator.get_offset(), 5u);
 }
 
 TEST(Pinned, a_block_that_a_stream_uses_is_not_handed_out_again) {

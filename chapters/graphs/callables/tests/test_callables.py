@@ -6,6 +6,7 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 DEVICE = "openreg"
 
@@ -43,6 +44,24 @@ def test_a_graphed_module_trains_as_the_module_does():
     assert got_losses == losses
     for one, other in zip(got, parameters, strict=True):
         assert torch.equal(one, other)
+
+
+def test_a_checkpointed_callable_recomputes_with_the_masks_of_its_forward():
+    def call(x):
+        return checkpoint(lambda x: nn.functional.dropout(x) + 0, x, use_reentrant=False)
+
+    x = torch.ones(1000, device=DEVICE, requires_grad=True)
+    graphed = torch.openreg.make_graphed_callables(call, (x.detach().clone().requires_grad_(),))
+    for seed in 3, 4:
+        results = []
+        for function in call, graphed:
+            torch.manual_seed(seed)
+            y = function(x)
+            (gradient,) = torch.autograd.grad(y.sum(), x)
+            results.append((y.cpu(), torch.openreg.get_rng_state()))
+            assert torch.equal(gradient, y)
+        assert torch.equal(results[0][0], results[1][0])
+        assert torch.equal(results[0][1], results[1][1])
 
 
 def test_the_inputs_get_their_gradients():
