@@ -4,6 +4,7 @@
 #include "torch_openreg/common/waiting.h"
 
 #include <torch/csrc/Exceptions.h>
+#include <unistd.h>
 
 #include <string_view>
 
@@ -37,6 +38,13 @@ static void takeGil(void* thread) {
   PyEval_RestoreThread(static_cast<PyThreadState*>(thread));
 }
 
+// [common.bindings.signals] Python runs the handlers of signals on the main thread only, so no other one takes the lock for that.
+static void runSignalHandlers() {
+  if (getpid() != gettid() || !Py_IsInitialized()) return;
+  pybind11::gil_scoped_acquire lock;
+  if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
+}
+
 // [-]
 }  // namespace openreg
 
@@ -47,7 +55,8 @@ extern "C" C10_EXPORT PyObject* openregInitModule() {
     auto module = pybind11::module_::create_extension_module(
         "_C", "The C++ side of torch_openreg.", &definition);
     pybind11::register_local_exception_translator(&openreg::translate);
-    openreg::setGil({&openreg::releaseGil, &openreg::takeGil});
+    openreg::setGil(
+        {&openreg::releaseGil, &openreg::takeGil, &openreg::runSignalHandlers});
     openreg::ChapterBindings::bindAll(module);
     return module.release().ptr();
   }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/waiting.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
 
 namespace openreg {
 
 // [common.waiting.socket] Without Python there is no lock to release.
-static constinit Gil gil{[]() -> void* { return nullptr; }, [](void*) {}};
+static constinit Gil gil{[]() -> void* { return nullptr; }, [](void*) {},
+                         [] {}};
 
 void setGil(Gil functions) { gil = functions; }
 
@@ -12,6 +14,19 @@ WithoutGil::WithoutGil() : thread_(gil.release()) {}
 
 WithoutGil::~WithoutGil() {
   if (thread_) gil.take(thread_);
+}
+
+// [common.waiting.slices] The driver's wait cannot be interrupted, so we wait in slices.
+orError_t waitInterruptibly(c10::function_ref<orError_t()> wait) {
+  WithoutGil others_run;
+  constexpr int64_t kNanoseconds = 100'000'000;
+  if (orSetWaitLimit(kNanoseconds)) return wait();
+  struct NoLimit {
+    ~NoLimit() { orSetWaitLimit(0); }
+  } afterwards;
+  orError_t error;
+  while ((error = wait()) == orErrorNotReady) gil.run_signal_handlers();
+  return error;
 }
 
 // [-]

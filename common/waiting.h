@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/common/openreg/interface/openreg.h"
+
+#include <c10/util/FunctionRef.h>
+
 namespace openreg {
 
 // [common.waiting] A thread that waits for the device does not hold Python's lock meanwhile.
@@ -20,11 +24,23 @@ class WithoutGil {
   void* const thread_;
 };
 
+// [common.waiting.interruptible] A long wait of the user's ends at Ctrl-C, and leaves the work enqueued.
+/// Calls `wait`, one of the driver's functions that synchronize, without the
+/// GIL and until it is done. Every tenth of a second, Python's main thread runs
+/// the handlers of signals that came meanwhile. With a driver that cannot limit
+/// a wait, they run afterwards.
+/// @returns what `wait` did.
+/// @throws what a handler raised, such as KeyboardInterrupt.
+orError_t waitInterruptibly(c10::function_ref<orError_t()> wait);
+
+// [common.waiting.gil] What there is to know about Python.
 /// How the lock is released and taken. `release` returns null if the calling
 /// thread does not hold it, else what `take` needs.
 struct Gil {
   void* (*release)();          ///< never waits
   void (*take)(void* thread);  ///< waits for the lock
+  /// Called without the lock; throws what a handler of a signal raised.
+  void (*run_signal_handlers)();
 };
 
 /// Set once, by the bindings: the backend itself is not linked to Python.

@@ -81,8 +81,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
   void synchronizeStream(const c10::Stream& stream) const override {
     trace(&Traced::trace_gpu_stream_synchronization, stream.id());
-    WithoutGil others_run;
-    check(orStreamSynchronize(nativeStream(stream)));
+    waitFor([&] { return orStreamSynchronize(nativeStream(stream)); });
   }
   bool isStreamCapturing(const c10::Stream& stream) const override {
     return isCaptured(stream);
@@ -127,8 +126,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void synchronizeEvent(void* event) const override {
     if (!event) return;
     trace(&Traced::trace_gpu_event_synchronization, event);
-    WithoutGil others_run;
-    check(orEventSynchronize(static_cast<orEvent_t>(event)));
+    waitFor([&] { return orEventSynchronize(static_cast<orEvent_t>(event)); });
   }
   double elapsedTime(void* start, void* end,
                      const c10::DeviceIndex) const override {

@@ -7,6 +7,10 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <utility>
 
 namespace openreg {
 
@@ -53,8 +57,38 @@ c10::DeviceIndex resolveDevice(int index) {
 void synchronizeDevice(c10::DeviceIndex index) {
   DeviceScope scope(index);
   trace(&Traced::trace_gpu_device_synchronization);
-  WithoutGil others_run;
-  check(orDeviceSynchronize());
+  waitFor([] { return orDeviceSynchronize(); });
+}
+
+// [device.runtime.refusal] What a destructor kept is reported by the next wait that has nothing else to report.
+namespace {
+
+std::mutex kept_mutex;
+std::atomic<bool> is_refusal_kept{false};
+std::exception_ptr& keptRefusal() {
+  static auto& refusal = *new std::exception_ptr;
+  return refusal;
+}
+
+}  // namespace
+
+void keepRefusal() noexcept {
+  try {
+    raise(orErrorKernelRefused);
+  } catch (...) {
+    std::lock_guard lock(kept_mutex);
+    if (is_refusal_kept) return;
+    keptRefusal() = std::current_exception();
+    is_refusal_kept = true;
+  }
+}
+
+void waitFor(c10::function_ref<orError_t()> wait) {
+  check(waitInterruptibly(wait));
+  if (!is_refusal_kept) return;
+  std::lock_guard lock(kept_mutex);
+  if (!is_refusal_kept.exchange(false)) return;
+  std::rethrow_exception(std::exchange(keptRefusal(), nullptr));
 }
 
 // [-]

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/common/openreg/interface/openreg.h"
+
 #include <c10/core/Device.h>
+#include <c10/util/FunctionRef.h>
 
 namespace openreg {
 
@@ -33,6 +36,17 @@ c10::DeviceIndex resolveDevice(int index);
 /// Waits until everything enqueued on the device has run.
 /// @throws c10::AcceleratorError if a kernel of it threw.
 void synchronizeDevice(c10::DeviceIndex index);
+
+// [device.runtime.wait] A call of the user's that waits can be interrupted, and reports every error.
+/// Calls `wait`, which synchronizes with the driver, until it is done or a
+/// handler of a signal raises.
+/// @throws what it returned, what the handler raised, or the refusal of a
+/// kernel that was kept.
+void waitFor(c10::function_ref<orError_t()> wait);
+
+/// The driver reports a kernel's refusal once. Destructors, which cannot
+/// throw, keep what was just reported to them for the next `waitFor`.
+void keepRefusal() noexcept;
 
 // [device.runtime.scope] A scope makes another device current for a few lines.
 class DeviceScope {

@@ -113,7 +113,9 @@ bool isCaptured(const c10::Stream& stream) {
 static bool synchronizeAll() {
   for (c10::DeviceIndex index = 0; index < deviceCount(); ++index) {
     DeviceScope scope(index);
-    if (orDeviceSynchronize() == orErrorNotPermitted) return false;
+    const orError_t error = orDeviceSynchronize();
+    if (error == orErrorNotPermitted) return false;
+    if (error == orErrorKernelRefused) keepRefusal();
   }
   return true;
 }

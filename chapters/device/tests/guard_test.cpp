@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/common/check.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace {
 
@@ -51,6 +53,27 @@ TEST(Streams, a_stream_of_high_priority_has_the_highest_there_is) {
   orStreamGetPriority(openreg::nativeStream(stream), &priority);
   orDeviceGetStreamPriorityRange(&least, &greatest);
   EXPECT_EQ(priority, greatest);
+}
+
+TEST(Streams, a_refusal_that_a_destructor_meets_is_left_for_the_next_wait) {
+  orStream_t handle;
+  openreg::check(orStreamCreate(&handle));
+  const c10::Stream stream = openreg::streamOfHandle(handle, 0);
+  openreg::launch(handle, "refuses", [] {
+    usleep(50'000);
+    throw openreg::Refusal("such numbers");
+  });
+  openreg::check(orStreamDestroy(handle));
+  // No event can be recorded there, so this waits for the device.
+  EXPECT_TRUE(openreg::isReached(openreg::eventIn(stream)));
+  try {
+    openreg::synchronizeDevice(0);
+    FAIL() << "nothing was thrown";
+  } catch (const c10::Error& error) {
+    EXPECT_STREQ(error.what_without_backtrace(),
+                 "openreg:0 could not run refuses: such numbers");
+  }
+  EXPECT_NO_THROW(openreg::synchronizeDevice(0));
 }
 
 TEST(Streams, a_stream_guard_switches_device_and_stream) {

@@ -4,6 +4,7 @@
 import csv
 import ctypes
 import pathlib
+import signal
 import threading
 import time
 from multiprocessing import resource_sharer
@@ -18,7 +19,11 @@ usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
 BUSY = 0.2
 
 with open(pathlib.Path(__file__).with_name("waits.csv"), encoding="utf-8") as table:
-    WAITS = [row["You write"].strip("`") for row in csv.DictReader(table)]
+    ROWS = list(csv.DictReader(table))
+WAITS = [row["You write"].strip("`") for row in ROWS]
+INTERRUPTED = [
+    line for line, row in zip(WAITS, ROWS, strict=True) if row["Ctrl-C ends it"] == "yes"
+]
 
 
 class Ticking:
@@ -103,6 +108,35 @@ def test_a_thread_that_waits_lets_others_run(scene, line):
     assert pause < BUSY / 2
 
 
+class Interrupted(Exception):
+    pass
+
+
+@pytest.mark.simulator  # another driver may not be able to limit a wait
+@pytest.mark.parametrize("line", INTERRUPTED)
+def test_a_signal_ends_a_wait_and_leaves_the_work(line):
+    def interrupt(*_):
+        raise Interrupted
+
+    stream, event = torch.openreg.current_stream(), torch.Event("openreg")
+    scene = {**globals(), "stream": stream, "event": event}
+    scene["storage"] = torch.UntypedStorage(1 << 20, device="openreg")
+    driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(2_000_000))
+    event.record(stream)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    begin = time.perf_counter()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(Interrupted):
+            eval(line, scene)
+        assert time.perf_counter() - begin < 1
+        assert not event.query()
+        torch.openreg.synchronize()
+        assert time.perf_counter() - begin > 1.9
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
 ARGUMENTS = {
     "device": (0,),
     "device_of": (torch.empty(0),),
@@ -127,7 +161,6 @@ def functions():
 
 
 def test_what_is_not_in_the_table_does_not_wait():
-    torch.openreg.get_rng_state()  # The first call may load Dynamo, to be hidden from it.
     driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(2_000_000))
     for name in functions():
         if f"torch.openreg.{name}()" in WAITS or name == "set_labels":  # Labels need a tensor.

@@ -25,11 +25,30 @@ bool sameBytes(const at::Tensor& a, const at::Tensor& b) {
           (a.is_non_overlapping_and_dense() && a.strides() == b.strides()));
 }
 
+// [operators.copy.bytes] A copy that the user interrupts stays enqueued, so its host memory must live until it has run.
+void keepUntilCopied(const at::Tensor& host, orStream_t stream) {
+  auto* kept = new at::Tensor(host);
+  const auto drop = [](void* kept) { delete static_cast<at::Tensor*>(kept); };
+  // A device that has failed runs neither the copy nor this.
+  if (orLaunchHostFunc(stream, drop, kept)) drop(kept);
+}
+
 void copyBytes(const at::Tensor& to, const at::Tensor& from, orMemcpyKind kind,
                const c10::Stream& stream) {
-  WithoutGil others_run;
-  check(orMemcpyAsync(to.data_ptr(), from.const_data_ptr(), to.nbytes(), kind,
-                      nativeStream(stream)));
+  const orStream_t native = nativeStream(stream);
+  bool is_waiting = false;
+  try {
+    check(waitInterruptibly([&] {
+      if (is_waiting) return orStreamSynchronize(native);
+      const orError_t error = orMemcpyAsync(
+          to.data_ptr(), from.const_data_ptr(), to.nbytes(), kind, native);
+      is_waiting = error == orErrorNotReady;
+      return error;
+    }));
+  } catch (...) {
+    if (is_waiting) keepUntilCopied(to.is_cpu() ? to : from, native);
+    throw;
+  }
 }
 
 // [operators.copy.staging] A conversion that the other side must do needs a staging tensor.
@@ -71,10 +90,15 @@ void keepPinnedMemory(const at::Tensor& host, const c10::Stream& stream,
                       bool non_blocking) {
   const c10::DataPtr& data = host.storage().data_ptr();
   if (!isPinned(data.get())) return;
-  if (non_blocking) {
+  const auto keep = [&] {
     hostAllocator().record_event(data.get(), data.get_context(), stream);
-  } else {
+  };
+  if (non_blocking) return keep();
+  try {
     stream.synchronize();
+  } catch (...) {
+    keep();  // The wait may have been interrupted.
+    throw;
   }
 }
 

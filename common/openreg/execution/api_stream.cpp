@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/execution/enqueue.h"
 #include "torch_openreg/common/openreg/graphs/capture.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
@@ -93,8 +94,7 @@ orError_t orStreamSynchronize(orStream_t handle) noexcept try {
   if (orError_t error = checkNotCaptured(stream, __func__)) return error;
   const Position position = stream.position();
   if (!position.device) return orErrorInvalidResourceHandle;
-  position.device->synchronize(*stream.queue, position.submitted);
-  return position.device->sticky_error.deliver();
+  return waitFor(stream, position);
 } catch (...) {
   return failWithException();
 }

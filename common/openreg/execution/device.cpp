@@ -3,18 +3,20 @@
 
 #include "torch_openreg/common/openreg/core/machine.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 namespace openreg::hardware {
 
 // [common.device.synchronize] A host thread waits for the number of a command, which later commands cannot move.
-void Device::synchronize(CommandQueue& queue, uint64_t number) {
-  host_waiters.waitUntil([&] { return queue.completed() >= number; },
-                         [&] { queue.wakeHostAt(number); });
+bool Device::synchronize(CommandQueue& queue, uint64_t number,
+                         WaitDeadline deadline) {
+  return host_waiters.waitUntil([&] { return queue.completed() >= number; },
+                                [&] { queue.wakeHostAt(number); }, deadline);
 }
 
-void Device::synchronize() {
+bool Device::synchronize(WaitDeadline deadline) {
   std::vector<std::pair<CommandQueue*, uint64_t>> targets;
   {
     std::lock_guard lock(mutex_);
@@ -22,7 +24,9 @@ void Device::synchronize() {
       targets.emplace_back(queue, queue->submitted());
     }
   }
-  for (auto [queue, number] : targets) synchronize(*queue, number);
+  return std::all_of(targets.begin(), targets.end(), [&](const auto& target) {
+    return synchronize(*target.first, target.second, deadline);
+  });
 }
 
 // [common.device.limit] Of two limits the later one holds, and removing the earlier one does nothing.

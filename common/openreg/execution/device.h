@@ -24,10 +24,11 @@ class Device {
   HostWaiters host_waiters;
 
   /// Waits for the first `number` commands of `queue`, which were submitted
-  /// while it was a stream of this device.
-  void synchronize(CommandQueue& queue, uint64_t number);
-  /// Waits for all streams of the device.
-  void synchronize();
+  /// while it was a stream of this device. False if the deadline came first.
+  bool synchronize(CommandQueue& queue, uint64_t number,
+                   WaitDeadline deadline = {});
+  /// The same for all streams of the device.
+  bool synchronize(WaitDeadline deadline = {});
 
   // [common.device.give-up] A stream may wait for a number that is never written, which must not hold a reset or an exit.
   /// Limits the waits of all streams to one second from now, and returns the

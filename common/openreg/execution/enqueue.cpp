@@ -24,6 +24,15 @@ orError_t holdBack(const StreamRef& stream, const Position& position) {
   return orSuccess;
 }
 
+// [common.enqueue.wait] A call that has waited for a stream reports the error of its device.
+orError_t waitFor(const StreamRef& stream, const Position& position) {
+  Device& device = *position.device;
+  if (!device.synchronize(*stream.queue, position.submitted, waitDeadline())) {
+    return orErrorNotReady;
+  }
+  return device.sticky_error.deliver();
+}
+
 // [common.enqueue.submit] The loss of a device is injected at a kernel or copy of it.
 orError_t submit(orStream_t handle, const orKernel* kernel, const char* name,
                  void* arguments, const char* fault, Position* position) {

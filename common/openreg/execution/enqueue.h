@@ -33,6 +33,11 @@ orError_t append(const StreamRef& stream, Position* position, Check check,
 /// for room in the queue if the host runs far ahead.
 orError_t holdBack(const StreamRef& stream, const Position& position);
 
+/// Waits for the last command at `position`, unless the calling thread's limit
+/// of waiting comes first.
+/// @returns orErrorNotReady then, and otherwise the device's error, if any.
+orError_t waitFor(const StreamRef& stream, const Position& position);
+
 /// Enqueues a kernel. If `fault` is not null the kernel fails for that reason.
 /// `position`, unless null, is that of the kernel in its stream.
 orError_t submit(orStream_t handle, const orKernel* kernel, const char* name,

@@ -29,9 +29,9 @@ bool Recording::park(CommandQueue* queue) {
   return true;
 }
 
-void Recording::synchronize() {
-  device->host_waiters.waitUntil([&] { return completed.load(); },
-                                 [&] { host_waits = true; });
+bool Recording::synchronize(WaitDeadline deadline) {
+  return device->host_waiters.waitUntil([&] { return completed.load(); },
+                                        [&] { host_waits = true; }, deadline);
 }
 
 // [-]

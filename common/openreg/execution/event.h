@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/common/openreg/execution/host_waiters.h"
 #include "torch_openreg/common/openreg/interface/openreg.h"
 
 #include <atomic>
@@ -37,8 +38,9 @@ struct Recording {
   void complete();
   /// Parks `queue` until the recording completes; false if it is complete.
   bool park(CommandQueue* queue);
-  /// Blocks a host thread until the recording completes.
-  void synchronize();
+  /// Blocks a host thread until the recording completes, or until the
+  /// deadline; returns whether it is complete.
+  bool synchronize(WaitDeadline deadline);
 };
 
 // [common.event] An event refers to its latest recording.

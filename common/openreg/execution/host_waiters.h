@@ -6,31 +6,58 @@
 #include "torch_openreg/common/openreg/tools/seeded_scheduler.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
+#include <optional>
 
 namespace openreg::hardware {
+
+// [common.host-waiters.limit] Only the three functions that synchronize have a limit; a wait inside another function must end by itself.
+/// When a wait gives up; empty for never. The system's clock, because
+/// ThreadSanitizer does not know a wait that ends by the steady one.
+using WaitDeadline = std::optional<std::chrono::system_clock::time_point>;
+
+/// Nanoseconds that the calling thread's synchronizing waits; 0 is no limit.
+inline constinit thread_local int64_t wait_limit = 0;
+
+inline WaitDeadline waitDeadline() {
+  if (wait_limit == 0) return std::nullopt;
+  return std::chrono::system_clock::now() +
+         std::chrono::nanoseconds(wait_limit);
+}
 
 // [common.host-waiters] A waiting host thread announces itself before it checks, so no wake-up is lost.
 class HostWaiters {
  public:
-  /// Blocks until `done()`. `announce()` tells the device to call `wake`, and
-  /// runs before each check of a thread that is about to sleep.
+  /// Blocks until `done()`, or until the deadline; returns `done()`.
+  /// `announce()` tells the device to call `wake`, and runs before each check
+  /// of a thread that is about to sleep.
   template <class Done, class Announce>
-  void waitUntil(Done done, Announce announce) {
-    if (config().seeded) return seededScheduler().runUntil(done);
+  bool waitUntil(Done done, Announce announce, WaitDeadline deadline = {}) {
+    if (config().seeded) {
+      seededScheduler().runUntil(done);
+      return true;
+    }
     ++spinning_;
     const bool found = spin(done);
     --spinning_;
-    if (found) return;
+    if (found) return true;
     std::unique_lock lock(mutex_);
     for (;;) {
       announce();
-      if (done()) return;
-      woken_.wait(lock);
+      if (done()) return true;
+      if (!deadline) {
+        woken_.wait(lock);
+      } else if (woken_.wait_until(lock, *deadline) ==
+                 std::cv_status::timeout) {
+        return done();
+      }
     }
   }
 
+  // [common.host-waiters.wake] Waking costs a lock, so a worker wakes the host only for what it has announced.
   /// Wakes all sleeping host threads, after `prepare()` under their lock.
   template <class Prepare>
   void wake(Prepare prepare) {

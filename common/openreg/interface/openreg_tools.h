@@ -34,6 +34,16 @@ extern "C" {
 /// @returns orErrorInvalidConfiguration for anything else, and changes nothing.
 OPENREG_EXPORT orError_t orInject(const char* order) OPENREG_NOEXCEPT;
 
+// [common.tools.wait-limit] A thread can look at something else while it waits, such as an interrupt by the user.
+/// From now on, orDeviceSynchronize, orStreamSynchronize and
+/// orEventSynchronize return orErrorNotReady on the calling thread when they
+/// have waited for `nanoseconds`. So do the functions that copy or set and
+/// then wait; their work stays enqueued, and uses the host's memory later. 0,
+/// as at the beginning, is no limit. Without device threads
+/// (OPENREG_SCHEDULE=seed:N) there is never one.
+/// @returns orErrorInvalidValue for a negative limit.
+OPENREG_EXPORT orError_t orSetWaitLimit(int64_t nanoseconds) OPENREG_NOEXCEPT;
+
 // [common.tools.record] A record says what the host asked for or what the device did, and when.
 typedef enum orRecordPhase {
   /// On the host's thread, before the device can begin the command.

@@ -115,8 +115,7 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
       handle, "memcpy",
       [copy, count] { copyBytes(copy.target, copy.origin, count); }, &position);
   if (error || !is_pageable) return error;
-  position.device->synchronize(*stream.queue, position.submitted);
-  return position.device->sticky_error.deliver();
+  return waitFor(stream, position);
 } catch (...) {
   return failWithException();
 }

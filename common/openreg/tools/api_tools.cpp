@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/execution/host_waiters.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/common/openreg/memory/claim.h"
 #include "torch_openreg/common/openreg/tools/injection.h"
@@ -23,6 +24,18 @@ orError_t orInject(const char* order) noexcept try {
     return setLastError(orErrorInvalidConfiguration, std::move(problem));
   }
   injection().set(std::move(faults));
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+// [common.api-tools.wait-limit] The limit is the calling thread's own, so nobody else's wait ends early.
+orError_t orSetWaitLimit(int64_t nanoseconds) noexcept try {
+  if (nanoseconds < 0) {
+    return fail(orErrorInvalidValue, "A wait cannot be limited to ",
+                nanoseconds, " ns; 0 is no limit.");
+  }
+  wait_limit = nanoseconds;
   return orSuccess;
 } catch (...) {
   return failWithException();

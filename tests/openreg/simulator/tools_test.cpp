@@ -4,13 +4,16 @@
 #include "torch_openreg/tests/openreg/shorthands.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -114,6 +117,36 @@ TEST(Inject, a_lost_device_stays_lost_and_the_other_goes_on) {
   EXPECT_EQ(again("Inject.DISABLED_lost",
                   {"OPENREG_INJECT=lost:0@3,lost:0@2,lost:1@99"}),
             0);
+}
+
+TEST(WaitLimit, a_wait_gives_up_in_time_and_leaves_its_work) {
+  std::atomic<bool> go{false}, ran{false};
+  orEvent_t event;
+  ASSERT_EQ(orEventCreate(&event), orSuccess);
+  openreg::launch(nullptr, "held", [&] {
+    while (!go) usleep(100);
+    ran = true;
+  });
+  ASSERT_EQ(orEventRecord(event, nullptr), orSuccess);
+  ASSERT_EQ(orSetWaitLimit(20'000'000), orSuccess);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(orDeviceSynchronize(), orErrorNotReady);
+  EXPECT_EQ(orStreamSynchronize(nullptr), orErrorNotReady);
+  EXPECT_EQ(orEventSynchronize(event), orErrorNotReady);
+  const auto waited = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(waited, std::chrono::milliseconds(60));
+  EXPECT_FALSE(ran);
+  std::thread other(
+      [&] { EXPECT_EQ(orStreamSynchronize(nullptr), orSuccess); });
+  go = true;
+  other.join();  // The limit is not that thread's.
+  EXPECT_TRUE(ran);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  EXPECT_EQ(orSetWaitLimit(0), orSuccess);
+  EXPECT_EQ(orSetWaitLimit(-1), orErrorInvalidValue);
+  EXPECT_STREQ(orGetErrorDetail(),
+               "A wait cannot be limited to -1 ns; 0 is no limit.");
+  orEventDestroy(event);
 }
 
 TEST(Ipc, DISABLED_other_process) {

@@ -42,3 +42,10 @@ def commands(action):
         torch.openreg.synchronize(0)
         torch.openreg.synchronize(1)
     return names
+
+
+def hold(microseconds):
+    """Keeps the current device's default stream busy."""
+    driver = ctypes.CDLL(torch_openreg.__file__.replace("__init__.py", "libopenreg.so"))
+    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
+    driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(microseconds))

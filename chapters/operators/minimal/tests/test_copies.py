@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import itertools
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
-from driver import commands
+from driver import commands, hold
 
 PLACES = ["cpu", "pinned", "openreg:0", "openreg:1"]
 
@@ -261,6 +263,54 @@ def test_a_pinned_source_that_is_dropped_is_not_reused_too_early():
         del pinned
         torch.full((1000,), -1.0).pin_memory()
         assert device.mean().item() == round
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.mark.simulator  # another driver may not be able to limit a wait
+@pytest.mark.parametrize("pinned", [False, True], ids=["pageable", "pinned"])
+@pytest.mark.parametrize("to_host", [False, True], ids=["from the host", "to the host"])
+def test_a_signal_ends_a_copy_and_its_host_memory_lives_as_long_as_the_copy(pinned, to_host):
+    def interrupt(*_):
+        raise Interrupted
+
+    def made(value):
+        return torch.full((1 << 18,), value, pin_memory=pinned)
+
+    x = torch.full((1 << 18,), 5, device="openreg")
+    torch.openreg.synchronize()
+    hold(1_500_000)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    begin = time.perf_counter()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(Interrupted):
+            made(1).copy_(x) if to_host else x.copy_(made(1))
+        assert time.perf_counter() - begin < 1
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    others = [made(7) for _ in range(4)]
+    torch.openreg.synchronize()
+    assert all((each == 7).all() for each in others)
+    assert x.unique().tolist() == [5 if to_host else 1]
+
+
+@pytest.mark.simulator
+def test_a_signal_ends_reading_a_number():
+    x = torch.full((3,), 5, device="openreg")
+    hold(1_500_000)
+    before = signal.signal(signal.SIGALRM, lambda *_: 1 / 0)
+    begin = time.perf_counter()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(ZeroDivisionError):
+            x.sum().item()
+        assert time.perf_counter() - begin < 1
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert x.sum().item() == 15
 
 
 def test_a_failed_check_leaves_the_device_alone():

@@ -132,6 +132,14 @@ orError_t orRangePop() noexcept try { return refuseObserving(); } catch (...) {
   return failWithException();
 }
 
+// [opencl.api-device.wait-limit] Without this function, a wait of the user's cannot be interrupted.
+orError_t orSetWaitLimit(int64_t) noexcept try {
+  return fail(orErrorNotSupported,
+              "OpenCL has no wait that ends before the work does.");
+} catch (...) {
+  return failWithException();
+}
+
 // [opencl.api-device.graphs] OpenCL 1.2 cannot record a queue to run it again.
 static orError_t refuseGraphs() noexcept try {
   return fail(orErrorNotSupported,
