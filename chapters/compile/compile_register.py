@@ -48,6 +48,9 @@ def register():
     for setting in NOT_FOR_LOOPS_OF_CPP:
         setattr(config, setting, False)
     config.cudagraph_policy = config.cudagraph_policy or Policy()
+    # Another order of operators makes fewer graphs of a program. We never divide one, and Inductor
+    # does not know which operators must stay behind a change through a view.
+    config.triton.reorder_for_reducing_graph_partitions = False
     # PyTorch has no header with the name of our device.
     config.aot_inductor.precompile_headers = False
 

@@ -11,6 +11,7 @@ static const ChapterBindings replays_bindings(
     "compile", [](pybind11::module_& module) {
       pybind11::class_<Results>(module, "Results")
           .def(pybind11::init<const std::vector<at::Tensor>&>())
+          .def("are_in_use", &Results::areInUse)
           .def("keep_those_in_use", &Results::keepThoseInUse)
           .def("lend", &Results::lend);
     });

@@ -14,6 +14,7 @@ from torch._inductor.cudagraph_utils import CUDAGraphPolicy, log_cudagraph_skip_
 from torch._inductor.ir import TensorBox
 from torch._inductor.utils import get_first_incompatible_cudagraph_node
 from torch._inductor.virtualized import V
+from torch.utils._pytree import tree_leaves
 
 from . import _C, _device, _graphs
 from .compile_program import Program
@@ -32,6 +33,8 @@ class ReplayedProgram(Program):
     def generate_end(self, result):
         super().generate_end(result)
         if config.triton.cudagraphs:
+            seen = V.graph.mutated_input_idxs
+            seen += [i for i in changed_inputs(V.graph.module.graph) if i not in seen]
             reason = V.graph.disable_cudagraphs_reason or why_not(V.graph)
             V.graph.disable_cudagraphs_reason = reason or OURS
             if reason:
@@ -56,6 +59,36 @@ def why_not(graph):
         return "several streams"
     node = get_first_incompatible_cudagraph_node(graph.module)
     return node and f"the operator {node.target}"
+
+
+# [compile.replays.changed] Inductor does not see a change through a view that it leaves to an operator, so we follow the operators' schemas.
+def changed_inputs(graph):
+    """The numbers of the inputs that the operators in `graph` change, themselves or a view."""
+    sources, changed = {}, set()  # A node's sources are the inputs whose memory it may share.
+    for i, node in enumerate(graph.find_nodes(op="placeholder")):
+        sources[node] = {i}
+    for node in graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if schema is None:  # Such as getitem, or a control flow operator.
+            shared = node.all_input_nodes if node.op == "call_function" else []
+        else:
+            given = dict(zip((each.name for each in schema.arguments), node.args))
+            given |= node.kwargs
+            shared = []
+            for argument in schema.arguments:
+                if argument.alias_info is None:
+                    continue
+                nodes = [
+                    each
+                    for each in tree_leaves(given.get(argument.name))
+                    if isinstance(each, torch.fx.Node)
+                ]
+                shared += nodes
+                if argument.alias_info.is_write:
+                    changed.update(*(sources.get(each, ()) for each in nodes))
+        if node not in sources:
+            sources[node] = set().union(*(sources.get(each, ()) for each in shared))
+    return sorted(changed)
 
 
 # [compile.replays.policy] PyTorch calls this class with each program that it has compiled or found in its cache.
@@ -94,7 +127,9 @@ class Replayed:
 
     def _graph_for(self, inputs):
         key = self._key(inputs)
-        if graph := self.graphs.get(key):
+        if (graph := self.graphs.get(key)) and graph.has_lent_to_a_capture():
+            del self.graphs[key]
+        elif graph:
             # An input may be a result that has moved.
             return self._graph_for(inputs) if graph.results.keep_those_in_use() else graph
         if len(self.graphs) >= self.most:
@@ -128,6 +163,7 @@ class Replay:
     """One graph: what it reads, and what it returns."""
 
     capturing = threading.Lock()  # All captures on a device use the same stream.
+    own_begun = own_ended = 0
 
     def __init__(self, program, device, fixed, inputs):
         self.copies, given = [], list(inputs)
@@ -138,12 +174,16 @@ class Replay:
                 self.copies.append((i, copy))
                 given[i] = torch.as_strided(copy, each.shape, each.stride())
         self.graph = torch.accelerator.Graph()
-        with (
-            self.capturing,
-            _device.device(device),
-            _graphs.graph(self.graph, capture_error_mode="thread_local"),
-        ):
-            outputs = program(list(given))
+        with self.capturing:
+            try:
+                with (
+                    _device.device(device),
+                    _graphs.graph(self.graph, capture_error_mode="thread_local"),
+                ):
+                    Replay.own_begun += 1
+                    outputs = program(list(given))
+            finally:
+                Replay.own_ended = Replay.own_begun
         self._sort(outputs, given, fixed)
 
     # [compile.replays.outputs] A program may return fixed inputs, views of them, tensors in memory of the graph, and numbers.
@@ -172,9 +212,17 @@ class Replay:
             copy.copy_(_reinterpret_tensor(inputs[i], tuple(copy.shape), copy.stride(), 0))
         self.graph.replay()
         lent = self.results.lend()
+        self.captures_before_lending = _C.captures_ended() - self.own_ended
         return [make(inputs, lent) for make in self.makers]
 
+    # [compile.replays.lent] A graph of the user's that captured a result has its address, so the result keeps it, and our graph goes.
+    def has_lent_to_a_capture(self):
+        """Whether results are in use that a capture, other than ours, may have read."""
+        others = _C.captures_begun() - self.own_begun
+        return others > self.captures_before_lending and self.results.are_in_use()
 
+
+# [compile.replays.views] A view of an input is made anew from the input of each call.
 def view_of_input(i, view, inputs, lent):
     return _reinterpret_tensor(inputs[i], *view)
 

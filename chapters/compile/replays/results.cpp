@@ -59,13 +59,26 @@ std::vector<at::Tensor> Results::lend() {
   return tensors;
 }
 
+// [compile.replays.results.in-use] A result without elements has no memory that a replay could overwrite.
+c10::intrusive_ptr<c10::StorageImpl> Results::Memory::inUse() const {
+  auto storage = lent.lock();
+  const bool is_here =
+      storage && storage->data() && storage->data() == own.data();
+  return is_here ? storage : nullptr;
+}
+
+bool Results::areInUse() const {
+  return std::any_of(
+      memories_.begin(), memories_.end(),
+      [](const Memory& each) { return each.inUse() != nullptr; });
+}
+
 // [compile.replays.results.keep] All tensors over a storage find their data through it, so exchanging its memory moves them all.
 bool Results::keepThoseInUse() {
   bool found = false;
   for (Memory& memory : memories_) {
-    const auto lent = memory.lent.lock();
-    // A result without elements has no memory that a replay could overwrite.
-    if (!lent || !lent->data() || lent->data() != memory.own.data()) continue;
+    const auto lent = memory.inUse();
+    if (!lent) continue;
     const auto size = static_cast<int64_t>(lent->nbytes());
     at::Tensor copy = at::empty(
         {size}, at::TensorOptions(at::kByte).device(memory.own.device()));

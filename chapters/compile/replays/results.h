@@ -22,6 +22,9 @@ class Results {
   /// there were any.
   bool keepThoseInUse();
 
+  /// Whether a result is in use, and in the memory of the graph.
+  bool areInUse() const;
+
   /// After a replay: its results.
   std::vector<at::Tensor> lend();
 
@@ -29,6 +32,9 @@ class Results {
   struct Memory {
     c10::Storage own;
     c10::weak_intrusive_ptr<c10::StorageImpl> lent;
+
+    /// What was lent, if it is in use and has not moved; otherwise null.
+    c10::intrusive_ptr<c10::StorageImpl> inUse() const;
   };
   struct View {
     at::Tensor pattern;

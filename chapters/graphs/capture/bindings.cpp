@@ -6,7 +6,7 @@
 
 namespace openreg {
 
-// [graphs.bindings] PyTorch binds the graph itself; two questions are left.
+// [graphs.bindings] PyTorch binds the graph itself; a few questions are left.
 static const ChapterBindings graphs_bindings(
     "graphs", [](pybind11::module_& module) {
       module.def("graph_pool_handle", &newPoolHandle);
@@ -14,6 +14,8 @@ static const ChapterBindings graphs_bindings(
           "is_current_stream_capturing",
           [] { return isCaptured(currentStream(-1)); },
           pybind11::call_guard<NotForked>());
+      module.def("captures_begun", &capturesBegun);
+      module.def("captures_ended", &capturesEnded);
     });
 
 // [-]

@@ -17,6 +17,12 @@ namespace openreg {
 /// The number of a pool that several graphs will share.
 c10::MempoolId_t newPoolHandle();
 
+// [graphs.graph.count] Code that lends memory can ask whether a graph may have captured its address since.
+/// How many captures of graphs have begun in this process. Never less than
+/// have ended.
+uint64_t capturesBegun();
+uint64_t capturesEnded();
+
 // [graphs.graph] PyTorch's interface of a graph, over the driver's.
 /// One graph, from its capture to its reset. Not thread-safe, except that
 /// destroying it is allowed on any thread.

@@ -226,6 +226,38 @@ def test_a_capture_of_the_caller_records_the_program(replayed):
     torch.testing.assert_close(found, model(x))
 
 
+def test_a_graph_of_the_users_keeps_a_result_that_it_captured(replayed):
+    model, fast = replayed
+    result = fast(2 * ones(2, 4))
+    graph = torch.accelerator.Graph()
+    with torch.openreg.graph(graph):
+        doubled = result * 2
+    expected = 2 * model(2 * ones(2, 4))
+    others = [fast(number * ones(2, 4)) for number in (5, 6, 7)]
+    for _ in range(2):
+        graph.replay()
+        torch.testing.assert_close(doubled, expected)
+        result = None
+    assert replays() == 5
+    for number, other in zip((5, 6, 7), others, strict=True):
+        torch.testing.assert_close(other, model(number * ones(2, 4)))
+
+
+def test_a_capture_costs_only_a_graph_whose_results_are_in_use(replayed):
+    _, fast = replayed
+    place = fast(ones(2, 4)).data_ptr()
+    with torch.openreg.graph(torch.accelerator.Graph()):
+        ones(2, 4).add_(1)
+    result = fast(ones(2, 4))
+    assert result.data_ptr() == place
+    with torch.openreg.graph(torch.accelerator.Graph()):
+        ones(2, 4).add_(1)
+    assert fast(ones(2, 4)).data_ptr() != place == result.data_ptr()
+    place = fast(ones(2, 4)).data_ptr()
+    kept = fast(ones(2, 4))
+    assert kept.data_ptr() == place == fast(ones(2, 4)).data_ptr() != kept.data_ptr()
+
+
 def test_a_program_from_the_cache_is_captured_too(replayed):
     torch._dynamo.reset()
     model, _ = replayed
@@ -284,3 +316,35 @@ def test_a_program_that_a_graph_would_not_repeat_runs_without_one(function, reas
     assert counters["openreg"]["graph_skips"] == 1
     assert "skipping graphs on openreg due to" in caplog.text
     assert reason in caplog.text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x[0].zero_(),
+        lambda x: x.diagonal().fill_(2),
+        lambda x: x.t()[1:].mul_(3),
+        lambda x: x.view(2, 8)[:, ::2].add_(1),
+        lambda x: torch.view_as_real(x).select(-1, 1).fill_(4),
+        lambda x: x.unbind()[1].copy_(x[0]),
+        lambda x: x.split(2)[1].neg_(),
+    ],
+    ids=["select", "diagonal", "transposed", "sliced", "real", "unbind", "split"],
+)
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.float32], ids=["complex", "float"])
+def test_a_change_of_an_input_through_a_view_is_kept_by_every_call(change, dtype, caplog):
+    if not dtype.is_complex and "view_as_real" in change.__code__.co_names:
+        return
+
+    def function(x):
+        change(x)
+        return x @ x
+
+    call = compiled(function)
+    for number in range(4):
+        expected = torch.arange(16.0).view(4, 4).to(dtype) + number
+        got = expected.to("openreg")
+        torch.testing.assert_close(call(got).cpu(), function(expected))
+        torch.testing.assert_close(got.cpu(), expected)
+    assert replays() == 0
+    assert "mutated inputs" in caplog.text
