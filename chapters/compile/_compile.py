@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`torch.compile`: this chapter's share of `torch.openreg`."""
 
+import functools
+import sys
+
 import torch
 
 from . import _C, _hooks
@@ -30,8 +33,19 @@ def current_device():
     return _C.current_device()
 
 
-# [compile.python.state] Dynamo leaves random states alone, as it does for CUDA.
-get_rng_state = torch._disable_dynamo(_hooks.get_rng_state)
-set_rng_state = torch._disable_dynamo(_hooks.set_rng_state)
+# [compile.python.state] Dynamo leaves random states alone, as it does for CUDA; hiding a function from it loads it, so we wait until it is there.
+def _hidden_from_dynamo(function):
+    hidden = torch._disable_dynamo(function)
+
+    @functools.wraps(function)
+    def call(*arguments, **options):
+        may_trace = "torch._dynamo" in sys.modules
+        return (hidden if may_trace else function)(*arguments, **options)
+
+    return call
+
+
+get_rng_state = _hidden_from_dynamo(_hooks.get_rng_state)
+set_rng_state = _hidden_from_dynamo(_hooks.set_rng_state)
 
 # [-]

@@ -95,3 +95,12 @@ def test_compiling_leaves_random_states_alone():
 
     x = torch.zeros(2, device="openreg")
     assert torch.equal(frozen(x), frozen(x))
+
+
+def test_a_random_state_is_read_and_set_without_loading_the_compiler():
+    program = """
+import sys, torch
+torch.openreg.set_rng_state(torch.openreg.get_rng_state())
+assert "torch._dynamo" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
