@@ -20,6 +20,7 @@ def _one_of(name, value, words):
         raise ValueError(f"{name}={value!r} is unknown; it must be one of {allowed}.")
 
 
+# [profiler.history.python.record] One call starts, changes or stops the recording.
 def _record_memory_history(
     enabled="all",
     context="all",
@@ -38,6 +39,10 @@ def _record_memory_history(
     _one_of("enabled", enabled, (None, "state", "all"))
     _one_of("context", context, (None, "state", "alloc", "all"))
     _one_of("stacks", stacks, ("python", "all"))
+    if type(max_entries) is not int or max_entries < 0:
+        raise ValueError(
+            f"max_entries={max_entries!r} is no number of changes; it must be an int of 0 or more."
+        )
     if clear_history:
         _C.clear_memory_history()
     if enabled is None:
@@ -47,7 +52,11 @@ def _record_memory_history(
     atexit.unregister(_C.stop_memory_history)
     atexit.register(_C.stop_memory_history)
     _C.start_memory_history(
-        enabled == "all", context is not None, context == "all", stacks == "all", max_entries
+        enabled == "all",
+        context is not None,
+        context == "all",
+        stacks == "all",
+        min(max_entries, sys.maxsize),
     )
 
 

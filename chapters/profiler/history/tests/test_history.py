@@ -135,6 +135,26 @@ def test_the_oldest_changes_are_dropped_first():
     assert changes()[0]["size"] == 9
 
 
+@pytest.mark.parametrize("number", [-1, 2.5, "3", None, True])
+def test_a_number_of_entries_that_is_none_is_refused_in_a_sentence(number):
+    with pytest.raises(ValueError) as refused:
+        memory._record_memory_history(max_entries=number)
+    assert str(refused.value) == (
+        f"max_entries={number!r} is no number of changes; it must be an int of 0 or more."
+    )
+    allocate(1000)
+    assert actions() == []
+
+
+def test_any_number_of_entries_may_be_kept():
+    memory._record_memory_history(max_entries=2**70)
+    allocate(1000)
+    assert "alloc" in actions()
+    memory._record_memory_history(max_entries=0)
+    allocate(1000)
+    assert actions() == []
+
+
 def test_each_device_has_its_own_history():
     memory._record_memory_history()
     torch.empty(10, device="openreg:1")
