@@ -81,10 +81,10 @@ void runKernel(const Modes& modes, const std::function<void()>& body) {
   if (modes.deterministic && !Modes().deterministic) serial.emplace();
   try {
     body();
-  } catch (const c10::IndexError& error) {
-    throw std::runtime_error(error.what_without_backtrace());
   } catch (const c10::Error& error) {
     throw Refusal(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    throw Refusal(error.what());
   }
 }
 

@@ -76,12 +76,11 @@ struct Modes {
   bool deterministic = at::globalContext().deterministicAlgorithms();
 };
 
-// [operators.launcher.run] A kernel that fails stops its device, unless it only refuses its numbers, or the host waits for it.
+// [operators.launcher.run] A kernel that throws has refused its own result, and the device goes on.
 /// Prepares the calling thread of the device and runs `body` on it. An error of
 /// PyTorch's keeps its message and loses its backtrace, which would show the
 /// device's thread and not the caller.
-/// @throws Refusal for every error of PyTorch's but a `c10::IndexError`; the
-/// device goes on.
+/// @throws Refusal for every `std::exception`.
 void runKernel(const Modes& modes, const std::function<void()>& body);
 
 /// Enqueues `body` on `stream` and waits for it.

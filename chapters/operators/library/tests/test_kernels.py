@@ -206,14 +206,40 @@ def test_what_does_not_fit_is_refused_at_once(call, sentence):
     torch.openreg.synchronize()  # The device has not been asked.
 
 
-def test_a_failed_kernel_is_told_late_by_name_and_the_device_can_be_reset():
+def test_a_kernel_that_throws_is_told_late_by_name_and_the_device_goes_on():
     x = torch.arange(3.0, device="openreg")
     far = torch.tensor([7], device="openreg")
-    told = "openreg:0 stopped in aten::index: index 7 is out of bounds for dimension 0 with size 3$"
-    with pytest.raises(torch.AcceleratorError, match=told):  # And no stack of the device's thread.
+    told = "could not run aten::index: index 7 is out of bounds for dimension 0 with size 3$"
+    with pytest.raises(RuntimeError, match=told):  # And no stack of the device's thread.
         x[far].cpu()
-    torch.openreg.reset_device()
     assert x.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda x, far: x[far],
+        lambda x, far: x.take(far),
+        lambda x, far: x.gather(0, far),
+        lambda x, far: x.index_select(0, far),
+        lambda x, far: x.index_add_(0, far, x[:1] * 1),
+        lambda x, far: torch.nn.functional.embedding(far, x[:, None]),
+    ],
+    ids=["index", "take", "gather", "index_select", "index_add_", "embedding"],
+)
+def test_a_wrong_index_spoils_one_result_and_no_other_on_any_stream(wrong):
+    x = torch.arange(3.0, device="openreg")
+    torch.openreg.synchronize()
+    side = torch.Stream("openreg")
+    with side:
+        doubled = x * 2
+        wrong(x.clone(), torch.tensor([7], device="openreg"))
+        tripled = x * 3
+    after = x + 1
+    with pytest.raises(RuntimeError, match="could not run .*(7 is out of bounds|out of range)"):
+        torch.openreg.synchronize()
+    torch.openreg.synchronize()  # It is told once.
+    assert [y.tolist() for y in (doubled, tripled, after)] == [[0, 2, 4], [0, 3, 6], [1, 2, 3]]
 
 
 def test_a_launch_keeps_no_tensor_alive():

@@ -2,7 +2,7 @@ import torch
 
 kept = torch.arange(3.0, device="openreg")
 torch.openreg.synchronize()
-wrong = kept[torch.tensor([7], device="openreg")]
+wrong = kept * 2  # The driver lets this launch fail.
 for attempt in (lambda: (kept + 1).tolist(), lambda: torch.ones(2, device="openreg")):
     try:
         print(attempt())

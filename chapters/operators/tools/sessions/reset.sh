@@ -1,0 +1,1 @@
+OPENREG_INJECT=launch:2 python reset.py
