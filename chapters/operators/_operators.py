@@ -10,6 +10,8 @@ from . import _C
 # [operators.python] A program can ask which operators fell back to the CPU, and how often.
 __all__ = ["fallback", "fallback_report", "reset_fallback_report"]
 
+_C.check_fallback_policy()
+
 
 def fallback_report():
     """How often each operator without an openreg kernel ran on the CPU, by name."""

@@ -17,6 +17,7 @@ static const ChapterBindings operators_bindings(
                  pybind11::call_guard<NotForked>());
       module.def("reset_fallback_report", &resetFallbackReport,
                  pybind11::call_guard<NotForked>());
+      module.def("check_fallback_policy", &checkFallbackPolicy);
       pybind11::class_<FallbackScope>(module, "FallbackScope")
           .def(pybind11::init<const std::string&>());
       module.def("fallback_refusal", [](const std::string& name,

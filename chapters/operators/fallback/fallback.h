@@ -24,7 +24,7 @@ void resetFallbackReport();
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
 /// Why `op` must not run on the CPU, and what to do instead; empty if it may.
-/// The answer depends only on its schema and tags.
+/// The answer depends only on its schema, tags and name.
 std::string fallbackRefusal(const c10::OperatorHandle& op);
 
 // [-]

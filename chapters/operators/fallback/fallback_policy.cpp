@@ -16,15 +16,17 @@ std::optional<FallbackPolicy> policyOf(const std::string& text) {
   return std::nullopt;
 }
 
+FallbackPolicy readPolicy() {
+  const char* variable = std::getenv("OPENREG_FALLBACK");
+  const std::string text = variable && *variable ? variable : "silent";
+  const auto policy = policyOf(text);
+  TORCH_CHECK_VALUE(policy, "OPENREG_FALLBACK=", text,
+                    " is not allowed; it must be silent, warn or error.");
+  return *policy;
+}
+
 FallbackPolicy policyOfProcess() {
-  static const FallbackPolicy policy = [] {
-    const char* variable = std::getenv("OPENREG_FALLBACK");
-    const std::string text = variable && *variable ? variable : "silent";
-    const auto policy = policyOf(text);
-    TORCH_CHECK_VALUE(policy, "OPENREG_FALLBACK=", text,
-                      " is not allowed; it must be silent, warn or error.");
-    return *policy;
-  }();
+  static const FallbackPolicy policy = readPolicy();
   return policy;
 }
 
@@ -34,6 +36,9 @@ const c10::DebugInfoKind kSlot(&kSlotName);
 
 // [-]
 }  // namespace
+
+// [operators.policy.check] The import checks the variable, because a program may never fall back.
+void checkFallbackPolicy() { readPolicy(); }
 
 // [operators.policy.choice] The slot owns the policy of a scope, and through it those of the enclosing scopes.
 struct FallbackScope::Choice final : c10::DebugInfoBase {

@@ -11,6 +11,9 @@ namespace openreg {
 // [operators.policy] The program chooses what happens when we do not have a kernel for an operator.
 enum class FallbackPolicy { silent, warn, error };
 
+/// @throws c10::ValueError if OPENREG_FALLBACK is not a policy.
+void checkFallbackPolicy();
+
 /// The policy of the innermost scope on this thread; without a scope, that of
 /// OPENREG_FALLBACK.
 /// @throws c10::ValueError if OPENREG_FALLBACK is not a policy.

@@ -4,11 +4,13 @@
 #include <ATen/core/enum_tag.h>
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 namespace openreg {
 namespace {
 
-// [operators.refusal] Three kinds of operators would be wrong on the CPU, and schemas and tags identify them.
+// [operators.refusal] Three kinds of operators would be wrong on the CPU, and schemas and tags identify them; a fourth has schemas that hide it.
 bool returnsView(const c10::OperatorHandle& op) {
   const auto& returns = op.schema().returns();
   return op.hasTag(at::Tag::inplace_view) ||
@@ -32,6 +34,16 @@ bool takesTensor(const c10::OperatorHandle& op) {
       [](const auto& argument) { return holdsTensor(*argument.type()); });
 }
 
+/// The first two write or return an argument, and the others return a handle to
+/// an object of the host.
+bool hidesEffect(const c10::OperatorHandle& op) {
+  static const std::unordered_set<std::string_view> names{
+      "aten::_saturate_weight_to_fp16", "aten::_reshape_from_tensor",
+      "aten::fbgemm_pack_gemm_matrix_fp16",
+      "aten::fbgemm_pack_quantized_matrix"};
+  return names.contains(op.schema().name());
+}
+
 // [-]
 }  // namespace
 
@@ -48,6 +60,10 @@ std::string fallbackRefusal(const c10::OperatorHandle& op) {
   if (op.hasTag(at::Tag::nondeterministic_seeded)) {
     return "it draws random numbers, and the CPU's are not those of this "
            "device's seed; draw them on the CPU, and move them";
+  }
+  if (hidesEffect(op)) {
+    return "what it writes or returns cannot be copied back, and its schema "
+           "does not say so; call it with CPU tensors";
   }
   return "";
 }

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import os
 import subprocess
 import sys
 import threading
@@ -97,6 +98,18 @@ def test_the_environment_can_make_it_silent_warn_or_refuse():
     assert (
         "OPENREG_FALLBACK=maybe is not allowed; it must be silent, warn or error." in said["maybe"]
     )
+
+
+def test_an_import_refuses_a_policy_that_does_not_exist():
+    done = subprocess.run(
+        [sys.executable, "-c", "import torch; import torch_openreg"],
+        env={**os.environ, "OPENREG_FALLBACK": "xyz"},
+        capture_output=True,
+        text=True,
+    )
+    sentence = "OPENREG_FALLBACK=xyz is not allowed; it must be silent, warn or error."
+    assert f"This process has no device openreg: ValueError: {sentence}" in done.stderr
+    assert done.stderr.strip().endswith(f"ValueError: {sentence}")
 
 
 def test_a_block_refuses_and_the_policy_returns_when_it_ends():

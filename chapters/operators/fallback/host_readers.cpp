@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/operators/fallback/fallback.h"
+
+#include <torch/library.h>
+
+namespace openreg {
+namespace {
+
+// [operators.host-readers] PyTorch registers these kernels for every backend, but they read the tensors' bytes on the host.
+constexpr const char* kHostReaders[] = {
+    "_grid_sampler_2d_cpu_fallback",
+    "_grid_sampler_2d_cpu_fallback.out",
+    "_grid_sampler_2d_cpu_fallback_backward",
+    "_reshape_from_tensor",
+    "_saturate_weight_to_fp16",
+    "_sobol_engine_draw",
+    "_sobol_engine_ff_",
+    "_sobol_engine_initialize_state_",
+    "_sobol_engine_scramble_",
+    "choose_qparams_optimized",
+    "fbgemm_linear_quantize_weight",
+    "fbgemm_pack_gemm_matrix_fp16",
+    "fbgemm_pack_quantized_matrix",
+    "fbgemm_pack_quantized_matrix.KN",
+    "range.out_",
+};
+
+// [operators.host-readers.register] The fallback copies the arguments first, or has a reason to refuse.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  for (const char* name : kHostReaders)
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&fallback>());
+}
+
+// [-]
+}  // namespace
+}  // namespace openreg

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""PyTorch's kernels for every backend that would follow an address of the device on the host."""
+
+import pytest
+import torch
+
+ops = torch.ops.aten
+
+
+def both(call):
+    """What `call` returns with tensors of the device, and with tensors of the CPU."""
+    torch.manual_seed(0)
+    given = [torch.randn(2, 2, 3, 3), torch.rand(2, 4, 4, 2) * 2 - 1, torch.randn(2, 2, 4, 4)]
+    here, there = (call(*(x.to(device) for x in given)) for device in ("openreg", "cpu"))
+    return list(here), list(there)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, grid, grad: [ops._grid_sampler_2d_cpu_fallback(x, grid, 0, 0, False)],
+        lambda x, grid, grad: ops._grid_sampler_2d_cpu_fallback_backward(
+            grad, x, grid, 0, 0, False
+        ),
+        lambda x, grid, grad: ops.choose_qparams_optimized(x, 36, 10, 0.1, 8),
+        lambda x, grid, grad: [ops._sobol_engine_initialize_state_(x.new_zeros(3, 30).long(), 3)],
+    ],
+    ids=["grid_sampler", "backward", "choose_qparams", "sobol"],
+)
+def test_a_kernel_that_reads_on_the_host_gets_copies_and_is_counted(call):
+    torch.openreg.reset_fallback_report()
+    for here, there in zip(*both(call), strict=True):
+        assert here.device.type == "openreg"
+        torch.testing.assert_close(here.cpu(), there)
+    assert sum(torch.openreg.fallback_report().values()) == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: ops._saturate_weight_to_fp16(x),
+        lambda x: ops._reshape_from_tensor(x, x.long()),
+        lambda x: ops.fbgemm_pack_gemm_matrix_fp16(x[None]),
+        lambda x: ops.fbgemm_pack_quantized_matrix(x[None].to(torch.int8)),
+    ],
+    ids=["saturate", "reshape", "pack_fp16", "pack_int8"],
+)
+def test_what_cannot_be_copied_back_is_refused_in_a_sentence(call):
+    sentence = (
+        "must not run on the CPU: what it writes or returns cannot be copied back, and its schema "
+        "does not say so; call it with CPU tensors"
+    )
+    with pytest.raises(NotImplementedError, match=sentence):
+        call(torch.ones(2, device="openreg"))
