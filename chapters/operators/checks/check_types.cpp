@@ -60,12 +60,28 @@ std::string messageOf(const std::exception_ptr& error) {
 }
 
 /// Integers are indices, lengths and offsets, for which ones and zeros can both
-/// be wrong for the same reason.
-bool allFloating(c10::ArrayRef<c10::IValue> arguments) {
-  const auto tensors = tensorsOf(arguments);
-  return std::all_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
-    return tensor.is_floating_point();
-  });
+/// be wrong for the same reason. Outputs do not count, because nobody reads
+/// their values.
+bool haveNoIntegers(const c10::OperatorHandle& op,
+                    c10::ArrayRef<c10::IValue> arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (op.schema().arguments()[i].is_out()) continue;
+    for (const at::Tensor& tensor : tensorsOf({arguments[i]}))
+      if (at::isIntegralType(tensor.scalar_type(), /*includeBool=*/false))
+        return false;
+  }
+  return true;
+}
+
+/// PyTorch throws this for a wrong dimension, whatever the sizes.
+bool isIndexError(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const c10::IndexError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
 }
 
 // [operators.check-types.masks] The stand-ins of a mask select all elements or none, so other indices may not fit, whatever the dtypes.
@@ -92,9 +108,11 @@ bool acceptsTypes(const c10::OperatorHandle& op,
   const auto error = with_ones ? attempt(0, unchanged) : nullptr;
   if (!error) return true;
   const bool is_masked = hasMask(arguments);
-  bool wrong =
-      isTypeError(error) || (small && (is_masked || allFloating(arguments)) &&
-                             messageOf(with_ones) == messageOf(error));
+  const bool is_settled = small ? is_masked || haveNoIntegers(op, arguments)
+                                : isIndexError(error) && !is_masked &&
+                                      haveNoIntegers(op, arguments);
+  bool wrong = isTypeError(error) ||
+               (is_settled && messageOf(with_ones) == messageOf(error));
   if (is_masked && !wrong) return false;
   for (const auto& types :
        {&floatUnlessIntegral, &defaultOfCategory, &always<at::kFloat>,

@@ -103,6 +103,10 @@ void checkIndices(const at::Tensor& self,
                     " (got ", indices.size(), ")");
   int64_t dim = 0;
   for (const at::Tensor& index : indices) {
+    TORCH_CHECK_INDEX(
+        !index.defined() || isMask(index) || index.scalar_type() == at::kLong ||
+            index.scalar_type() == at::kInt,
+        "tensors used as indices must be long, int, byte or bool tensors");
     if (isMask(index)) checkMask(index, self, dim);
     dim += isMask(index) ? index.dim() : 1;
   }

@@ -12,7 +12,8 @@ namespace openreg {
 bool isMask(const at::Tensor& index);
 
 /// @throws c10::IndexError in the CPU's words if `self` has fewer dimensions
-/// than `indices`, or other sizes than a mask.
+/// than `indices`, or other sizes than a mask, or if an index is neither a mask
+/// nor has whole numbers of 32 or 64 bits.
 void checkIndices(const at::Tensor& self,
                   const std::vector<at::Tensor>& indices);
 

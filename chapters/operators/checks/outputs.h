@@ -5,6 +5,8 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <span>
+
 namespace openreg {
 
 // [operators.outputs] An output must be on the device, must not overlap, and must have the right size.
@@ -33,10 +35,29 @@ void checkWritten(const c10::OperatorHandle& op,
 /// elements at one address, or shares memory with another argument, and the
 /// kernel does not allow it. If `in_place`, the first argument is the output
 /// itself and does not count. `structured` says that PyTorch has already
-/// checked the sizes.
+/// checked the sizes. `resized` are the outputs that will be resized.
 void checkOverlap(const c10::OperatorHandle& op,
                   c10::ArrayRef<c10::IValue> arguments, bool structured,
-                  bool in_place = false);
+                  bool in_place = false, size_t resized = 0);
+
+// [operators.outputs.sizes] Before an output is resized, the inputs in its memory are copied.
+/// The argument that `op` returns as its result `i`; null if that is new.
+const c10::IValue* writtenFor(const c10::OperatorHandle& op,
+                              c10::ArrayRef<c10::IValue> arguments, size_t i);
+
+/// Which arguments that `op` returns have other sizes than the announced
+/// `results`: one bit for each, 0 if none have.
+size_t outputsToResize(const c10::OperatorHandle& op,
+                       c10::ArrayRef<c10::IValue> arguments,
+                       c10::ArrayRef<c10::IValue> results);
+
+/// Resizes these. Replaces each input that shares memory with one of them by a
+/// copy.
+/// @throws c10::Error in the CPU's words if an argument to be resized is
+/// written in place, or is also an input of an elementwise operator.
+void resizeOutputs(const c10::OperatorHandle& op,
+                   std::span<c10::IValue> arguments,
+                   c10::ArrayRef<c10::IValue> results);
 
 /// Resizes `out` to the sizes of `like`. If they differ, `out` gets the strides
 /// of `like` too, and PyTorch warns unless `out` was empty.

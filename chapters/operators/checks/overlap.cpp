@@ -165,11 +165,12 @@ bool canShrink(const c10::OperatorHandle& op,
 
 void checkOverlap(const c10::OperatorHandle& op,
                   c10::ArrayRef<c10::IValue> arguments, bool structured,
-                  bool in_place) {
+                  bool in_place, size_t resized) {
   const Overlap overlap = overlapOf(op, arguments, in_place);
   if (overlap.key == 0) return;
   thread_local PassedKeys passed;
-  const size_t key = followedBy(keyOf(op, arguments), overlap.key);
+  const size_t key =
+      followedBy(followedBy(keyOf(op, arguments), overlap.key), resized);
   if (passed.find(key)) return;
   const bool small = isSmall(OverlappingStandIns::reachOf(arguments));
   const bool rehearsable = !op.hasTag(at::Tag::nondeterministic_seeded) &&

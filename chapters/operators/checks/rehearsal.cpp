@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 namespace openreg {
 namespace {
@@ -90,12 +91,17 @@ bool isTypeError(const std::exception_ptr& error) {
   }
 }
 
-// [operators.rehearsal.key] The key leaves out sizes and numbers, which change in a loop.
+// [operators.rehearsal.key] The key leaves out sizes and most numbers, which change in a loop.
 size_t keyOf(const at::Tensor& tensor) {
   if (!tensor.defined()) return ~size_t{0};
   // An empty tensor may pass where others fail, and so may a single element.
   return static_cast<size_t>(tensor.scalar_type()) | tensor.dim() << 8 |
          std::min<int64_t>(tensor.numel(), 2) << 16;
+}
+
+/// Dimensions are few, and a wrong one is refused like a wrong dtype.
+static bool isDecisive(std::string_view name) {
+  return name == "dtype" || name.starts_with("dim");
 }
 
 size_t keyOf(const c10::OperatorHandle& op,
@@ -110,8 +116,10 @@ size_t keyOf(const c10::OperatorHandle& op,
       mix(keyOf(argument.toTensor()));
     } else if (argument.isTensorList() || argument.isOptionalTensorList()) {
       for (const at::Tensor& each : tensorsInList(argument)) mix(keyOf(each));
-    } else if (argument.isInt() && names[i].name() == "dtype") {
+    } else if (argument.isInt() && isDecisive(names[i].name())) {
       mix(argument.toInt());
+    } else if (argument.isIntList() && isDecisive(names[i].name())) {
+      for (const int64_t each : argument.toIntVector()) mix(each);
     } else if (argument.isString()) {
       mix(std::hash<std::string>()(argument.toStringRef()));
     } else {

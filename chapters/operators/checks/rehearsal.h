@@ -43,8 +43,8 @@ bool isTypeError(const std::exception_ptr& error);
 /// takes a lock.
 using PassedKeys = Recent<size_t, std::monostate>;
 
-/// The key of a call: its operator, dtypes, numbers of dimensions and strings,
-/// but neither sizes nor values.
+/// The key of a call: its operator, dtypes, dimensions and strings, but neither
+/// sizes nor values.
 size_t keyOf(const c10::OperatorHandle& op,
              c10::ArrayRef<c10::IValue> arguments);
 

@@ -90,12 +90,15 @@ Stack announce(const c10::OperatorHandle& op,
   return same_dtypes ? stack : predict(op, arguments.vec());
 }
 
-void resizeOutputs(const c10::OperatorHandle& op,
-                   c10::ArrayRef<c10::IValue> arguments, const Stack& outputs) {
-  const Stack announced = predict(
-      op, arguments.vec(), [&] { return announce(op, arguments, outputs); });
-  for (size_t i = 0; i < outputs.size(); ++i)
-    resizeLike(outputs[i].toTensor(), announced[i].toTensor());
+/// The arguments are those of the user's call, and the outputs among them.
+void checkOutputs(const c10::OperatorHandle& op,
+                  std::span<c10::IValue> arguments, const Stack& outputs) {
+  const Stack announced =
+      predict(op, Stack(arguments.begin(), arguments.end()),
+              [&] { return announce(op, arguments, outputs); });
+  checkOverlap(op, arguments, /*structured=*/true, /*in_place=*/false,
+               outputsToResize(op, arguments, announced));
+  resizeOutputs(op, arguments, announced);
 }
 
 // [operators.library.run] The device half runs PyTorch's CPU kernel over device memory.
@@ -131,14 +134,16 @@ void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
   const size_t count = op.schema().arguments().size();
   const char* name = op.schema().name().c_str();
   moveIndices(*stack, count);
-  const auto arguments = torch::jit::last(*stack, count);
+  const auto arguments = std::span(*stack).last(count);
   const c10::DeviceIndex index = deviceOf(op, arguments);
   const Stack outputs = outputsOf(op, arguments);
   if (WithoutMemory::isActive()) return returnOutputs(stack, count, outputs);
   checkWritten(op, arguments);
-  if (called_by_user) resizeOutputs(op, arguments, outputs);
-  checkOverlap(op, arguments, /*structured=*/true,
-               /*in_place=*/!called_by_user);
+  if (called_by_user) {
+    checkOutputs(op, arguments, outputs);
+  } else {
+    checkOverlap(op, arguments, /*structured=*/true, /*in_place=*/true);
+  }
   checkTypes(op, arguments, /*results=*/{}, /*structured=*/true);
 
   const c10::Stream stream = currentStream(index);

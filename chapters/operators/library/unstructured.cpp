@@ -21,22 +21,11 @@ namespace {
 using Stack = torch::jit::Stack;
 
 // [operators.unstructured.outputs] A result is either an argument that was written to or a new tensor as predicted.
-const c10::IValue* written(const c10::FunctionSchema& schema,
-                           const Stack& arguments,
-                           const c10::AliasInfo* alias) {
-  for (size_t i = 0; alias && i < arguments.size(); ++i) {
-    const c10::AliasInfo* candidate = schema.arguments()[i].alias_info();
-    if (candidate && *candidate == *alias) return &arguments[i];
-  }
-  return nullptr;
-}
-
 Stack outputsLike(const c10::OperatorHandle& op, const Stack& predicted,
                   const Stack& arguments, c10::DeviceIndex device) {
   Stack outputs;
   for (size_t i = 0; i < predicted.size(); ++i) {
-    const auto* given =
-        written(op.schema(), arguments, op.schema().returns()[i].alias_info());
+    const auto* given = writtenFor(op, arguments, i);
     if (given && given->isTensor())
       resizeLike(given->toTensor(), predicted[i].toTensor());
     outputs.push_back(
@@ -61,7 +50,7 @@ Stack compute(const c10::OperatorHandle& op, const std::vector<Argument>& from,
 }
 
 // [operators.unstructured.deliver] The results are converted to the dtypes and strides that were announced.
-/// For a bug, which stops the device.
+/// For a bug, of which the program is told as of a refusal.
 template <class... Parts>
 [[noreturn]] void throwUnannounced(const Parts&... parts) {
   throw std::logic_error(c10::str(parts...));
@@ -113,16 +102,18 @@ Stack predictOrRefuse(const c10::OperatorHandle& op, const Stack& arguments) {
 // [operators.unstructured.launch] If the size is known, the host allocates the outputs and launches without waiting.
 template <SizeSource source>
 void launchSized(const c10::OperatorHandle& op, const char* name,
-                 c10::Stream stream, const Stack& arguments, Stack* stack) {
+                 c10::Stream stream, Stack& arguments, Stack* stack) {
   Stack predicted;
   if (source == SizeSource::meta) {
     predicted = predictOrRefuse(op, arguments);
   } else {
-    for (const auto& result : op.schema().returns())
-      predicted.push_back(
-          *written(op.schema(), arguments, result.alias_info()));
+    for (size_t i = 0; i < op.schema().returns().size(); ++i)
+      predicted.push_back(*writtenFor(op, arguments, i));
   }
+  checkOverlap(op, arguments, /*structured=*/false, /*in_place=*/false,
+               outputsToResize(op, arguments, predicted));
   checkTypes(op, arguments, predicted, /*structured=*/false);
+  resizeOutputs(op, arguments, predicted);
   *stack = outputsLike(op, predicted, arguments, stream.device_index());
   check(launch(
       nativeStream(stream), name,
@@ -138,7 +129,8 @@ void launchSized(const c10::OperatorHandle& op, const char* name,
 template <>
 void launchSized<SizeSource::result>(const c10::OperatorHandle& op,
                                      const char* name, c10::Stream stream,
-                                     const Stack& arguments, Stack* stack) {
+                                     Stack& arguments, Stack* stack) {
+  checkOverlap(op, arguments, /*structured=*/false);
   auto results = std::make_shared<Stack>();
   runAndWait(
       name, stream,
@@ -163,7 +155,6 @@ void launchUnstructured(const c10::OperatorHandle& op, Stack* stack) {
   const c10::Stream stream =
       currentStream(commonDevice(name, tensorsOf(arguments)));
   checkWritten(op, arguments);
-  checkOverlap(op, arguments, /*structured=*/false);
   Stack results;
   if (at::globalContext().deterministicAlgorithms() && hasCudaOnlyAlert(op)) {
     // PyTorch's Meta kernel would refuse, so the result itself says its size.

@@ -189,6 +189,25 @@ def test_values_are_not_mistaken_for_types():
     assert (7 // twos).tolist() == [3, 3, 3]
 
 
+@pytest.mark.parametrize("size", [3, 70000])
+@pytest.mark.parametrize("dim", [2, -3, 9])
+def test_a_wrong_dimension_is_refused_on_the_host_though_a_right_one_has_passed(size, dim):
+    def call(ones):
+        ones(size, 4).renorm(2, 0, 1.0)
+        ones(size, 4).renorm(2, dim, 1.0)
+
+    assert refusal(call, "openreg") == refusal(call, "cpu")
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_an_empty_dimension_is_refused_on_the_host(name, dtype):
+    def call(ones):
+        getattr(ones(3, 0, dtype=dtype), name)(1)
+
+    assert refusal(call, "openreg") == refusal(call, "cpu")
+
+
 def test_nobody_notices_the_rehearsal():
     """Types that no other test combines, so that this is the first call."""
     x, y = (torch.ones(3, dtype=d, device="openreg") for d in (torch.int16, torch.uint8))
@@ -339,6 +358,69 @@ def test_memory_that_overlaps_is_refused_in_the_words_of_the_cpu(call):
     assert refusal(call, "openreg") == refusal(call, "cpu")
 
 
+LARGER = {
+    "of a row": [(2,), (3, 2)],
+    "of one element": [(1,), (3,)],
+    "without dimensions": [(), (2, 2)],
+}
+
+
+@pytest.mark.parametrize("sizes", LARGER.values(), ids=LARGER)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a, b: a.floor_divide_(b),
+        lambda a, b: a.logical_and_(b),
+        lambda a, b: a.logical_or_(b),
+        lambda a, b: a.logical_xor_(b),
+        lambda a, b: a.ldexp_(b),
+        lambda a, b: a.mul_(b),
+        lambda a, b: torch.eq(a, b, out=a),
+        lambda a, b: torch.eq(b, a, out=a),
+        lambda a, b: torch.floor_divide(a, b, out=a),
+        lambda a, b: torch.add(a, b, out=a),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_an_elementwise_operator_does_not_resize_its_own_input(call, sizes, dtype):
+    def attempt(ones):
+        return call(*(ones(size, dtype=dtype) for size in sizes))
+
+    assert refusal(attempt, "openreg") == refusal(attempt, "cpu")
+
+
+def im2col(x, **out):
+    return torch.ops.aten.im2col(x, [2, 2], [1, 1], [0, 0], [1, 1], **out)
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, **out: im2col(x[None], **out),
+        im2col,
+        lambda x, **out: torch.mm(x[0], x[0].t(), **out),
+        lambda x, **out: torch.sum(x, 0, **out),
+    ],
+    ids=["im2col", "im2col without a batch", "mm", "sum"],
+)
+@pytest.mark.parametrize("place", [lambda x: x, lambda x: x[0, 1:2], lambda x: x[:0]])
+def test_an_input_in_the_memory_of_an_output_is_read_before_that_is_resized(call, place):
+    x = torch.arange(24.0).view(1, 4, 6) / 10
+    expected, here = call(x), x.to("openreg")
+    if place(x).shape != expected.shape:
+        torch.testing.assert_close(call(here, out=place(here)).cpu(), expected)
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_overlap_is_judged_before_an_output_is_resized():
+    # The second call resizes its output, so the first does not speak for it.
+    x = torch.arange(6.0, device="openreg")
+    assert torch.add(x[:3], x[:3], out=x[:3]).tolist() == [0, 2, 4]
+    with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to"):
+        torch.add(x[:4], x[:4], out=x[1:3])
+
+
 @pytest.mark.parametrize(
     "write",
     [
@@ -461,6 +543,15 @@ def test_indices_that_do_not_fit_their_tensor_are_refused_in_the_words_of_the_cp
         ones(2, 3, 4).index_put_(indices(ones), ones(1))
 
     assert refusal(put, "openreg") == refusal(put, "cpu")
+
+
+@pytest.mark.parametrize("size", [3, 20000])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int16, torch.complex64])
+def test_indices_of_another_type_are_refused_in_the_words_of_the_cpu(dtype, size):
+    def call(ones):
+        ones(size)[ones(size, dtype=dtype)] = 1
+
+    assert refusal(call, "openreg") == refusal(call, "cpu")
 
 
 def test_a_mask_among_indices_is_counted_before_they_are_compared():
