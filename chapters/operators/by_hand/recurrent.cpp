@@ -34,6 +34,17 @@ void checkCell(const char* name, const at::Tensor& input,
               hidden.sizes(), ", the state is ", state.sizes(), ".");
 }
 
+/// The workspace of a cell has `parts` columns for each column of the state.
+void checkWorkspace(const char* name, const at::Tensor& workspace,
+                    const at::Tensor& state, int64_t parts) {
+  TORCH_CHECK(workspace.dim() == 2 && state.dim() == 2 &&
+                  workspace.size(0) == state.size(0) &&
+                  workspace.size(1) == parts * state.size(1),
+              name, " needs a workspace ", parts, " times as wide as the ",
+              "state; it is ", workspace.sizes(), ", the state is ",
+              state.sizes(), ".");
+}
+
 // [operators.recurrent.lstm] One launch computes the cell and saves the gates for the backward pass.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> lstmCell(
     const at::Tensor& input, const at::Tensor& hidden, const at::Tensor& cx,
@@ -66,6 +77,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> lstmCellBackward(
     const OptionalTensor& grad_hy, const OptionalTensor& grad_cy,
     const at::Tensor& cx, const at::Tensor& cy, const at::Tensor& workspace,
     bool has_bias) {
+  checkWorkspace("_thnn_fused_lstm_cell_backward_impl", workspace, cx, 4);
   at::Tensor grad_gates = at::empty_like(workspace);
   at::Tensor grad_cx = at::empty_like(cx), grad_bias;
   if (has_bias) grad_bias = at::empty({workspace.size(1)}, workspace.options());
@@ -126,6 +138,7 @@ std::tuple<at::Tensor, at::Tensor> gruCell(const at::Tensor& input,
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>
 gruCellBackward(const at::Tensor& grad_hy, const at::Tensor& workspace,
                 bool has_bias) {
+  checkWorkspace("_thnn_fused_gru_cell_backward", workspace, grad_hy, 5);
   const int64_t width = workspace.size(1) / 5 * 3;
   at::Tensor grad_input =
       at::empty({workspace.size(0), width}, workspace.options());

@@ -23,11 +23,15 @@ at::Tensor precise(const at::Tensor& tensor) {
   return tensor.to(at::toOpMathType(tensor.scalar_type()));
 }
 
+void checkChannels(const char* name, const at::Tensor& input) {
+  TORCH_CHECK(input.is_floating_point() && input.dim() >= 2, name,
+              " needs (batch, channels, ...) of a floating type; it got ",
+              input.scalar_type(), " of ", input.sizes(), ".");
+}
+
 /// An uninitialized number for each channel of `like`.
 at::Tensor perChannel(const char* name, const at::Tensor& like) {
-  TORCH_CHECK(like.is_floating_point() && like.dim() >= 2, name,
-              " needs (batch, channels, ...) of a floating type; it got ",
-              like.scalar_type(), " of ", like.sizes(), ".");
+  checkChannels(name, like);
   const auto dtype = at::toOpMathType(like.scalar_type());
   return at::empty({like.size(1)}, like.options().dtype(dtype));
 }
@@ -115,6 +119,7 @@ at::Tensor batchNormElement(const at::Tensor& input,
                             const OptionalTensor& weight,
                             const OptionalTensor& bias, const at::Tensor& mean,
                             const at::Tensor& inverse, double) {
+  checkChannels("batch_norm_elemt", input);
   const at::Tensor output = at::empty_like(input);
   launchKernel(
       "batch_norm_elemt",
@@ -138,6 +143,7 @@ batchNormBackwardReduce(const at::Tensor& grad, const at::Tensor& input,
                         const at::Tensor& mean, const at::Tensor& inverse,
                         const OptionalTensor& weight, bool for_input,
                         bool for_weight, bool for_bias) {
+  checkChannels("batch_norm_backward_reduce", input);
   at::Tensor sum, product, grad_weight, grad_bias;
   if (for_input) sum = at::empty_like(mean), product = at::empty_like(mean);
   const at::Tensor& like = weight && weight->defined() ? *weight : mean;
@@ -167,6 +173,7 @@ at::Tensor batchNormBackwardElement(
     const at::Tensor& inverse, const OptionalTensor& weight,
     const at::Tensor& sum, const at::Tensor& product,
     const at::Tensor& counts) {
+  checkChannels("batch_norm_backward_elemt", input);
   const at::Tensor grad_input = at::empty_like(input);
   launchKernel(
       "batch_norm_backward_elemt",

@@ -103,6 +103,18 @@ def test_statistics_that_do_not_fit_are_refused():
         RuntimeError, match=r"batch_norm_stats needs \(batch, channels, \.\.\.\) of"
     ):
         torch.batch_norm_stats(x[0], 1e-5)
+    row = x[0]
+    for name, call in {
+        "elemt": lambda: torch.batch_norm_elemt(row, None, None, row, row, 1e-5),
+        "backward_reduce": lambda: torch.batch_norm_backward_reduce(
+            row, row, row, row, None, True, True, True
+        ),
+        "backward_elemt": lambda: torch.batch_norm_backward_elemt(
+            row, row, row, row, None, row, row, row.int()
+        ),
+    }.items():
+        with pytest.raises(RuntimeError, match=rf"batch_norm_{name} needs \(batch, channels, "):
+            call()
     with pytest.raises(RuntimeError, match="and a count for each process; it got"):
         torch.batch_norm_gather_stats_with_counts(x, x, x, None, None, 0.1, 1e-5, x[0])
 

@@ -221,3 +221,13 @@ def test_a_cell_refuses_gates_that_do_not_fit():
         )
         with pytest.raises(RuntimeError, match=re.escape(told)):
             getattr(torch.ops.aten, f"_thnn_fused_{cell}_cell")(gates, gates, state)
+
+
+def test_the_backward_pass_of_a_cell_refuses_a_workspace_that_does_not_fit():
+    x, ops = torch.ones(2, 4, device="openreg"), torch.ops.aten
+    told = "{} needs a workspace {} times as wide as the state; it is [2, 4], the state is [2, 4]."
+    lstm, gru = "_thnn_fused_lstm_cell_backward_impl", "_thnn_fused_gru_cell_backward"
+    with pytest.raises(RuntimeError, match=re.escape(told.format(lstm, 4))):
+        getattr(ops, lstm)(x, x, x, x, x, True)
+    with pytest.raises(RuntimeError, match=re.escape(told.format(gru, 5))):
+        getattr(ops, gru)(x, x, True)
