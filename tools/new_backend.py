@@ -8,8 +8,10 @@ and texts becomes the same form of the new one: `torch_openreg`, `OPENREG_SCHEDU
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import keyword
+import os
 import re
 import shutil
 import subprocess
@@ -40,6 +42,8 @@ ABOUT_THE_REFERENCE = {
 }
 # What tests this program is full of names that it could give.
 OURS = "tests/new/"
+# Files and libraries have names that are longer than the device's, and a file system's limit is 255.
+MOST_LETTERS = 64
 CODE = (".h", ".cpp", ".c", ".cl", ".py")
 
 
@@ -80,17 +84,48 @@ def read(root: Path) -> dict[str, str]:
     return {name: (root / name).read_text("utf-8") for name in files_of(root)}
 
 
-def check_empty(folder: Path) -> None:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise Refused(f"{folder} is not empty; name a folder that is empty or does not exist.")
+def make_folder(folder: Path, root: Path) -> None:
+    """Makes the folder that a tree of its own is written to, unless it is there and empty.
+
+    @throws Refused, with the reason, if nothing can be written there
+    """
+    instead = "name a folder that is empty or does not exist"
+    try:
+        if folder.resolve().is_relative_to(root.resolve()):
+            raise Refused(
+                f"{folder} lies within {root.resolve()}, which would take the new files for its "
+                f"own; {instead}, beside it or elsewhere."
+            )
+        if folder.is_file():
+            raise Refused(f"{folder} is a file; {instead}.")
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise Refused(f"{folder} is not empty; {instead}.")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise Refused(
+            f"Nothing can be written to {shortened(folder)} ({error.strerror}); {instead}, where you may write."
+        ) from None
+
+
+def shortened(text: object) -> str:
+    """Text of the reader's for a sentence, which must remain readable."""
+    return str(text) if len(str(text)) <= 100 else f"{str(text)[:60]}... ({len(str(text))} letters)"
 
 
 def write(tree: dict[str, str], folder: Path, modes: dict[str, int]) -> None:
     """A file without a mode is one that its owner writes and everybody reads."""
-    for path, text in tree.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, "utf-8")
-        (folder / path).chmod(modes.get(path, 0o644))
+    try:
+        for path, text in tree.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, "utf-8")
+            (folder / path).chmod(modes.get(path, 0o644))
+    except OSError as error:
+        raise Refused(
+            f"{folder / path} could not be written ({error.strerror}); remove {folder}, and begin "
+            "again where there is room."
+        ) from None
 
 
 # Names.
@@ -104,8 +139,13 @@ def check_name(name: str, tree: dict[str, str]) -> None:
         raise Refused(f"{name} is a word of Python or C++; choose a name that is none.")
     if not re.fullmatch(r"[a-z]+(_[a-z]+)*", name):
         raise Refused(
-            f"{name!r} cannot name a device: PyTorch reads lower-case letters, and underscores "
+            f"{shortened(name)!r} cannot name a device: PyTorch reads lower-case letters, and underscores "
             "between them."
+        )
+    if len(name) > MOST_LETTERS:
+        raise Refused(
+            f"{shortened(name)} is too long for the names of files and libraries that are made of "
+            f"it; choose a name of at most {MOST_LETTERS} letters."
         )
     for known in KNOWN:
         if name.startswith(known):
@@ -273,7 +313,7 @@ def make(
     tree = read(root)
     check_name(name, tree)
     check_old_name(tree)
-    check_empty(folder)
+    make_folder(folder, root)
     names = Names(name, tree)
     modes = {names.rename(path): (root / path).stat().st_mode for path in tree}
     leave_out_the_reference(tree)

@@ -21,9 +21,9 @@ def snapshot(
 ) -> tuple[list[str], list[str]]:
     """Writes the tree to a folder; returns its files, and those that are left out.
 
-    @throws new_backend.Refused if the folder is not empty; nothing is written then
+    @throws new_backend.Refused if the folder will not do; nothing is written then
     """
-    new_backend.check_empty(folder)
+    new_backend.make_folder(folder, root)
     tree = new_backend.read(root)
     before = set(tree)
     new_bookmark.stop_at(tree, chapter)

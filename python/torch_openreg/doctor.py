@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import textwrap
@@ -37,6 +38,8 @@ def examine(device, module=""):
                 out, err = child.communicate()
                 end = f"no answer in {SECONDS} seconds"
         answers = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        if answers and "refused" in answers[0]:
+            sys.exit(answers[0]["refused"])
         if not answers:
             sys.exit(f"PyTorch could not be asked about {device}:\n{err[-2000:]}")
         facts = facts or answers[0]
@@ -108,9 +111,12 @@ def about(number):
     return str(number) if number < 100 else f"about {float(f'{number:.2g}'):,.0f}"
 
 
-# [python.doctor.next] A step is worth the operators that run after it, and the probes that it mends.
+# [python.doctor.next] First what everything else stands on, in its order; then by the operators that run after a step.
+FOUNDATION = ("device", "device/streams", "device/memory", "hooks", "operators/minimal")
+
+
 def steps(facts, errors):
-    """(operators, probes, what to do, page), the most useful first."""
+    """(operators, probes, what to do, page), in the order in which to do them."""
     count = facts["operators"].get
     ready = count("composite", 0) + count("parts", 0)
     failed = [page for (page, _), error in zip(PROBES, errors) if error]
@@ -120,11 +126,14 @@ def steps(facts, errors):
         "operators/library": (count("fallback", 0), "run on the device what now runs on the CPU"),
         "amp": (0 if count("autocast") else count("autocast_cpu", 0), "rules for autocast"),
     }
+    found = []
     for page in dict.fromkeys([*failed, *worth]):
         operators, what = worth.get(page, (0, ""))
-        probes = failed.count(page)
-        if operators or probes:
-            yield operators, probes, what, page
+        if operators or page in failed:
+            found.append((operators, failed.count(page), what, page))
+    first = [step for page in FOUNDATION for step in found if step[-1] == page]
+    rest = [step for step in found if step not in first]
+    return first + sorted(rest, key=lambda step: step[:2], reverse=True)
 
 
 # [python.doctor.report] The report, in the order in which a newcomer asks.
@@ -146,7 +155,7 @@ def report(device, facts, errors):
                 shown = program.replace("=D", f'="{device}"').replace("(D", f'("{device}"')
                 print(f"      {shown}")
     print("\nwhat to do next")
-    ranked = sorted(steps(facts, errors), key=lambda step: step[:2], reverse=True)
+    ranked = steps(facts, errors)
     for operators, probes, what, page in ranked:
         gains = [f"{about(operators)} operators"] * bool(operators)
         gains += [f"{probes} of the programs above"] * bool(probes)
@@ -165,6 +174,11 @@ def main():
     parser.add_argument("--device", default="openreg")
     parser.add_argument("--import", dest="module", default="", help="what registers the device")
     options = parser.parse_args()
+    if not re.fullmatch("[a-z]+(_[a-z]+)*", options.device):
+        parser.error(
+            f"{options.device!r} cannot name a device: PyTorch reads lower-case letters, and "
+            "underscores between them."
+        )
     ours = options.device == "openreg" and not options.module
     report(options.device, *examine(options.device, "torch_openreg" if ours else options.module))
 

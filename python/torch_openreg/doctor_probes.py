@@ -82,18 +82,56 @@ def inductor_backend(device):
 
 
 # [python.doctor.load] A backend takes the one place that PyTorch has, so only the one in question is loaded.
+UNNAMED = "privateuseone"
+
+
 def load(device, module):
-    """Registers the device; returns the module that did it, or an empty text if none could."""
+    """Registers the device; returns the module that did it, or an empty text if none could.
+
+    @throws Refused if the device cannot be on PrivateUse1, or if the module is for another one
+    """
+    if device != UNNAMED and is_known(device):
+        raise Refused(
+            f"{device} is a device of PyTorch's own; the doctor examines backends on PrivateUse1."
+        )
+    by = module
     if module:
-        importlib.import_module(module)
-        return module
+        import_module(module)
     for entry in importlib.metadata.entry_points(group="torch.backends"):
-        if device in entry.name:
+        if not by and device in entry.name.split("_"):
             entry.load()()
-            return entry.value.partition(":")[0]
+            by = entry.value.partition(":")[0]
     # A bare name: what is asked next would otherwise have one answer only.
-    torch.utils.rename_privateuse1_backend(device)
-    return ""
+    if not by and device != UNNAMED:
+        torch.utils.rename_privateuse1_backend(device)
+    name = torch._C._get_privateuse1_backend_name()
+    if name != device:
+        known = f"it registers {name}" if name != UNNAMED else "it registers no device"
+        raise Refused(f"{by} does not register {device}; {known}.")
+    return by
+
+
+# [python.doctor.load.refused] What cannot be examined is refused in a sentence.
+class Refused(Exception):
+    """Says what was wrong with the arguments."""
+
+
+def is_known(device):
+    """Whether PyTorch accepts the name before any backend is loaded."""
+    try:
+        torch.device(device)
+    except RuntimeError:
+        return False
+    return True
+
+
+def import_module(module):
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if not f"{module}.".startswith(f"{error.name}."):
+            raise  # The module is there, and something that it needs is not.
+        raise Refused(f"There is no module {module}; --import names what to import.") from None
 
 
 # [python.doctor.operators] The dispatcher says for each operator of ATen what a call would run.
@@ -159,10 +197,14 @@ def say(answer):
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     asked, by, start = sys.argv[1:]
-    if start == "0":
-        say(registered(asked, by))
+    try:
+        if start == "0":
+            say(registered(asked, by))
+        else:
+            load(asked, by)
+    except Refused as refused:
+        say({"refused": str(refused)})
     else:
-        load(asked, by)
-    ask(asked, int(start))
+        ask(asked, int(start))
 
 # [-]

@@ -40,14 +40,57 @@ def nova(tmp_path):
     return path
 
 
-def test_a_bare_name_begins_with_the_device_and_with_memory():
+def test_a_bare_name_begins_with_the_device_and_the_hooks_and_goes_on_with_memory():
     report = doctor("--device", "bare")
     assert "no backend has it" in report
     steps = report.partition("what to do next\n")[2].splitlines()
-    assert re.fullmatch(
-        r"  docs/operators/minimal.md +make memory .*: about [\d,]+ operators, .*", steps[0]
-    )
-    assert any(step.split()[0] == "docs/device.md" for step in steps)
+    assert [step.split()[0] for step in steps[:5]] == [
+        "docs/device.md",
+        "docs/device/streams.md",
+        "docs/device/memory.md",
+        "docs/hooks.md",
+        "docs/operators/minimal.md",
+    ]
+    assert re.search(r"minimal.md +make memory .*: about [\d,]+ operators, ", steps[4])
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu", "xpu", "mps", "meta", "vulkan"])
+def test_a_device_of_pytorchs_own_is_refused_in_a_sentence(device):
+    done = run("-m", "torch_openreg.doctor", "--device", device)
+    sentence = "is a device of PyTorch's own; the doctor examines backends on PrivateUse1."
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{device} {sentence}\n")
+
+
+@pytest.mark.parametrize("device", ["", "npu2", "NPU", "a b", "nova:0"])
+def test_what_cannot_name_a_device_is_refused_in_a_sentence(device):
+    done = run("-m", "torch_openreg.doctor", "--device", device)
+    sentence = f"error: {device!r} cannot name a device: PyTorch reads lower-case letters, and"
+    assert done.returncode == 2
+    assert sentence in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "sentence"),
+    [
+        ("nothing.there", "There is no module nothing.there; --import names what to import.\n"),
+        ("json", "json does not register nova; it registers no device.\n"),
+        ("torch_openreg", "torch_openreg does not register nova; it registers openreg.\n"),
+    ],
+)
+def test_a_module_that_does_not_register_the_device_is_refused(module, sentence):
+    done = run("-m", "torch_openreg.doctor", "--device", "nova", "--import", module)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", sentence)
+
+
+def test_a_module_that_lacks_another_one_is_said_with_its_error(tmp_path):
+    (tmp_path / "torch_nova.py").write_text("import nothing_there")
+    asked = ("--device", "nova", "--import", "torch_nova")
+    done = run("-m", "torch_openreg.doctor", *asked, path=[tmp_path])
+    assert done.stderr.endswith("ModuleNotFoundError: No module named 'nothing_there'\n\n")
+
+
+def test_a_part_of_another_backends_name_is_a_name_that_nobody_has():
+    assert "no backend has it" in doctor("--device", "reg")
 
 
 def test_another_backend_is_loaded_and_ours_stays_away(nova):

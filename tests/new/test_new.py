@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`./dev new`: the repository under another name, whole, cut at a chapter, and without the device."""
 
+import errno
 import os
 import re
 import subprocess
@@ -62,6 +63,11 @@ def run(folder, *command, **variables):
         ("cudacard", "cudacard begins with cuda, and PyTorch may take it for that device."),
         (OLD, f"{OLD} is the name that this tree has; choose another."),
         ("device", "device means something else in benchmarks/"),
+        ("", "'' cannot name a device: PyTorch reads lower-case letters, and underscores"),
+        (
+            "x" * 300,
+            f"{'x' * 60}... (300 letters) is too long for the names of files and libraries",
+        ),
     ],
 )
 def test_a_name_that_will_not_do_is_refused_with_the_reason(tree, name, sentence):
@@ -82,6 +88,60 @@ def test_a_folder_that_is_not_empty_is_refused_and_stays_as_it_is(tmp_path):
     with pytest.raises(Refused, match=re.escape(f"{tmp_path} is not empty; name a folder")):
         make("npu", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "sentence"),
+    [
+        ("file", "{} is a file; name a folder that is empty or does not exist."),
+        ("file/new", "Nothing can be written to {} (Not a directory); name a folder that is"),
+        ("x" * 300, "... ("),
+        ("x" * 300, "(File name too long); name a folder that is empty or does not exist,"),
+        ("/proc/new", "Nothing can be written to /proc/new (No such file or directory); name"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_refused_with_the_reason(tmp_path, folder, sentence):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(Refused, match=re.escape(sentence.format(tmp_path / folder))):
+        make("npu", tmp_path / folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_folder_without_permission_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(new_backend.os, "access", lambda *_: False)  # root may write everywhere
+    with pytest.raises(
+        Refused, match=re.escape(f"written to {tmp_path} (Permission denied); name")
+    ):
+        make("npu", tmp_path)
+
+
+def test_a_disk_that_becomes_full_is_said_with_what_to_remove(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    sentence = f"could not be written (No space left on device); remove {tmp_path}, and begin again"
+    with pytest.raises(Refused, match=re.escape(sentence)):
+        make("npu", tmp_path)
+
+
+@pytest.mark.parametrize("folder", ["inside", "docs/inside", "build/../inside"])
+def test_a_folder_within_the_tree_is_refused_and_the_name_stays_free(folder):
+    with pytest.raises(Refused, match=rf"{folder} lies within {re.escape(str(ROOT))}, which would"):
+        make("zebra", ROOT / folder)
+    assert not (ROOT / folder).exists()
+    new_backend.check_name("zebra", new_backend.read(ROOT))
+
+
+def test_dev_says_a_refusal_in_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    for command in (("new", "npu"), ("snapshot", CHAPTERS[0])):
+        arguments = [sys.executable, "dev", *command, str(tmp_path / "file/new")]
+        done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 1
+        assert done.stdout.strip().startswith("./dev: Nothing can be written to ")
+        assert done.stderr == ""
 
 
 def test_a_tree_whose_name_is_a_part_of_other_words_is_not_renamed():
