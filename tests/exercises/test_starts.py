@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tests of an exercise fail where it begins, because something is not implemented yet."""
 
+import ast
 import functools
+import re
 import subprocess
 import sys
 import tempfile
@@ -45,3 +47,31 @@ def test_an_exercise_is_not_solved_at_its_beginning(each):
     assert len(ends) >= len(names)
     assert [name for name, why in ends.items() if not why] == []
     assert any("NotImplementedError" in why for why in ends.values())
+
+
+def names_of_exercises(test_file):
+    """The names that a file of tests imports from the exercises of its folder, and from which."""
+    modules = {each.start.stem for each in ALL}
+    return {
+        name.name: node.module
+        for node in ast.parse(test_file.read_text()).body
+        if isinstance(node, ast.ImportFrom) and node.module in modules
+        for name in node.names
+    }
+
+
+@pytest.mark.parametrize("each", ALL, ids=lambda each: each.name)
+def test_an_exercise_can_be_solved_before_the_others(each):
+    for test in each.tests:
+        path, name = re.split("::", test)[0], re.split(r"::|\[", test)[1]
+        tests = ROOT / path
+        if tests.suffix != ".py":
+            continue
+        [function] = [
+            node
+            for node in ast.walk(ast.parse(tests.read_text()))
+            if isinstance(node, ast.FunctionDef) and node.name == name
+        ]
+        used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        others = {n: m for n, m in names_of_exercises(tests).items() if m != each.start.stem}
+        assert used.isdisjoint(others), f"{name} needs {used & set(others)} of another exercise"

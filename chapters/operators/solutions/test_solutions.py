@@ -32,7 +32,7 @@ def test_fake_quantization_stays_on_the_device_with_its_gradient():
         results = []
         for device in ("cpu", "openreg"):
             here = x.clone().to(device).requires_grad_()
-            with no_fallback():
+            with torch.openreg.fallback("error"):
                 y = torch.fake_quantize_per_tensor_affine(here, scale, zero_point, 0, 9)
                 y.sum().backward()
             results.append((y.detach().cpu(), here.grad.cpu()))
@@ -155,7 +155,7 @@ def test_quantized_tensors_are_added_on_the_device():
     one, other = torch.randn(3, 4), torch.randn(3, 4)
     q = torch.quantize_per_tensor(one.to("openreg"), 0.1, 3, torch.qint8)
     r = torch.quantize_per_tensor(other.to("openreg"), 0.2, -3, torch.qint8)
-    with no_fallback():
+    with torch.openreg.fallback("error"):
         total = torch.add(q, r, alpha=2)
     assert (total.q_scale(), total.q_zero_point(), total.dtype) == (0.1, 3, torch.qint8)
     expected = torch.quantize_per_tensor(
@@ -171,7 +171,7 @@ def test_sparse_matrices_are_multiplied_on_the_device():
     for seed in range(5):
         torch.manual_seed(seed)
         one, other = torch.randint(-3, 3, (5, 4)).relu(), torch.randint(-3, 3, (4, 6)).relu()
-        with no_fallback():
+        with torch.openreg.fallback("error"):
             product = one.to("openreg").to_sparse() @ other.to("openreg").to_sparse()
         assert product.is_sparse and product.is_coalesced()
         assert torch.equal(product.to_dense().cpu(), one @ other)
