@@ -5,9 +5,11 @@
 
 namespace openreg {
 
-// [common.check.raise] The code decides the type of the exception, and the driver's sentence is its text.
+// [common.check.raise] The code decides the type of the exception, and the driver's sentence is its text, which is never empty.
 void raise(orError_t error) {
   const char* detail = orGetErrorDetail();
+  // A driver that is being written may forget the sentence.
+  if (!detail || !*detail) detail = orGetErrorString(error);
   switch (error) {
     case orErrorInvalidValue:
     case orErrorInvalidResourceHandle:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What check() makes of each code. The driver here is one function.
+// What check() makes of each code. The driver here is two functions.
 #include "torch_openreg/common/check.h"
 
 #include <c10/util/Exception.h>
@@ -7,8 +7,12 @@
 
 #include <string>
 
-const char* orGetErrorDetail() noexcept {
-  return "This driver does not share memory between processes.";
+static const char* detail =
+    "This driver does not share memory between processes.";
+
+const char* orGetErrorDetail() noexcept { return detail; }
+const char* orGetErrorString(orError_t) noexcept {
+  return "This driver does not have the function that was called.";
 }
 
 namespace {
@@ -45,6 +49,21 @@ TEST(Check, every_other_code_has_the_exception_that_its_header_names) {
   expectThrow<c10::Error>(orErrorStreamCaptureUnjoined);
   expectThrow<c10::Error>(orErrorStreamCaptureIsolation);
   expectThrow<c10::Error>(orErrorKernelRefused);
+}
+
+TEST(Check, a_driver_that_forgets_the_sentence_has_the_one_of_the_code) {
+  const char* const before = detail;
+  for (const char* forgotten : {"", static_cast<const char*>(nullptr)}) {
+    detail = forgotten;
+    try {
+      openreg::check(orErrorNotSupported);
+      FAIL() << "passed";
+    } catch (const c10::NotImplementedError& thrown) {
+      EXPECT_STREQ(thrown.what_without_backtrace(),
+                   orGetErrorString(orErrorNotSupported));
+    }
+  }
+  detail = before;
 }
 
 TEST(Check, a_forked_child_hears_the_sentence_that_programs_look_for) {
