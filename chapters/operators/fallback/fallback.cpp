@@ -20,7 +20,7 @@ std::map<std::string, uint64_t> counts;
 std::set<std::string> warned;
 
 /// Counts `name`; returns whether the policy asks for a warning now.
-bool countFallback(const std::string& name, FallbackPolicy policy) {
+bool addToReport(const std::string& name, FallbackPolicy policy) {
   std::lock_guard lock(mutex);
   ++counts[name];
   return policy == FallbackPolicy::warn && warned.insert(name).second;
@@ -84,6 +84,20 @@ void runOnTwins(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 // [-]
 }  // namespace
 
+// [operators.fallback.count] The policy may forbid the CPU, or ask for a warning, before anything is copied.
+void countFallback(const std::string& name) {
+  const FallbackPolicy policy = fallbackPolicy();
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      policy != FallbackPolicy::error, name,
+      " has no openreg kernel, and the fallback policy \"error\" forbids the "
+      "CPU's; \"warn\" and \"silent\" allow it, in OPENREG_FALLBACK or "
+      "torch.openreg.fallback.");
+  if (addToReport(name, policy)) {
+    TORCH_WARN(
+        name, " has no openreg kernel and runs on the CPU; this is said once.");
+  }
+}
+
 // [operators.fallback.run] We apply the policy and count; PyTorch copies to the CPU, runs the kernel and copies back.
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::string name = c10::toString(op.operator_name());
@@ -91,16 +105,7 @@ void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   TORCH_CHECK_NOT_IMPLEMENTED(
       reason.empty(), name,
       " has no openreg kernel, and must not run on the CPU: ", reason, ".");
-  const FallbackPolicy policy = fallbackPolicy();
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      policy != FallbackPolicy::error, name,
-      " has no openreg kernel, and the fallback policy \"error\" forbids the "
-      "CPU's; \"warn\" and \"silent\" allow it, in OPENREG_FALLBACK or "
-      "torch.openreg.fallback.");
-  if (countFallback(name, policy)) {
-    TORCH_WARN(
-        name, " has no openreg kernel and runs on the CPU; this is said once.");
-  }
+  countFallback(name);
   const size_t count = op.schema().arguments().size();
   if (sharesWritten(op, torch::jit::last(*stack, count)))
     return runOnTwins(op, stack);

@@ -16,6 +16,11 @@ std::map<std::string, uint64_t> fallbackReport();
 /// Sets all counts to zero; each operator is warned about once more.
 void resetFallbackReport();
 
+/// Counts a call of operator `name` that runs on the CPU, and warns if the
+/// policy says so. For kernels that compute on the CPU by themselves.
+/// @throws c10::NotImplementedError if the policy forbids the fallback.
+void countFallback(const std::string& name);
+
 /// A boxed kernel for our key: copies the arguments to the CPU, runs `op` there
 /// and copies the results back. Counts the call, and warns if the policy says
 /// so.
