@@ -25,7 +25,10 @@ FIRST_CHAPTER = {
     "examples/device_agnostic": "operators",
     "examples/digits.py": "amp",
     "examples/extension": "operators",
+    "examples/fallback": "operators",
     "examples/opencl": "amp",
+    "examples/own": "operators",
+    "examples/plain": "",
     "examples/package": "compile",
     "examples/usage.py": "operators",
     "tests/book": "",
@@ -40,10 +43,12 @@ FIRST_CHAPTER = {
     "tests/ladder/test_bookmark.py": "",
     "tests/meson.build": "",
     "tests/new/test_new.py": "",
+    "tests/new/test_path.py": "amp",
     "tests/new/test_proven.py": "operators",
     "tests/openreg": "",
     "tests/plugin": "operators",
     "tests/pytorch": "operators",
+    "tests/vendor": "",
 }
 PAGES_OF = {
     "tests/site/test_afterword.py": "afterword",

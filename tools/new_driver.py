@@ -13,8 +13,23 @@ import new_bookmark
 
 DRIVER = "common/openreg"
 PAGE = "docs/driver/yours.md"
-# The text of an error does not depend on the device.
-KEPT = ("core/failure.cpp", "core/failure.h", "core/meson.build", "interface/", "meson.build")
+# What knows nothing of the device: the text of an error, and the tables of handles, blocks and
+# addresses, which other drivers of the book use too.
+KEPT = (
+    "core/failure.",
+    "core/handle_table.",
+    "core/meson.build",
+    "interface/",
+    "memory/block_table.",
+    "memory/mapping.",
+    "memory/meson.build",
+    "memory/region.",
+    "meson.build",
+)
+KEPT_SECTIONS = {
+    "docs/driver/machine.md": ("## Recording a failure", "## Handles"),
+    "docs/driver/memory.md": ("## Blocks in use", "## Regions", "## The two mappings"),
+}
 INTRODUCTION = """\
 # The driver
 
@@ -25,6 +40,7 @@ the C interface that this page shows. It knows nothing of PyTorch. Its functions
 :maxdepth: 1
 
 driver/machine
+driver/memory
 driver/yours
 ```
 
@@ -34,11 +50,14 @@ YOURS = """\
 
 Each function of the interface answers that it is not implemented yet, with its name: `torch.openreg` shows which call
 of the driver a program needs next. Write the functions in the order in which you meet their names. The claims in
-`tests/openreg/any_driver` hold for every driver with two devices, so they say what is still to be done:
+`tests/openreg/any_driver` hold for every driver, so they say what is still to be done:
 
 ```console
 $ .venv/bin/meson test -C build any-driver
 ```
+
+[A first driver](../plain.md) shows them written for plain memory, in five files, and [a real driver](../opencl.md) over
+OpenCL. Both take errors, blocks and regions from the files that are kept here.
 
 """
 LISTING = """\
@@ -79,19 +98,25 @@ inline orError_t notImplemented(const char* function) noexcept {
 
 def leave_out_the_device(tree: dict[str, str]) -> None:
     gone = {path for path in tree if path.startswith(f"{DRIVER}/") and not is_kept(path)}
-    gone |= {path for path in tree if path.startswith(("examples/opencl/", "docs/opencl"))}
     gone |= {path for path in tree if path.startswith("tests/openreg/simulator/")}
-    gone |= {f"docs/driver/{name}.md" for name in ("execution", "memory", "tools")}
+    gone |= {f"docs/driver/{name}.md" for name in ("execution", "tools")}
     page = tree["docs/driver.md"]
     tree["docs/driver.md"] = INTRODUCTION + page[page.index("## The C interface") :]
-    machine = tree["docs/driver/machine.md"]
-    end = machine.index("\n## ", machine.index("## Recording a failure"))
-    tree["docs/driver/machine.md"] = machine[: end + 1]
+    for page, kept in KEPT_SECTIONS.items():
+        tree[page] = with_sections(tree[page], kept)
     new_bookmark.leave_out(tree, gone)
     tree[f"{DRIVER}/meson.build"] = re.sub(
-        r"\[('interface'.*?)\]", "['interface', 'core', 'driver']", tree[f"{DRIVER}/meson.build"]
+        r"\[('interface'.*?)\]",
+        "['interface', 'core', 'memory', 'driver']",
+        tree[f"{DRIVER}/meson.build"],
     )
     add_driver(tree)
+
+
+def with_sections(page: str, kept: tuple[str, ...]) -> str:
+    """The beginning of a page and those of its sections whose headings are kept."""
+    first, *sections = re.split(r"^(?=## )", page, flags=re.MULTILINE)
+    return first + "".join(text for text in sections if text.startswith(kept))
 
 
 def is_kept(path: str) -> bool:
@@ -148,5 +173,8 @@ def definition(returned: str, function: str, arguments: str) -> str:
     unnamed = re.sub(r"\s+", " ", arguments)
     unnamed = re.sub(r"(\w+)(?=,|$)", r"/*\1*/", unnamed) if unnamed != "void" else ""
     unnamed = re.sub(r"\(\*(\w+)\)", r"(*/*\1*/)", unnamed)
-    answer = f'return notImplemented("{function}")' if returned == "orError_t" else "return 0"
+    # What returns no error can still leave one, as the last of its thread.
+    fails = f'notImplemented("{function}")'
+    answers = {"orError_t": f"return {fails}", "void": fails}
+    answer = answers.get(returned, "return 0")
     return f"{returned} {function}({unnamed}) noexcept {{ {answer}; }}\n"

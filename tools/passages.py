@@ -22,7 +22,16 @@ import contents
 from contents import NOT_IN_THE_BOOK
 from listings import analyse, fences, options_of, read
 
-FOLDERS = ("common", "chapters", "python", "examples/opencl")
+FOLDERS = (
+    "common",
+    "chapters",
+    "python",
+    "examples/fallback",
+    "examples/first",
+    "examples/opencl",
+    "examples/own",
+    "examples/plain",
+)
 LANGUAGES = {".h": "cpp", ".cpp": "cpp", ".c": "c", ".cl": "c", ".py": "python"}
 LONGEST_PASSAGE = 40
 LARGEST_HIDDEN_SHARE = 0.05

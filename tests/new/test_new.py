@@ -233,6 +233,39 @@ def test_no_page_names_a_file_that_was_left_out(made, kind):
             assert {name for name in named if not (folder / name).exists()} == set(), path
 
 
+def test_a_driver_that_is_to_be_written_compiles(made):
+    folder = made(NAMES[1], None, True)
+    sources = sorted((folder / f"common/{NAMES[1]}").rglob("*.cpp"))
+    assert {path.parent.name for path in sources} == {"core", "driver", "memory"}
+    include = folder / "include"
+    include.mkdir(exist_ok=True)
+    link = include / f"torch_{NAMES[1]}"
+    if not link.is_symlink():
+        link.symlink_to(folder)
+    compiler = os.environ.get("CXX", "g++").split()
+    for source in sources:
+        run(
+            folder,
+            *compiler,
+            "-std=c++20",
+            "-Wall",
+            "-Werror",
+            "-fsyntax-only",
+            "-Iinclude",
+            source,
+        )
+
+
+def test_a_tree_without_the_device_keeps_what_knows_nothing_of_it(made):
+    folder = made(NAMES[1], None, True)
+    driver = folder / f"common/{NAMES[1]}"
+    for path in ("core/handle_table.h", "memory/block_table.cpp", "memory/region.cpp"):
+        assert (driver / path).is_file()
+    for example in ("plain", "opencl", "fallback", "own"):
+        assert (folder / f"examples/{example}/meson.build").is_file()
+    assert not (driver / "execution").exists()
+
+
 @SOME
 def test_the_formatters_find_nothing_to_do(made, kind):
     folder = made(*kind)

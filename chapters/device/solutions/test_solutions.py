@@ -74,5 +74,6 @@ def test_what_is_around_the_block_is_in_order_with_it(work):
     assert all(in_order(aside(), work) for _ in range(5))
 
 
+@pytest.mark.simulator  # its streams run at the same time
 def test_around_a_bare_stream_it_is_not(work):
     assert not all(in_order(torch.Stream("openreg"), work) for _ in range(5))

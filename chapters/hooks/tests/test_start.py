@@ -122,6 +122,7 @@ def test_a_child_forked_before_the_start_may_use_the_device():
     assert result.stdout == "fine\n", result.stderr
 
 
+@pytest.mark.simulator  # its environment says how many devices there are
 @pytest.mark.parametrize(
     ("devices", "sentence"),
     [

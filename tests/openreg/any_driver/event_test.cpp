@@ -65,28 +65,6 @@ TEST(Event, recording_again_does_not_move_the_point_others_wait_for) {
   orEventDestroy(event);
 }
 
-TEST(Event, devices_wait_for_each_other) {
-  Stream a;
-  orEvent_t event;
-  orEventCreate(&event);
-  std::atomic<int> value{0};
-  enqueue(a.handle, [&] {
-    usleep(5000);
-    value = 1;
-  });
-  orEventRecord(event, a.handle);
-  orSetDevice(1);
-  Stream b;
-  orStreamWaitEvent(b.handle, event, 0);
-  int seen = -1;
-  enqueue(b.handle, [&] { seen = value; });
-  orStreamSynchronize(b.handle);
-  EXPECT_EQ(seen, 1);
-  EXPECT_EQ(orEventRecord(event, b.handle), orErrorInvalidValue);
-  orSetDevice(0);
-  orEventDestroy(event);
-}
-
 TEST(Event, the_time_between_two_events_is_told_in_milliseconds) {
   Stream stream;
   orEvent_t start, end;

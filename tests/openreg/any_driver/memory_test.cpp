@@ -16,13 +16,6 @@ void* allocate(size_t bytes) {
   return pointer;
 }
 
-TEST(Memory, the_host_cannot_follow_a_device_address) {
-  auto* value = static_cast<volatile int*>(allocate(sizeof(int)));
-  EXPECT_EXIT(*value = 1, testing::KilledBySignal(SIGSEGV), "");
-  EXPECT_EXIT(std::_Exit(*value), testing::KilledBySignal(SIGSEGV), "");
-  EXPECT_EQ(orFree(const_cast<int*>(value)), orSuccess);
-}
-
 TEST(Memory, what_is_copied_in_comes_out_again) {
   std::vector<int> in(1 << 16), out(1 << 16);
   for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<int>(i * 7);
@@ -62,21 +55,6 @@ TEST(Memory, freeing_waits_for_work_that_still_writes) {
   orMemsetAsync(pointer, 7, 1 << 20, nullptr);
   EXPECT_EQ(orFree(pointer), orSuccess);
   EXPECT_EQ(orStreamQuery(nullptr), orSuccess);
-}
-
-TEST(Memory, freeing_waits_for_another_devices_copy) {
-  void *here = allocate(4096), *there;
-  orMemset(here, 7, 4096);
-  orSetDevice(1);
-  there = allocate(4096);
-  enqueue(nullptr, [] { usleep(20000); });
-  orMemcpyPeerAsync(there, 1, here, 0, 4096, nullptr);
-  EXPECT_EQ(orFree(here), orSuccess);
-  char out[4096];
-  orMemcpy(out, there, 4096, orMemcpyDeviceToHost);
-  EXPECT_EQ(out[4095], 7);
-  orFree(there);
-  orSetDevice(0);
 }
 
 TEST(Memory, a_pointer_is_recognized_anywhere_inside_its_block) {
@@ -161,22 +139,6 @@ TEST(Memory, a_copy_from_pinned_memory_does_not_wait) {
   orStreamDestroy(stream);
   orFreeHost(pinned);
   orFree(device);
-}
-
-TEST(Copy, peers_are_checked) {
-  void *here, *there;
-  orMalloc(&here, 64);
-  orSetDevice(1);
-  orMalloc(&there, 64);
-  orSetDevice(0);
-  orMemset(here, 3, 64);
-  EXPECT_EQ(orMemcpyPeer(there, 1, here, 0, 64), orSuccess);
-  char out[64];
-  orMemcpy(out, there, 64, orMemcpyDeviceToHost);
-  EXPECT_EQ(out[63], 3);
-  EXPECT_EQ(orMemcpyPeer(there, 0, here, 0, 64), orErrorInvalidValue);
-  orFree(here);
-  orFree(there);
 }
 
 TEST(Memory, a_forked_child_is_refused) {

@@ -87,8 +87,6 @@ TEST_F(Refused, copies) {
        [&] { return orMemset(host, 0, 1); }},
       {"set on an invented stream", orErrorInvalidResourceHandle,
        [&] { return orMemsetAsync(block, 0, 1, no_stream); }},
-      {"peer of another device", orErrorInvalidValue,
-       [&] { return orMemcpyPeer(block, 1, block, 0, 1); }},
       {"peer from the host", orErrorInvalidValue,
        [&] { return orMemcpyPeer(block, 0, host, 0, 1); }},
   });

@@ -68,6 +68,7 @@ def in_another_thread(function):
     return outcome[0]
 
 
+@pytest.mark.library  # nothing else falls back
 def test_what_falls_back_is_counted():
     torch.openreg.reset_fallback_report()
     fall_back(torch.ones(3, device="openreg"))
@@ -77,6 +78,7 @@ def test_what_falls_back_is_counted():
     assert torch.openreg.fallback_report() == {}
 
 
+@pytest.mark.library  # it has a library
 def test_library_operators_do_not_fall_back():
     torch.openreg.reset_fallback_report()
     x = torch.rand(4, 4, device="openreg")
@@ -84,6 +86,7 @@ def test_library_operators_do_not_fall_back():
     assert torch.openreg.fallback_report() == {}
 
 
+@pytest.mark.library  # nothing else falls back
 def test_the_environment_can_make_it_silent_warn_or_refuse():
     said = said_by_policy()
     name = "aten::fake_quantize_per_tensor_affine_cachemask"
@@ -211,6 +214,7 @@ def test_another_thread_keeps_its_policy():
         assert in_another_thread(lambda: fall_back(x).numel()) == 3
 
 
+@pytest.mark.library  # nothing else falls back
 def test_a_backward_pass_takes_the_policy_along():
     threads = []
 

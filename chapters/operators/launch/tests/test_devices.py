@@ -23,6 +23,7 @@ OPERATORS = {
 }
 
 
+@pytest.mark.library  # our launch says it; the fallback takes tensors of any device
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("other", [CPU, SECOND], ids=lambda x: str(x.device))
 @pytest.mark.parametrize("swapped", [False, True])
@@ -40,6 +41,7 @@ def test_tensors_of_two_devices_are_refused_by_the_operators_name(name, other, s
     torch.openreg.synchronize()
 
 
+@pytest.mark.library  # our launch says it
 @pytest.mark.parametrize("name", ["aten::dot", "add"])
 def test_an_operator_of_ours_is_refused_if_nothing_is_on_a_device(name):
     op = {"aten::dot": torch.ops.aten.dot.default, "add": torch.ops.aten.add.Tensor}[name]
@@ -48,6 +50,7 @@ def test_an_operator_of_ours_is_refused_if_nothing_is_on_a_device(name):
         op._op_dk(torch._C.DispatchKey.PrivateUse1, torch.tensor(1.0), torch.tensor(1.0))
 
 
+@pytest.mark.library  # our launch says it
 @pytest.mark.parametrize(
     "write,name",
     [
@@ -66,6 +69,7 @@ def test_a_number_of_the_host_is_not_written_by_a_kernel(write, name):
     assert number.item() == 2
 
 
+@pytest.mark.library  # fill_ has a kernel
 @pytest.mark.parametrize("source", ["cpu", "openreg:0", "openreg:1"])
 @pytest.mark.parametrize("target", ["cpu", "openreg:0", "openreg:1"])
 def test_a_tensor_is_filled_with_a_number_of_any_device(source, target):
@@ -76,6 +80,7 @@ def test_a_tensor_is_filled_with_a_number_of_any_device(source, target):
         assert torch.equal(x.cpu(), torch.full(shape, 3.0))
 
 
+@pytest.mark.library  # fill_ has a kernel
 def test_only_one_number_fills_a_tensor():
     with pytest.raises(ValueError, match="fill_ takes a tensor of 0 dimensions, not of 1."):
         FIRST.clone().fill_(FIRST)
@@ -90,6 +95,7 @@ def test_an_operator_runs_on_the_device_of_its_tensors_whichever_is_current(plac
     assert torch.openreg.current_device() == 0
 
 
+@pytest.mark.library  # each use has a kernel
 @pytest.mark.parametrize(
     "use",
     [

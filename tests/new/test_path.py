@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the plan for a backend of one's own says to type, in a tree without the device."""
+
+import fnmatch
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+from new_backend import OLD, make  # noqa: E402
+
+NAME = "accinte" if OLD != "accinte" else "mynpu"
+PLAN = "docs/your_own_backend.md"
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("path") / NAME
+    make(NAME, folder, bare=True)
+    (folder / ".venv").symlink_to(sys.prefix)
+    return folder
+
+
+def typed(folder, command):
+    """What a command prints. The page says to add the driver to the first one."""
+    command = command.replace("meson setup build ", "meson setup build -Ddriver=plain ")
+    dropped = ("PYTHONPATH", "LD_LIBRARY_PATH", "TORCH_DEVICE_BACKEND_AUTOLOAD")
+    environment = {k: v for k, v in os.environ.items() if k not in dropped}
+    if "devenv" not in command:  # an installed backend must not load while this one is built
+        environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    done = subprocess.run(
+        ["bash", "-ec", command], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout[-6000:]}{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def consoles(folder, page):
+    """The commands of a page, each with what the page says that it prints."""
+    found = []
+    for block in re.findall(r"^```console\n(.*?)^```", (folder / page).read_text(), re.M | re.S):
+        for text in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            lines = text.splitlines(keepends=True)
+            end = next(n for n in range(1, len(lines) + 1) if not "".join(lines[:n]).count('"') % 2)
+            found.append(("".join(lines[:end]).rstrip("\n"), "".join(lines[end:])))
+    return found
+
+
+def rows_of_the_plan(folder):
+    """The command of each row for a driver of one's own, written out."""
+    for row in re.findall(
+        r"^\| [\d to]+ \|.*\| `(meson test [^`]*)`", (folder / PLAN).read_text(), re.M
+    ):
+        row = row.replace("meson test ", ".venv/bin/meson test -C build ")
+        yield re.sub(r"filter=(\S+)", r"--test-args='--gtest_filter=\1'", row)
+
+
+def test_every_row_of_the_plan_names_tests_that_there_are(tree):
+    [(configure, _), *_] = consoles(tree, PLAN)
+    assert configure == ".venv/bin/meson setup build -Dkernels=none -Dchapter=amp"
+    typed(tree, configure)
+    asked = [sys.executable, "-m", "mesonbuild.mesonmain", "introspect", "--tests", tree / "build"]
+    there = json.loads(subprocess.run(asked, capture_output=True, check=True).stdout)
+    names = {test["name"] for test in there}
+    claims = [
+        f"{suite}.{claim}"
+        for file in (tree / "tests" / NAME / "any_driver").glob("*.cpp")
+        for suite, claim in re.findall(r"^TEST(?:_F)?\((\w+), (\w+)\)", file.read_text(), re.M)
+    ]
+    rows = list(rows_of_the_plan(tree))
+    assert len(rows) == 7
+    for row in rows:
+        words = shlex.split(row)[4:]
+        assert {word for word in words if not word.startswith("-")} <= names, row
+        for word in words:
+            if word.startswith("--test-args="):
+                wanted, _, unwanted = word.partition("filter=")[2].partition("-")
+                assert any(
+                    any(fnmatch.fnmatch(claim, one) for one in wanted.split(":"))
+                    and not any(fnmatch.fnmatch(claim, one) for one in unwanted.split(":"))
+                    for claim in claims
+                ), row
+
+
+def test_a_folder_without_kernels_is_refused_with_its_name(tree):
+    for value, sentence in (
+        ("nowhere", "-Dkernels=nowhere is neither library nor none, and there is no nowhere/meson"),
+        (
+            "none -Dchapter=distributed",
+            "-Dkernels=none leaves out the communicator of distributed;",
+        ),
+    ):
+        command = f".venv/bin/meson setup refused -Dchapter=device -Dkernels={value} || true"
+        assert sentence in typed(tree, command)

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a driver with two devices promises beside the other claims.
+#include "torch_openreg/tests/openreg/streams.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+namespace {
+
+void* allocate(size_t bytes) {
+  void* pointer = nullptr;
+  EXPECT_EQ(orMalloc(&pointer, bytes), orSuccess) << orGetErrorDetail();
+  return pointer;
+}
+
+TEST(TwoDevices, devices_wait_for_each_other) {
+  Stream a;
+  orEvent_t event;
+  orEventCreate(&event);
+  std::atomic<int> value{0};
+  enqueue(a.handle, [&] {
+    usleep(5000);
+    value = 1;
+  });
+  orEventRecord(event, a.handle);
+  orSetDevice(1);
+  Stream b;
+  orStreamWaitEvent(b.handle, event, 0);
+  int seen = -1;
+  enqueue(b.handle, [&] { seen = value; });
+  orStreamSynchronize(b.handle);
+  EXPECT_EQ(seen, 1);
+  EXPECT_EQ(orEventRecord(event, b.handle), orErrorInvalidValue);
+  orSetDevice(0);
+  orEventDestroy(event);
+}
+
+TEST(TwoDevices, freeing_waits_for_another_devices_copy) {
+  void *here = allocate(4096), *there;
+  orMemset(here, 7, 4096);
+  orSetDevice(1);
+  there = allocate(4096);
+  enqueue(nullptr, [] { usleep(20000); });
+  orMemcpyPeerAsync(there, 1, here, 0, 4096, nullptr);
+  EXPECT_EQ(orFree(here), orSuccess);
+  char out[4096];
+  orMemcpy(out, there, 4096, orMemcpyDeviceToHost);
+  EXPECT_EQ(out[4095], 7);
+  orFree(there);
+  orSetDevice(0);
+}
+
+TEST(TwoDevices, peers_are_checked) {
+  void *here, *there;
+  orMalloc(&here, 64);
+  orSetDevice(1);
+  orMalloc(&there, 64);
+  orSetDevice(0);
+  orMemset(here, 3, 64);
+  EXPECT_EQ(orMemcpyPeer(there, 1, here, 0, 64), orSuccess);
+  char out[64];
+  orMemcpy(out, there, 64, orMemcpyDeviceToHost);
+  EXPECT_EQ(out[63], 3);
+  EXPECT_EQ(orMemcpyPeer(there, 0, here, 0, 64), orErrorInvalidValue);
+  orFree(here);
+  orFree(there);
+}
+
+TEST(TwoDevices, waiting_for_all_streams_is_not_confused_by_a_destroyed_one) {
+  std::atomic<bool> go{false};
+  Stream held;
+  orStream_t idle;
+  orStreamCreate(&idle);
+  enqueue(held.handle, [&] {
+    while (!go) usleep(10);
+  });
+  std::thread waiter([] { orDeviceSynchronize(); });
+  usleep(5000);
+  orStreamDestroy(idle);
+  orSetDevice(1);
+  {
+    Stream other;  // In the destroyed one's place, on another device.
+    std::atomic<bool> stay{true};
+    enqueue(other.handle, [&] {
+      while (stay) usleep(10);
+    });
+    go = true;
+    waiter.join();
+    stay = false;
+    orStreamSynchronize(other.handle);
+  }
+  orSetDevice(0);
+}
+
+TEST(TwoDevices, a_copy_names_the_device_of_each_side) {
+  void* here = allocate(100);
+  EXPECT_EQ(orMemcpyPeer(here, 1, here, 0, 1), orErrorInvalidValue);
+  EXPECT_EQ(orMemcpyPeer(here, 0, here, 1, 1), orErrorInvalidValue);
+  orFree(here);
+}
+
+}  // namespace
