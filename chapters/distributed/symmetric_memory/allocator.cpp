@@ -24,6 +24,36 @@ void freeBlock(void* data) {
   orFree(data);
 }
 
+std::shared_ptr<void> allocate(size_t bytes) {
+  void* data = nullptr;
+  check(orMalloc(&data, bytes));
+  return {data, &freeBlock};
+}
+
+// [distributed.symmetric.rendezvous] The ranks publish a handle and a size each, and open those of all others.
+struct Offer {
+  orIpcMemHandle_t block, words;
+  SymmetricLayout layout;
+};
+
+std::vector<uint8_t> bytesOf(const Offer& offer) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(&offer);
+  return {bytes, bytes + sizeof offer};
+}
+
+Offer offerOf(int rank, const std::vector<uint8_t>& bytes,
+              SymmetricLayout layout) {
+  Offer offer{};
+  TORCH_CHECK(bytes.size() == sizeof offer, "Rank ", rank,
+              " has published no block of symmetric memory.");
+  std::memcpy(&offer, bytes.data(), sizeof offer);
+  TORCH_CHECK_VALUE(
+      offer.layout.size == layout.size && offer.layout.pad == layout.pad,
+      "Symmetric memory must have one size: ", layout.size, " bytes here, ",
+      offer.layout.size, " bytes on rank ", rank, ".");
+  return offer;
+}
+
 // [distributed.symmetric.allocate] A block comes from the driver, because another process opens whole blocks.
 class SymmetricAllocator final : public symm::SymmetricMemoryAllocator {
  public:
@@ -32,10 +62,9 @@ class SymmetricAllocator final : public symm::SymmetricMemoryAllocator {
     const SymmetricLayout layout{(size + 511) / 512 * 512,
                                  symm::get_signal_pad_size()};
     const DeviceScope scope(static_cast<c10::DeviceIndex>(device));
-    void* data = nullptr;
-    check(orMalloc(&data, layout.total()));
-    std::shared_ptr<void> owner(data, &freeBlock);
-    check(orMemset(static_cast<char*>(data) + layout.size, 0, 2 * layout.pad));
+    std::shared_ptr<void> owner = allocate(layout.total());
+    void* data = owner.get();
+    check(orMemset(static_cast<char*>(data) + layout.size, 0, layout.pad));
     std::lock_guard lock(mutex_);
     blocks_[data] = {std::move(owner), layout, currentDevice(), group, {}};
     return data;
@@ -62,14 +91,23 @@ class SymmetricAllocator final : public symm::SymmetricMemoryAllocator {
   c10::intrusive_ptr<symm::SymmetricMemory> rendezvous(
       void* data, const std::optional<std::string>& group) override;
 
+  // [distributed.symmetric.blocks] A block has an entry for each group that has shared it.
  private:
+  struct Shared {
+    c10::weak_intrusive_ptr<c10d::ProcessGroup> group;
+    c10::intrusive_ptr<SymmetricBlock> blocks;
+  };
   struct Block {
     std::shared_ptr<void> owner;
     SymmetricLayout layout;
     c10::DeviceIndex device;
     std::optional<std::string> group;
-    c10::intrusive_ptr<SymmetricBlock> shared;
+    /// By the name of the group. Another group may have the name later.
+    std::map<std::string, Shared> shared;
   };
+  static c10::intrusive_ptr<SymmetricBlock> open(
+      const Block& block, std::vector<std::shared_ptr<void>> ours,
+      const std::vector<Offer>& offers, int rank);
   /// @throws c10::ValueError if the memory is not symmetric.
   Block blockAt(void* data) {
     std::lock_guard lock(mutex_);
@@ -85,37 +123,27 @@ class SymmetricAllocator final : public symm::SymmetricMemoryAllocator {
   std::map<std::string, int> meetings_;
 };
 
-// [distributed.symmetric.rendezvous] The ranks publish a handle and a size each, and open those of all others.
-struct Offer {
-  orIpcMemHandle_t handle;
-  SymmetricLayout layout;
-};
-
-std::vector<uint8_t> bytesOf(const Offer& offer) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(&offer);
-  return {bytes, bytes + sizeof offer};
-}
-
-Offer offerOf(int rank, const std::vector<uint8_t>& bytes,
-              SymmetricLayout layout) {
-  Offer offer{};
-  TORCH_CHECK(bytes.size() == sizeof offer, "Rank ", rank,
-              " has published no block of symmetric memory.");
-  std::memcpy(&offer, bytes.data(), sizeof offer);
-  TORCH_CHECK_VALUE(
-      offer.layout.size == layout.size && offer.layout.pad == layout.pad,
-      "Symmetric memory must have one size: ", layout.size, " bytes here, ",
-      offer.layout.size, " bytes on rank ", rank, ".");
-  return offer;
+// [distributed.symmetric.group] A tensor may be in several groups, so a group is found by its name at every call.
+c10::intrusive_ptr<c10d::ProcessGroup> groupNamed(const std::string& name) {
+  try {
+    return c10d::resolve_process_group(name);
+  } catch (const c10::Error&) {
+    TORCH_CHECK_VALUE(false, "There is no process group with the name ", name,
+                      "; pass a group, or its group_name.");
+  }
 }
 
 // [distributed.symmetric.open] Every rank opens the blocks of all others, and keeps them open as long as it has the object.
 c10::intrusive_ptr<symm::SymmetricMemory> SymmetricAllocator::rendezvous(
     void* data, const std::optional<std::string>& group) {
   const Block block = blockAt(data);
-  if (block.shared) return block.shared;
   const std::string name = group ? *group : block.group.value_or("0");
-  const auto ranks = c10d::resolve_process_group(name);
+  const auto ranks = groupNamed(name);
+  const auto found = block.shared.find(name);
+  if (found != block.shared.end() &&
+      found->second.group.lock().get() == ranks.get()) {
+    return found->second.blocks;
+  }
   const auto store = ranks->getStore();
   std::unique_lock lock(mutex_);
   const auto key = [&, meeting = meetings_[name]++](int rank) {
@@ -124,25 +152,42 @@ c10::intrusive_ptr<symm::SymmetricMemory> SymmetricAllocator::rendezvous(
   lock.unlock();
 
   const DeviceScope scope(block.device);
-  Offer ours{{}, block.layout};
-  check(orIpcGetMemHandle(&ours.handle, data));
+  const auto own_words = allocate(block.layout.pad);
+  check(orMemset(own_words.get(), 0, block.layout.pad));
+  Offer ours{{}, {}, block.layout};
+  check(orIpcGetMemHandle(&ours.block, data));
+  check(orIpcGetMemHandle(&ours.words, own_words.get()));
   store->set(key(ranks->getRank()), bytesOf(ours));
   std::vector<Offer> offers;
   for (int r = 0; r < ranks->getSize(); ++r) {
     offers.push_back(offerOf(r, store->get(key(r)), block.layout));
   }
-  std::vector<void*> blocks(ranks->getSize(), data);
-  for (int r = 0; r < ranks->getSize(); ++r) {
-    if (r == ranks->getRank()) continue;
-    check(orIpcOpenMemHandle(&blocks[r], offers[r].handle));
-  }
-  auto shared = c10::make_intrusive<SymmetricBlock>(
-      std::move(blocks), block.owner, block.layout, ranks->getRank(),
-      c10::Device(kDeviceType, block.device));
+  const auto shared =
+      open(block, {block.owner, own_words}, offers, ranks->getRank());
   lock.lock();
   const auto entry = blocks_.find(data);
-  if (entry != blocks_.end()) entry->second.shared = shared;
+  if (entry != blocks_.end()) {
+    entry->second.shared.insert_or_assign(
+        name,
+        Shared{c10::weak_intrusive_ptr<c10d::ProcessGroup>(ranks), shared});
+  }
   return shared;
+}
+
+// [distributed.symmetric.addresses] The blocks of the peers get addresses here.
+c10::intrusive_ptr<SymmetricBlock> SymmetricAllocator::open(
+    const Block& block, std::vector<std::shared_ptr<void>> ours,
+    const std::vector<Offer>& offers, int rank) {
+  std::vector<void*> blocks(offers.size(), ours[0].get());
+  std::vector<void*> words(offers.size(), ours[1].get());
+  for (int r = 0; r < static_cast<int>(offers.size()); ++r) {
+    if (r == rank) continue;
+    check(orIpcOpenMemHandle(&blocks[r], offers[r].block));
+    check(orIpcOpenMemHandle(&words[r], offers[r].words));
+  }
+  return c10::make_intrusive<SymmetricBlock>(
+      std::move(blocks), std::move(words), std::move(ours), block.layout, rank,
+      c10::Device(kDeviceType, block.device));
 }
 
 // [distributed.symmetric.register] PyTorch asks the registry by type of device, and `set_backend` by name.

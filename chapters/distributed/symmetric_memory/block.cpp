@@ -14,10 +14,12 @@ namespace openreg {
 
 // [distributed.symmetric.parts] The parts of a block are at the same distance in each.
 SymmetricBlock::SymmetricBlock(std::vector<void*> blocks,
-                               std::shared_ptr<void> ours,
+                               std::vector<void*> words,
+                               std::vector<std::shared_ptr<void>> ours,
                                SymmetricLayout layout, int rank,
                                c10::Device device)
     : blocks_(std::move(blocks)),
+      words_(std::move(words)),
       ours_(std::move(ours)),
       layout_(layout),
       rank_(rank),
@@ -33,7 +35,9 @@ SymmetricBlock::~SymmetricBlock() {
   if (c10d::symmetric_memory::is_finalizing()) return;
   const WithoutGil others_run;
   for (int r = 0; r < get_world_size(); ++r) {
-    if (r != rank_) orIpcCloseMemHandle(blocks_[r]);
+    if (r == rank_) continue;
+    orIpcCloseMemHandle(blocks_[r]);
+    orIpcCloseMemHandle(words_[r]);
   }
 }
 
@@ -41,8 +45,7 @@ SymmetricBlock::~SymmetricBlock() {
 /// the owner's block, so a wait reads its own memory.
 void* SymmetricBlock::word(int owner, int sender, int channel) const {
   const size_t index = channel * blocks_.size() + sender;
-  return static_cast<char*>(pads_[owner]) + layout_.pad +
-         index * sizeof(uint32_t);
+  return static_cast<char*>(words_[owner]) + index * sizeof(uint32_t);
 }
 
 // [distributed.symmetric.check] The number of channels follows from the size of the signal pad, as for CUDA.

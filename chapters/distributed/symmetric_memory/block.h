@@ -13,23 +13,25 @@
 namespace openreg {
 
 // [distributed.symmetric.block] Every rank of a group has a block of one size, and addresses for those of all others.
-/// A block has three parts: the `size` bytes of the tensor, PyTorch's *signal
-/// pad*, which belongs to the programs that use it, and as many bytes again for
-/// the numbers that this class waits for. The last two begin as zeros.
+/// A block has two parts: the `size` bytes of the tensor, and PyTorch's *signal
+/// pad*, which belongs to the programs that use it and begins as zeros. The
+/// numbers for which a group waits are in a block of their own, as large as the
+/// pad, because a tensor may be in several groups.
 struct SymmetricLayout {
   size_t size;  ///< bytes of the tensor
   size_t pad;   ///< bytes of the signal pad
   /// Bytes of the whole block.
-  size_t total() const { return size + 2 * pad; }
+  size_t total() const { return size + pad; }
 };
 
-/// What one rank knows about the blocks of its group. It keeps its own block
+/// What one rank knows about the blocks of its group. It keeps its own blocks
 /// alive, and closes the peers' blocks at its end.
 class SymmetricBlock final : public c10d::symmetric_memory::SymmetricMemory {
  public:
-  /// `blocks[r]` is the block of rank r as this process sees it, and `ours` the
-  /// owner of our own.
-  SymmetricBlock(std::vector<void*> blocks, std::shared_ptr<void> ours,
+  /// `blocks[r]` is the block of rank r as this process sees it, `words[r]`
+  /// that of its numbers, and `ours` the owners of our own.
+  SymmetricBlock(std::vector<void*> blocks, std::vector<void*> words,
+                 std::vector<std::shared_ptr<void>> ours,
                  SymmetricLayout layout, int rank, c10::Device device);
   ~SymmetricBlock() override;
 
@@ -61,8 +63,8 @@ class SymmetricBlock final : public c10d::symmetric_memory::SymmetricMemory {
   void* word(int owner, int sender, int channel) const;
   void checkCall(int peer, int channel, size_t timeout_ms) const;
 
-  const std::vector<void*> blocks_;
-  const std::shared_ptr<void> ours_;
+  const std::vector<void*> blocks_, words_;
+  const std::vector<std::shared_ptr<void>> ours_;
   std::vector<void*> pads_;
   const SymmetricLayout layout_;
   const int rank_;

@@ -136,6 +136,28 @@ def one_shot_all_reduce_equals_the_sum():
 
 
 @case
+def a_tensor_in_two_groups_is_summed_over_the_group_of_the_call():
+    alone = [dist.new_group([rank]) for rank in range(RANKS)][RANK]
+    tensor, world = symmetric(8)
+    tensor.copy_(part(RANK, 8))
+    reduce = torch.ops.symm_mem.one_shot_all_reduce
+    for _ in range(3):
+        assert torch.equal(reduce(tensor, "sum", alone.group_name).cpu(), part(RANK, 8))
+        everything = reduce(tensor, "sum", dist.group.WORLD.group_name)
+        assert torch.equal(everything.cpu(), total(8))
+    assert symm_mem.rendezvous(tensor, alone).world_size == 1
+    assert world.world_size == RANKS
+
+
+@case
+def a_group_that_does_not_exist_is_refused():
+    tensor, _ = symmetric(8)
+    sentence = "There is no process group with the name nobody; pass a group, or its group_name."
+    reduce = torch.ops.symm_mem.one_shot_all_reduce
+    raises(ValueError, sentence, reduce, tensor, "sum", "nobody")
+
+
+@case
 def one_shot_all_reduce_of_a_part_of_a_block():
     tensor, _ = symmetric(100)
     tensor.copy_(part(RANK, 100))
