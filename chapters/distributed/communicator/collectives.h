@@ -11,9 +11,9 @@
 
 namespace openreg {
 
-// [distributed.collectives.types] A reduction needs the type of the numbers; moving bytes does not.
+// [distributed.collectives.types] A reduction needs the type of the numbers; moving compares it.
 enum class NumberType : uint8_t {
-  bytes,  // moved, never reduced
+  bytes,  // the types that have no name here
   float32,
   float64,
   float16,
@@ -27,6 +27,14 @@ enum class NumberType : uint8_t {
   uint32,
   uint64,
   boolean,
+  // Moved, never reduced:
+  complex64,
+  complex128,
+  float8_e5m2,
+  float8_e4m3fn,
+  float8_e5m2fnuz,
+  float8_e4m3fnuz,
+  float8_e8m0fnu,
 };
 
 /// The size of one number in bytes.
@@ -52,6 +60,7 @@ struct Transfer {
   int peer;      ///< a rank of the group
   void* data;    ///< device memory; only read if it is sent
   size_t bytes;  ///< as many as the peer says
+  NumberType type = NumberType::bytes;  ///< that of the peer, too
 };
 
 // [distributed.collectives] Each rank calls the same collectives in the same order, and the device does the work.
@@ -81,8 +90,8 @@ class Collectives {
   /// Work after it, on each rank, begins after all ranks' work before it.
   virtual void barrier(orStream_t stream) = 0;
   /// `data` receives the bytes of `root`, and is only read there.
-  virtual void broadcast(orStream_t stream, void* data, size_t bytes,
-                         int root) = 0;
+  virtual void broadcast(orStream_t stream, void* data, size_t bytes, int root,
+                         NumberType type = NumberType::bytes) = 0;
   /// `output` and `input` may be the same memory, here and below; they must not
   /// overlap otherwise. All ranks receive identical bytes.
   virtual void allReduce(orStream_t stream, void* output, const void* input,
@@ -94,7 +103,8 @@ class Collectives {
                       int root) = 0;
   /// `outputs[r]` receives the `bytes` bytes of rank r.
   virtual void allGather(orStream_t stream, std::span<void* const> outputs,
-                         const void* input, size_t bytes) = 0;
+                         const void* input, size_t bytes,
+                         NumberType type = NumberType::bytes) = 0;
   /// `output` receives the reduction of all ranks' `inputs[rank()]`.
   virtual void reduceScatter(orStream_t stream, void* output,
                              std::span<const void* const> inputs, size_t count,

@@ -16,7 +16,7 @@ namespace openreg {
 namespace {
 
 // [distributed.communicator.class] A member of a group has mailboxes, a pipeline for collectives, and transfers.
-class Communicator final : public LocalCollectives {
+class Communicator final : public Collectives {
  public:
   Communicator(std::shared_ptr<Mailboxes> mailboxes, Exchange exchange)
       : mailboxes_(std::move(mailboxes)),
@@ -30,15 +30,14 @@ class Communicator final : public LocalCollectives {
   int size() const override { return mailboxes_->size; }
 
   void barrier(orStream_t stream) override;
-  void agree(orStream_t stream, const Signature& signature) override;
-  void broadcast(orStream_t stream, void* data, size_t bytes,
-                 int root) override;
+  void broadcast(orStream_t stream, void* data, size_t bytes, int root,
+                 NumberType type) override;
   void allReduce(orStream_t stream, void* output, const void* input,
                  size_t count, NumberType type, Reduction reduction) override;
   void reduce(orStream_t stream, void* output, const void* input, size_t count,
               NumberType type, Reduction reduction, int root) override;
   void allGather(orStream_t stream, std::span<void* const> outputs,
-                 const void* input, size_t bytes) override;
+                 const void* input, size_t bytes, NumberType type) override;
   void reduceScatter(orStream_t stream, void* output,
                      std::span<const void* const> inputs, size_t count,
                      NumberType type, Reduction reduction) override;
@@ -84,21 +83,17 @@ void Communicator::enqueue(orStream_t stream, Plan plan) {
 
 void Communicator::barrier(orStream_t stream) { enqueue(stream, Plan{}); }
 
-void Communicator::agree(orStream_t stream, const Signature& signature) {
-  enqueue(stream, {.signature = signature});
-}
-
 // [distributed.communicator.move] A collective that moves bytes is a plan and nothing else.
 void Communicator::broadcast(orStream_t stream, void* data, size_t bytes,
-                             int root) {
+                             int root, NumberType type) {
   checkRank("root", root);
-  enqueue(stream, planBroadcast(*mailboxes_, data, bytes, root));
+  enqueue(stream, planBroadcast(*mailboxes_, data, bytes, root, type));
 }
 
 void Communicator::allGather(orStream_t stream, std::span<void* const> outputs,
-                             const void* input, size_t bytes) {
+                             const void* input, size_t bytes, NumberType type) {
   checkParts("all_gather", "outputs", outputs.size());
-  enqueue(stream, planAllGather(*mailboxes_, outputs, input, bytes));
+  enqueue(stream, planAllGather(*mailboxes_, outputs, input, bytes, type));
 }
 
 // [distributed.communicator.reduce] One rank or all of them want the result; the work is the same.
@@ -141,7 +136,7 @@ void Communicator::transfer(orStream_t stream,
   for (const Transfer& transfer : transfers) {
     checkPeer(transfer.is_send, transfer.peer);
   }
-  transfers_.validate(transfers);
+  checkTransfersToSelf(rank(), transfers);
   inGroup(stream, [&] { transfers_.enqueue(stream, transfers); });
 }
 
@@ -154,18 +149,16 @@ orStream_t Communicator::transferStream(bool is_send, int peer) {
 }  // namespace
 
 // [distributed.communicator.make] Publishing waits for nobody, so groups may be made in different orders.
-std::shared_ptr<LocalCollectives> makeCommunicator(int rank, int size,
-                                                   int device,
-                                                   Exchange exchange,
-                                                   uint32_t first_number,
-                                                   std::vector<int> names) {
+std::shared_ptr<Collectives> makeCommunicator(int rank, int size, int device,
+                                              Exchange exchange,
+                                              uint32_t first_number) {
   TORCH_CHECK_VALUE(size >= 1 && size <= kMaxRanks,
                     "A group on one host has 1 to ", kMaxRanks, " ranks; ",
                     size, " were asked for.");
   TORCH_CHECK_VALUE(rank >= 0 && rank < size, "Rank ", rank,
                     " is not in a group with the ranks 0 to ", size - 1, ".");
-  auto mailboxes = std::make_shared<Mailboxes>(rank, size, device, first_number,
-                                               std::move(names));
+  auto mailboxes =
+      std::make_shared<Mailboxes>(rank, size, device, first_number);
   auto communicator =
       std::make_shared<Communicator>(mailboxes, std::move(exchange));
   communicator->publish();

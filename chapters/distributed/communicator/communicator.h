@@ -7,11 +7,8 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace openreg {
-
-struct Signature;
 
 // [distributed.communicator] The ranks of one host reach each other's memory.
 /// How ranks find each other: a table of strings that all of them share.
@@ -21,16 +18,6 @@ struct Exchange {
   /// Returns what a rank has published, or waits for it.
   /// @throws if that does not happen in time.
   std::function<std::string(const std::string& key)> lookUp;
-  /// Whether a rank has published it. May take as long as the table does.
-  std::function<bool(const std::string& key)> has{};
-};
-
-// [distributed.communicator.local] The ranks of a host can compare a call that is made of several collectives.
-class LocalCollectives : public Collectives {
- public:
-  /// A barrier at which the ranks compare `signature`, whose call is counted by
-  /// the caller.
-  virtual void agree(orStream_t stream, const Signature& signature) = 0;
 };
 
 // [distributed.communicator.factory] Making a communicator waits for no other rank.
@@ -43,14 +30,11 @@ class LocalCollectives : public Collectives {
 /// The destructor aborts, and does not wait for the peers: the memory goes back
 /// to the device when they have left, too. The rounds and chunks of the group
 /// are counted from `first_number`, the same on all ranks, modulo 2^32.
-/// Messages call rank r `names[r]`, or r if there are no names.
 /// @throws c10::ValueError for more than 64 ranks, c10::OutOfMemoryError if the
 /// device has no room for the mailbox.
-std::shared_ptr<LocalCollectives> makeCommunicator(int rank, int size,
-                                                   int device,
-                                                   Exchange exchange,
-                                                   uint32_t first_number = 0,
-                                                   std::vector<int> names = {});
+std::shared_ptr<Collectives> makeCommunicator(int rank, int size, int device,
+                                              Exchange exchange,
+                                              uint32_t first_number = 0);
 
 // [-]
 }  // namespace openreg

@@ -51,7 +51,7 @@ std::string Mailboxes::endedPeer() {
     if (process.has_left || !hasEnded(process.descriptor)) continue;
     process.has_left = presenceOf(peer) >= Presence::left;
     if (process.has_left) continue;
-    return "rank " + std::to_string(names[peer]) + " (process " +
+    return "rank " + std::to_string(peer) + " (process " +
            std::to_string(process.process) +
            ") has ended without leaving the group";
   }

@@ -37,18 +37,15 @@ static_assert(std::is_trivially_copyable_v<Mailbox>);
 }  // namespace
 
 // [distributed.mailbox.allocate] A new mailbox is filled before anybody can know of it.
-Mailboxes::Mailboxes(int rank, int size, int device, uint32_t first_number,
-                     std::vector<int> given_names)
+Mailboxes::Mailboxes(int rank, int size, int device, uint32_t first_number)
     : rank(rank),
       size(size),
       device(device),
-      names(std::move(given_names)),
       rounds(first_number),
       mapped_(size),
       identities_(size),
       peers_(size) {
   const DeviceScope scope(static_cast<c10::DeviceIndex>(device));
-  for (int each = 0; names.size() < peers_.size();) names.push_back(each++);
   peers_[rank].process = getpid();
   int least, greatest;
   check(orDeviceGetStreamPriorityRange(&least, &greatest));
@@ -124,10 +121,9 @@ void Mailboxes::publish(const Exchange& exchange) {
 // [distributed.mailbox.map] The descriptor of a process comes before its memory, so both are of the same process.
 void Mailboxes::map(int peer, const std::string& text) {
   Card card;
-  TORCH_CHECK(text.size() == sizeof(card), "Rank ", names[peer],
-              " has published ", text.size(),
-              " bytes where its mailbox should be described in ", sizeof(card),
-              ".");
+  TORCH_CHECK(text.size() == sizeof(card), "Rank ", peer, " has published ",
+              text.size(), " bytes where its mailbox should be described in ",
+              sizeof(card), ".");
   std::memcpy(&card, text.data(), sizeof(card));
   identities_[peer] = card.identity;
   Peer& process = peers_[peer];
@@ -172,9 +168,8 @@ void Mailboxes::introduce() {
   };
   check(launch(control_, "connect", look));
   check(orStreamSynchronize(control_));
-  TORCH_CHECK(missing < 0, "Rank ", names[missing],
-              " has left the group before rank ", names[rank],
-              " has connected to it.");
+  TORCH_CHECK(missing < 0, "Rank ", missing, " has left the group before rank ",
+              rank, " has connected to it.");
 }
 
 // [distributed.mailbox.round] The last rank to finish a round wakes the waiting rank, so a stream waits for one number, not for one from each peer.

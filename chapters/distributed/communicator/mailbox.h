@@ -50,25 +50,22 @@ struct Mailbox {
   alignas(64) uint64_t identity;
   /// Of the last two calls.
   alignas(64) Signature signatures[2];
-  /// How many bytes a transfer has whose first chunk is in this slot.
-  alignas(64) uint64_t transfer_bytes[kMaxRanks][kSlots];
+  /// What a transfer is whose first chunk is in this slot.
+  alignas(64) Parcel parcels[kMaxRanks][kSlots];
 };
 
 // [distributed.mailbox] The mailboxes of a group are mapped by every rank, and kernels keep them alive.
 class Mailboxes : public std::enable_shared_from_this<Mailboxes> {
  public:
-  /// Allocates this rank's mailbox. Its numbers begin at `first_number`, and
-  /// messages name the ranks as `makeCommunicator` says.
-  Mailboxes(int rank, int size, int device, uint32_t first_number,
-            std::vector<int> names);
+  /// Allocates this rank's mailbox. Its numbers begin at `first_number`.
+  Mailboxes(int rank, int size, int device, uint32_t first_number);
   ~Mailboxes();
   Mailboxes(const Mailboxes&) = delete;
   Mailboxes& operator=(const Mailboxes&) = delete;
 
-  const int rank;          ///< of this process
-  const int size;          ///< of the group
-  const int device;        ///< with this rank's mailbox
-  std::vector<int> names;  ///< of the ranks in messages
+  const int rank;    ///< of this process
+  const int size;    ///< of the group
+  const int device;  ///< with this rank's mailbox
 
   /// Tells the peers where this rank's mailbox is; waits for nobody.
   void publish(const Exchange& exchange);

@@ -83,7 +83,7 @@ bool Call::ranksAgree() const {
   for (int rank = 0; rank < mailboxes_->size; ++rank) {
     signatures.push_back(mailboxes_->of(rank).signatures[number_ % 2]);
   }
-  std::string problem = findDisagreement(signatures, mailboxes_->names);
+  std::string problem = findDisagreement(signatures);
   if (problem.empty()) return true;
   mailboxes_->fail(std::move(problem));
   return false;
@@ -95,8 +95,7 @@ bool Call::ranksAgree() const {
 // [distributed.pipeline.enqueue] Each step is a kernel, and from the second lag on a wait comes before it.
 void Pipeline::enqueue(orStream_t stream, Plan plan) {
   if (mailboxes_->isAborted()) return;
-  ++calls_;
-  if (!plan.signature.call) plan.signature.call = calls_;
+  plan.signature.call = ++calls_;
   const char* name = nameOf(plan.signature.operation);
   const auto call = std::make_shared<const Call>(mailboxes_, std::move(plan),
                                                  calls_, stages_used_);

@@ -41,8 +41,7 @@ class Pipeline {
   explicit Pipeline(std::shared_ptr<Mailboxes> mailboxes)
       : mailboxes_(std::move(mailboxes)) {}
 
-  /// Enqueues the work of one collective. The group must be connected. Counts
-  /// the call unless its signature has a number.
+  /// Enqueues the work of one collective. The group must be connected.
   void enqueue(orStream_t stream, Plan plan);
 
  private:

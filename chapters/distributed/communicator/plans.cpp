@@ -15,9 +15,11 @@ static void copyPart(char* to, const char* from, size_t size) {
   if (size && to != from) std::memcpy(to, from, size);
 }
 
-Plan planBroadcast(const Mailboxes& boxes, void* data, size_t bytes, int root) {
+Plan planBroadcast(const Mailboxes& boxes, void* data, size_t bytes, int root,
+                   NumberType type) {
   char* device_data = static_cast<char*>(onDevice(data));
   Plan plan{.signature = {.operation = Operation::broadcast,
+                          .type = type,
                           .root = root,
                           .bytes = bytes},
             .total = bytes,
@@ -38,13 +40,15 @@ Plan planBroadcast(const Mailboxes& boxes, void* data, size_t bytes, int root) {
 
 // [distributed.plans.all-gather] Each rank copies its own part directly.
 Plan planAllGather(const Mailboxes& boxes, std::span<void* const> outputs,
-                   const void* input, size_t bytes) {
+                   const void* input, size_t bytes, NumberType type) {
   std::vector<char*> to;
   for (void* output : outputs) {
     to.push_back(static_cast<char*>(onDevice(output)));
   }
   const char* from = static_cast<const char*>(onDevice(input));
-  Plan plan{.signature = {.operation = Operation::all_gather, .bytes = bytes},
+  Plan plan{.signature = {.operation = Operation::all_gather,
+                          .type = type,
+                          .bytes = bytes},
             .total = bytes,
             .most = kStageBytes};
   plan.put = [=, &boxes](const Chunk& chunk) {

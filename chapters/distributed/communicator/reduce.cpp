@@ -19,20 +19,13 @@ struct TypeFacts {
 };
 
 constexpr auto kTypes = std::to_array<TypeFacts>({
-    {"bytes", 1},
-    {"float32", 4},
-    {"float64", 8},
-    {"float16", 2},
-    {"bfloat16", 2},
-    {"int8", 1},
-    {"int16", 2},
-    {"int32", 4},
-    {"int64", 8},
-    {"uint8", 1},
-    {"uint16", 2},
-    {"uint32", 4},
-    {"uint64", 8},
-    {"boolean", 1},
+    {"bytes", 1},           {"float32", 4},         {"float64", 8},
+    {"float16", 2},         {"bfloat16", 2},        {"int8", 1},
+    {"int16", 2},           {"int32", 4},           {"int64", 8},
+    {"uint8", 1},           {"uint16", 2},          {"uint32", 4},
+    {"uint64", 8},          {"boolean", 1},         {"complex64", 8},
+    {"complex128", 16},     {"float8_e5m2", 1},     {"float8_e4m3fn", 1},
+    {"float8_e5m2fnuz", 1}, {"float8_e4m3fnuz", 1}, {"float8_e8m0fnu", 1},
 });
 
 constexpr auto kReductions = std::to_array<const char*>(
@@ -54,9 +47,8 @@ const char* nameOf(Reduction reduction) {
 }
 
 bool isDefined(Reduction reduction, NumberType type) {
+  if (type == NumberType::bytes || type > NumberType::boolean) return false;
   switch (type) {
-    case NumberType::bytes:
-      return false;
     case NumberType::boolean:
       return reduction != Reduction::average;
     case NumberType::float32:
@@ -232,7 +224,7 @@ void reduceNumbers(void* output, std::span<const void* const> inputs,
     case NumberType::boolean:
       reduction = bitsFor(reduction);
       return as(std::type_identity<uint8_t>{});
-    case NumberType::bytes:
+    default:  // Has no reduction.
       break;
   }
 }

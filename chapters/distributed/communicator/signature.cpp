@@ -16,13 +16,20 @@ const char* nameOf(Operation operation) {
   return kNames.at(static_cast<size_t>(operation));
 }
 
+static bool reduces(Operation operation) {
+  return operation == Operation::all_reduce || operation == Operation::reduce ||
+         operation == Operation::reduce_scatter;
+}
+
 static std::string describe(const Signature& call) {
   std::string text = nameOf(call.operation);
   if (call.operation == Operation::barrier) return text;
   text += " of " + std::to_string(call.bytes) + " bytes";
   if (call.type != NumberType::bytes) {
-    text += std::string(" of ") + nameOf(call.type) + " with " +
-            nameOf(call.reduction);
+    text += std::string(" of ") + nameOf(call.type);
+  }
+  if (reduces(call.operation)) {
+    text += std::string(" with ") + nameOf(call.reduction);
   }
   if (call.operation == Operation::broadcast) {
     text += " from rank " + std::to_string(call.root);
@@ -33,27 +40,30 @@ static std::string describe(const Signature& call) {
 }
 
 // [distributed.signature.compare] All ranks compare with the first one, so all of them name the same two calls.
-std::string findDisagreement(std::span<const Signature> signatures,
-                             std::span<const int> ranks) {
+std::string findDisagreement(std::span<const Signature> signatures) {
   const auto other =
       std::find_if(signatures.begin(), signatures.end(),
                    [&](const Signature& s) { return s != signatures[0]; });
   if (other == signatures.end()) return "";
-  return "rank " + std::to_string(ranks[0]) + " calls " +
-         describe(signatures[0]) + ", rank " +
-         std::to_string(ranks[other - signatures.begin()]) + " calls " +
+  return "rank 0 calls " + describe(signatures[0]) + ", rank " +
+         std::to_string(other - signatures.begin()) + " calls " +
          describe(*other) + " (call number " +
          std::to_string(signatures[0].call) + " of the group)";
 }
 
-// [distributed.signature.sizes] Two ranks that disagree about a transfer are both named.
-std::string findDisagreement(int sender, uint64_t sends, int receiver,
-                             uint64_t receives, uint64_t number) {
+// [distributed.signature.sizes] Both ranks are named, and the types only if they differ.
+std::string findDisagreement(int sender, const Parcel& sends, int receiver,
+                             const Parcel& receives, uint64_t number) {
   if (sends == receives) return "";
+  const auto describe = [&](const Parcel& parcel, const char* unit) {
+    std::string text = std::to_string(parcel.bytes);
+    if (sends.type == receives.type) return text + unit;
+    return text + " bytes of " + nameOf(parcel.type);
+  };
   const std::string from = "rank " + std::to_string(sender);
   const std::string to = "rank " + std::to_string(receiver);
-  return from + " sends " + std::to_string(sends) + " bytes to " + to +
-         ", which receives " + std::to_string(receives) + " (transfer number " +
+  return from + " sends " + describe(sends, " bytes") + " to " + to +
+         ", which receives " + describe(receives, "") + " (transfer number " +
          std::to_string(number) + " from " + from + " to " + to + ")";
 }
 

@@ -37,13 +37,22 @@ struct Signature {
 const char* nameOf(Operation operation);
 
 /// A sentence that names two calls that differ, the same on all ranks; empty if
-/// all signatures are equal. They are those of `ranks`.
-std::string findDisagreement(std::span<const Signature> signatures,
-                             std::span<const int> ranks);
-/// A sentence if a transfer has two sizes; otherwise empty. `number` counts the
-/// transfers from the one rank to the other.
-std::string findDisagreement(int sender, uint64_t sends, int receiver,
-                             uint64_t receives, uint64_t number);
+/// all signatures are equal. They are those of rank 0, 1, and so on.
+std::string findDisagreement(std::span<const Signature> signatures);
+
+// [distributed.signature.parcel] What two ranks must agree on in a transfer.
+struct Parcel {
+  uint64_t bytes = 0;                   ///< of the whole transfer
+  NumberType type = NumberType::bytes;  ///< of the numbers in it
+
+  /// The ranks agree if both fields are equal.
+  bool operator==(const Parcel&) const = default;
+};
+
+/// A sentence if a transfer has two sizes or types; otherwise empty. `number`
+/// counts the transfers from the one rank to the other.
+std::string findDisagreement(int sender, const Parcel& sends, int receiver,
+                             const Parcel& receives, uint64_t number);
 
 // [-]
 }  // namespace openreg

@@ -37,8 +37,8 @@ Transfers::~Transfers() {
 }
 
 // [distributed.transfer.self] A rank's transfer to itself is a copy on the stream of the call.
-static std::vector<Transfer> select(std::span<const Transfer> transfers,
-                                    bool is_send, int peer) {
+std::vector<Transfer> selectTransfers(std::span<const Transfer> transfers,
+                                      bool is_send, int peer) {
   std::vector<Transfer> selected;
   std::copy_if(transfers.begin(), transfers.end(), std::back_inserter(selected),
                [&](const Transfer& transfer) {
@@ -47,10 +47,9 @@ static std::vector<Transfer> select(std::span<const Transfer> transfers,
   return selected;
 }
 
-void Transfers::validate(std::span<const Transfer> transfers) const {
-  const int rank = mailboxes_->rank;
-  const auto sends = select(transfers, true, rank);
-  const auto receives = select(transfers, false, rank);
+void checkTransfersToSelf(int rank, std::span<const Transfer> transfers) {
+  const auto sends = selectTransfers(transfers, true, rank);
+  const auto receives = selectTransfers(transfers, false, rank);
   TORCH_CHECK_VALUE(sends.size() == receives.size(), "Rank ", rank,
                     " has in one call ", sends.size(), " sends to itself and ",
                     receives.size(), " receives from itself.");
@@ -64,8 +63,8 @@ void Transfers::validate(std::span<const Transfer> transfers) const {
 
 void Transfers::copyToSelf(orStream_t stream,
                            std::span<const Transfer> transfers) const {
-  const auto sends = select(transfers, true, mailboxes_->rank);
-  const auto receives = select(transfers, false, mailboxes_->rank);
+  const auto sends = selectTransfers(transfers, true, mailboxes_->rank);
+  const auto receives = selectTransfers(transfers, false, mailboxes_->rank);
   for (size_t i = 0; i < sends.size(); ++i) {
     if (sends[i].bytes == 0) continue;
     check(orMemcpyAsync(receives[i].data, sends[i].data, sends[i].bytes,
@@ -106,28 +105,27 @@ void Transfers::send(orStream_t stream, const Transfer& transfer, size_t done,
   check(orStreamWaitValue32(stream, mailboxes_->takenNumber(peer),
                             chunk + 1 - static_cast<uint32_t>(kSlots)));
   const char* data = static_cast<const char*>(transfer.data);
-  check(launch(stream, "send",
-               [self = mailboxes_, from = onDevice(data) + done, size, peer,
-                chunk, total = transfer.bytes, is_first = done == 0] {
-                 if (self->isAborted()) return;
-                 Mailbox& mailbox = self->of(peer);
-                 if (is_first) {
-                   mailbox.transfer_bytes[self->rank][chunk % kSlots] = total;
-                 }
-                 if (size)
-                   std::memcpy(self->slot(peer, self->rank, chunk), from, size);
-                 self->signal(peer, mailbox.received[self->rank], chunk + 1);
-               }));
+  check(launch(
+      stream, "send",
+      [self = mailboxes_, from = onDevice(data) + done, size, peer, chunk,
+       parcel = Parcel{transfer.bytes, transfer.type}, is_first = done == 0] {
+        if (self->isAborted()) return;
+        Mailbox& mailbox = self->of(peer);
+        if (is_first) {
+          mailbox.parcels[self->rank][chunk % kSlots] = parcel;
+        }
+        if (size) std::memcpy(self->slot(peer, self->rank, chunk), from, size);
+        self->signal(peer, mailbox.received[self->rank], chunk + 1);
+      }));
 }
 
-// [distributed.transfer.disagree] A receiver that is given another size aborts itself, and lets the sender go on.
-static bool sizesAgree(Mailboxes& mailboxes, int peer, uint32_t chunk,
-                       uint64_t receives, uint64_t number) {
-  const uint64_t sends =
-      mailboxes.of(mailboxes.rank).transfer_bytes[peer][chunk % kSlots];
+// [distributed.transfer.disagree] A receiver that is given another size or type aborts itself, and lets the sender go on.
+static bool parcelsAgree(Mailboxes& mailboxes, int peer, uint32_t chunk,
+                         const Parcel& receives, uint64_t number) {
+  const Parcel sends =
+      mailboxes.of(mailboxes.rank).parcels[peer][chunk % kSlots];
   std::string problem =
-      findDisagreement(mailboxes.names[peer], sends,
-                       mailboxes.names[mailboxes.rank], receives, number);
+      findDisagreement(peer, sends, mailboxes.rank, receives, number);
   if (problem.empty()) return true;
   mailboxes.fail(std::move(problem));
   mailboxes.signal(peer, mailboxes.of(peer).taken[mailboxes.rank],
@@ -147,9 +145,11 @@ void Transfers::receive(orStream_t stream, const Transfer& transfer,
   check(launch(
       stream, "receive",
       [self = mailboxes_, to = onDevice(data) + done, size, peer, chunk,
-       total = transfer.bytes, is_first = done == 0, number = receives_[peer]] {
+       parcel = Parcel{transfer.bytes, transfer.type}, is_first = done == 0,
+       number = receives_[peer]] {
         if (self->isAborted()) return;
-        if (is_first && !sizesAgree(*self, peer, chunk, total, number)) return;
+        if (is_first && !parcelsAgree(*self, peer, chunk, parcel, number))
+          return;
         if (size) std::memcpy(to, self->slot(self->rank, peer, chunk), size);
         self->signal(peer, self->of(peer).taken[self->rank], chunk + 1);
       }));

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace openreg {
 
@@ -25,9 +26,6 @@ class Transfers {
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
-  /// @throws c10::ValueError if the transfers of this rank with itself do not
-  /// fit together.
-  void validate(std::span<const Transfer> transfers) const;
   /// As in Collectives. The group must be connected, and the transfers valid.
   void enqueue(orStream_t stream, std::span<const Transfer> transfers);
   /// That of one direction of the pair; made when it is first asked for.
@@ -46,6 +44,13 @@ class Transfers {
   std::array<uint64_t, kMaxRanks> receives_{};
   StreamJoin join_;
 };
+
+/// @throws c10::ValueError if the transfers of a rank with itself do not fit
+/// together.
+void checkTransfersToSelf(int rank, std::span<const Transfer> transfers);
+/// Those of one direction with one peer.
+std::vector<Transfer> selectTransfers(std::span<const Transfer> transfers,
+                                      bool is_send, int peer);
 
 // [distributed.transfer.turns] Chunk by chunk, sends come first: two ranks that exchange more than their inboxes hold both get on.
 /// Calls `enqueue(transfer, done)`, which returns the size of the next chunk,

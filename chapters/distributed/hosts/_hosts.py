@@ -9,9 +9,9 @@ from . import _C
 __all__ = []
 
 
-def _engine(store, rank, size):
+def _engine(store, rank, size, timeout):
     """An engine that moves bytes between hosts; `GLOO_SOCKET_IFNAME` chooses its network."""
-    return sys.modules["torch.distributed"].ProcessGroupGloo(store, rank, size)
+    return sys.modules["torch.distributed"].ProcessGroupGloo(store, rank, size, timeout)
 
 
 _C.set_engine(_engine)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/distributed/hosts/engine.h"
 #include "torch_openreg/chapters/distributed/hosts/across_hosts.h"
-#include "torch_openreg/chapters/distributed/process_group/communicators.h"
+#include "torch_openreg/chapters/distributed/hosts/network.h"
 #include "torch_openreg/common/bindings.h"
 
+#include <pybind11/chrono.h>
 #include <pybind11/functional.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -20,8 +20,8 @@ const ChapterBindings hosts_bindings("distributed", [](py::module_& module) {
         setEngineFactory(factory);
         setCollectivesFactory(&makeAcrossHosts);
       },
-      "The function that makes an engine between hosts from a store, a rank "
-      "and a number of ranks.");
+      "The function that makes an engine between hosts from a store, a rank, "
+      "a number of ranks and a time limit.");
 });
 
 // [-]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/distributed/process_group/arguments.h"
 #include "torch_openreg/chapters/device/runtime.h"
+#include "torch_openreg/chapters/distributed/communicator/reduce.h"
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty_like.h>
@@ -60,7 +61,7 @@ void checkSameSize(const at::Tensor& input, const at::Tensor& output) {
 }
 
 // [distributed.arguments.types] A dtype without arithmetic can be moved, but not reduced.
-static NumberType numberTypeOf(c10::ScalarType type) {
+NumberType numberTypeOf(const at::Tensor& tensor) {
   static const std::map<c10::ScalarType, NumberType> types = {
       {c10::kFloat, NumberType::float32},
       {c10::kDouble, NumberType::float64},
@@ -75,14 +76,19 @@ static NumberType numberTypeOf(c10::ScalarType type) {
       {c10::kUInt32, NumberType::uint32},
       {c10::kUInt64, NumberType::uint64},
       {c10::kBool, NumberType::boolean},
+      {c10::kComplexFloat, NumberType::complex64},
+      {c10::kComplexDouble, NumberType::complex128},
+      {c10::kFloat8_e5m2, NumberType::float8_e5m2},
+      {c10::kFloat8_e4m3fn, NumberType::float8_e4m3fn},
+      {c10::kFloat8_e5m2fnuz, NumberType::float8_e5m2fnuz},
+      {c10::kFloat8_e4m3fnuz, NumberType::float8_e4m3fnuz},
+      {c10::kFloat8_e8m0fnu, NumberType::float8_e8m0fnu},
   };
-  const auto found = types.find(type);
-  TORCH_CHECK_TYPE(found != types.end(), "orccl cannot reduce ", type,
-                   "; convert the tensor to a type of integers or "
-                   "floating-point numbers of 16 bits or more.");
-  return found->second;
+  const auto found = types.find(tensor.scalar_type());
+  return found == types.end() ? NumberType::bytes : found->second;
 }
 
+// [distributed.arguments.reductions] PREMUL_SUM is a sum of products.
 static Reduction reductionOf(c10d::ReduceOp::RedOpType reduction) {
   using Op = c10d::ReduceOp;
   static const std::map<Op::RedOpType, Reduction> reductions = {
@@ -110,13 +116,22 @@ static Numbers numbersOf(const at::Tensor& tensor,
       " by the factor of PREMUL_SUM; convert the tensor to a "
       "floating-point type.");
   if (!c10::isComplexType(type)) {
-    return {count, numberTypeOf(type), reductionOf(reduction.op_)};
+    const NumberType number = numberTypeOf(tensor);
+    TORCH_CHECK_TYPE(isDefined(Reduction::sum, number), "orccl cannot reduce ",
+                     type,
+                     "; convert the tensor to a type of integers or "
+                     "floating-point numbers of 16 bits or more.");
+    return {count, number, reductionOf(reduction.op_)};
   }
   TORCH_CHECK_TYPE(c10d::isComplexViewAsRealAllowed(reduction),
                    "orccl reduces complex tensors with SUM, AVG and "
                    "PREMUL_SUM only.");
-  return {2 * count, numberTypeOf(c10::toRealValueType(type)),
-          reductionOf(reduction.op_)};
+  TORCH_CHECK_TYPE(type != c10::kComplexHalf, "orccl cannot reduce ", type,
+                   "; convert the tensor to complex64.");
+  return {
+      2 * count,
+      type == c10::kComplexFloat ? NumberType::float32 : NumberType::float64,
+      reductionOf(reduction.op_)};
 }
 
 std::vector<Numbers> numbersOf(const std::vector<at::Tensor>& tensors,

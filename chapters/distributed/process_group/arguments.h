@@ -32,6 +32,9 @@ struct Numbers {
   Reduction reduction;  ///< the communicator's name of the operation
 };
 
+/// The communicator's name of a dtype; `bytes` if it has none.
+NumberType numberTypeOf(const at::Tensor& tensor);
+
 /// How the communicator reduces these tensors.
 /// @throws c10::TypeError for a dtype that has no such reduction.
 std::vector<Numbers> numbersOf(const std::vector<at::Tensor>& tensors,

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <thread>
 #include <utility>
 
 namespace openreg {
@@ -19,8 +18,8 @@ namespace {
 struct Factory {
   std::mutex mutex;
   CollectivesFactory make = [](int rank, int size, int device,
-                               Exchange exchange) {
-    return makeCommunicator(rank, size, device, std::move(exchange));
+                               c10::intrusive_ptr<JoiningStore> store) {
+    return makeCommunicator(rank, size, device, exchangeOf(std::move(store)));
   };
 };
 
@@ -78,48 +77,14 @@ DeviceGroup::~DeviceGroup() {
   spare.insert(spare.end(), {batch_stream, collective_stream});
 }
 
-// [distributed.communicators.rendezvous] A rank polls the store, so that an abort ends its wait.
-struct Communicators::Rendezvous {
-  c10::intrusive_ptr<c10d::Store> store;
-  std::atomic<std::chrono::milliseconds> timeout;
-  std::atomic<bool> is_aborted{false};
-
-  bool has(const std::string& key) const { return store->check({key}); }
-
-  std::string lookUp(const std::string& key) const {
-    const auto began = std::chrono::steady_clock::now();
-    std::chrono::microseconds pause(100);
-    while (!has(key)) {
-      TORCH_CHECK_WITH(DistBackendError, !is_aborted,
-                       "The group was aborted before all of its ranks joined.");
-      const auto limit = timeout.load();
-      TORCH_CHECK_WITH(
-          DistBackendError, std::chrono::steady_clock::now() - began < limit,
-          "A rank of the group did not join within the timeout of ",
-          limit.count(), " ms: its entry ", key,
-          " is not in the store. A rank joins when it first uses one of its "
-          "groups on a device.");
-      std::this_thread::sleep_for(pause);
-      pause = std::min(pause * 2, std::chrono::microseconds(20000));
-    }
-    const auto value = store->get(key);
-    return {value.begin(), value.end()};
-  }
-};
-
-// [distributed.communicators.exchange] The n-th device of a rank meets the n-th devices of its peers.
-Exchange Communicators::exchange(size_t number) const {
-  const std::string prefix = std::to_string(number) + "/";
-  return {[rendezvous = rendezvous_, prefix](const std::string& key,
-                                             const std::string& value) {
-            rendezvous->store->set(
-                prefix + key, std::vector<uint8_t>(value.begin(), value.end()));
+// [distributed.communicators.exchange] A communicator needs only two functions of a store.
+Exchange exchangeOf(c10::intrusive_ptr<JoiningStore> store) {
+  return {[store](const std::string& key, const std::string& value) {
+            store->set(key, std::vector<uint8_t>(value.begin(), value.end()));
           },
-          [rendezvous = rendezvous_, prefix](const std::string& key) {
-            return rendezvous->lookUp(prefix + key);
-          },
-          [rendezvous = rendezvous_, prefix](const std::string& key) {
-            return rendezvous->has(prefix + key);
+          [store](const std::string& key) {
+            const auto value = store->get(key);
+            return std::string(value.begin(), value.end());
           }};
 }
 
@@ -140,7 +105,8 @@ auto& ranks = *new std::map<uint64_t, RankGroups>;  // outlives all groups
 Communicators::Communicators(c10::intrusive_ptr<c10d::Store> store, int rank,
                              int size, uint64_t global_rank,
                              std::chrono::milliseconds timeout)
-    : rendezvous_(std::make_shared<Rendezvous>(std::move(store), timeout)),
+    : patience_(std::make_shared<Patience>(timeout)),
+      store_(std::move(store)),
       rank_(rank),
       size_(size),
       global_rank_(global_rank) {
@@ -178,6 +144,7 @@ void Communicators::tryToMake(c10::DeviceIndex index) {
   }
 }
 
+// [distributed.communicators.factory] The communicator of a device has a part of the group's store.
 void Communicators::make(c10::DeviceIndex index) {
   if (find(index)) return;
   const DeviceScope scope(index);
@@ -189,8 +156,12 @@ void Communicators::make(c10::DeviceIndex index) {
     const std::lock_guard lock(factory().mutex);
     make = factory().make;
   }
+  // The n-th device of a rank meets the n-th devices of its peers.
   auto made = std::make_shared<DeviceGroup>(
-      make(rank_, size_, index, exchange(number)), index);
+      make(rank_, size_, index,
+           c10::make_intrusive<JoiningStore>(std::to_string(number), store_,
+                                             patience_)),
+      index);
   const std::lock_guard lock(mutex_);
   made_.emplace(index, std::move(made));
 }
@@ -210,11 +181,11 @@ std::vector<std::shared_ptr<DeviceGroup>> Communicators::all() const {
 }
 
 void Communicators::setTimeout(std::chrono::milliseconds timeout) {
-  rendezvous_->timeout = timeout;
+  patience_->timeout = timeout;
 }
 
 void Communicators::abort() noexcept {
-  rendezvous_->is_aborted = true;
+  if (!is_leaving_) patience_->is_over = true;
   for (const auto& group : all()) group->collectives->abort();
 }
 

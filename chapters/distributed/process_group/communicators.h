@@ -2,9 +2,9 @@
 #pragma once
 
 #include "torch_openreg/chapters/distributed/communicator/communicator.h"
+#include "torch_openreg/chapters/distributed/process_group/joining_store.h"
 
 #include <c10/core/Stream.h>
-#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -19,7 +19,10 @@ namespace openreg {
 
 // [distributed.factory] One function makes every communicator, so that another transport can take its place.
 using CollectivesFactory = std::function<std::shared_ptr<Collectives>(
-    int rank, int size, int device, Exchange exchange)>;
+    int rank, int size, int device, c10::intrusive_ptr<JoiningStore> store)>;
+
+/// The store as a communicator sees it.
+Exchange exchangeOf(c10::intrusive_ptr<JoiningStore> store);
 
 /// All communicators of later groups come from `factory`; `makeCommunicator` is
 /// the first one. Returns the factory that was in place.
@@ -38,6 +41,7 @@ struct DeviceGroup {
   ~DeviceGroup();
 };
 
+// [distributed.communicators.class] The first use of a device makes the communicators of all groups of a rank.
 /// The communicators of one rank of one group.
 ///
 /// Making one tells the peers through the store where this rank's memory is,
@@ -63,21 +67,23 @@ class Communicators {
   void setTimeout(std::chrono::milliseconds timeout);
   /// Ends all waits, those for the store too. Any thread.
   void abort() noexcept;
+  /// Nothing is under way, and the group ends. What looks for the other ranks
+  /// goes on in the background, because they may need this one.
+  void leave() noexcept { is_leaving_ = true; }
   /// Leaves the group: the communicators go away with their last user.
   void clear();
 
-  // [distributed.communicators.state] A communicator may ask the store when the group has gone, so both own what that needs.
+  // [distributed.communicators.state] The watchdog aborts a group while another thread makes its communicators.
  private:
-  struct Rendezvous;
-
-  Exchange exchange(size_t number) const;
   std::shared_ptr<DeviceGroup> find(c10::DeviceIndex index) const;
   void make(c10::DeviceIndex index);
   void tryToMake(c10::DeviceIndex index);
 
-  const std::shared_ptr<Rendezvous> rendezvous_;
+  const std::shared_ptr<Patience> patience_;
+  const c10::intrusive_ptr<c10d::Store> store_;
   const int rank_, size_;
   const uint64_t global_rank_;
+  std::atomic<bool> is_leaving_{false};
   mutable std::mutex mutex_;
   std::map<c10::DeviceIndex, std::shared_ptr<DeviceGroup>> made_;
 };

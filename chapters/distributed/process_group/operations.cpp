@@ -44,7 +44,8 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::broadcast(
                       const bool is_root = rank_ == root;
                       const Dense data(tensors[0],
                                        is_root ? Dense::kRead : Dense::kWrite);
-                      group.broadcast(stream, data.data(), data.bytes(), root);
+                      group.broadcast(stream, data.data(), data.bytes(), root,
+                                      numberTypeOf(tensors[0]));
                       if (!is_root) data.writeBack();
                     });
 }
@@ -126,19 +127,21 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::allgather(
        options.timeout},
       [&](Collectives& group, orStream_t stream) {
         const Dense input(inputs[0], Dense::kRead);
+        const NumberType type = numberTypeOf(inputs[0]);
         std::vector<Dense> dense;
         std::vector<void*> addresses;
         for (const auto& output : outputs[0]) {
           addresses.push_back(dense.emplace_back(output, Dense::kWrite).data());
         }
         if (is_even) {
-          group.allGather(stream, addresses, input.data(), input.bytes());
+          group.allGather(stream, addresses, input.data(), input.bytes(), type);
         } else {
           std::vector<Transfer> transfers;
           for (int rank = 0; rank < size_; ++rank) {
-            transfers.push_back({true, rank, input.data(), input.bytes()});
             transfers.push_back(
-                {false, rank, addresses[rank], dense[rank].bytes()});
+                {true, rank, input.data(), input.bytes(), type});
+            transfers.push_back(
+                {false, rank, addresses[rank], dense[rank].bytes(), type});
           }
           group.transfer(stream, transfers);
         }
@@ -162,7 +165,7 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::gatherAll(
           const Dense input(inputs[i], Dense::kRead);
           const Dense output(outputs[i], Dense::kWrite);
           group.allGather(stream, partsOf(output, inputs[i].numel(), size_),
-                          input.data(), input.bytes());
+                          input.data(), input.bytes(), numberTypeOf(inputs[i]));
           output.writeBack();
         }
       });

@@ -64,6 +64,7 @@ void ProcessGroupOrccl::abort() {
 void ProcessGroupOrccl::shutdown() {
   const WithoutGil others_run;
   state_->drain();
+  if (state_->error() == c10d::ErrorType::SUCCESS) communicators_->leave();
   state_->end(c10d::ErrorType::COMM_ERROR,
               "orccl: the group was shut down; make a new one.");
   communicators_->clear();

@@ -16,11 +16,13 @@ class TransferList {
  public:
   void send(const at::Tensor& tensor, int peer) {
     const auto& data = data_.emplace_back(tensor, Dense::kRead);
-    transfers_.push_back({true, peer, data.data(), data.bytes()});
+    transfers_.push_back(
+        {true, peer, data.data(), data.bytes(), numberTypeOf(tensor)});
   }
   void receive(const at::Tensor& tensor, int peer) {
     const auto& data = data_.emplace_back(tensor, Dense::kWrite);
-    transfers_.push_back({false, peer, data.data(), data.bytes()});
+    transfers_.push_back(
+        {false, peer, data.data(), data.bytes(), numberTypeOf(tensor)});
   }
   void enqueue(Collectives& group, orStream_t stream) const {
     group.transfer(stream, transfers_);
@@ -140,12 +142,13 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::alltoall_base(
       [&](Collectives& group, orStream_t stream) {
         const Dense from(input, Dense::kRead), to(output, Dense::kWrite);
         const size_t size = input.element_size();
+        const NumberType type = numberTypeOf(input);
         std::vector<Transfer> transfers;
         for (int rank = 0; rank < size_; ++rank) {
           transfers.push_back({true, rank, from.data(sends.offsets[rank]),
-                               sends.lengths[rank] * size});
+                               sends.lengths[rank] * size, type});
           transfers.push_back({false, rank, to.data(receives.offsets[rank]),
-                               receives.lengths[rank] * size});
+                               receives.lengths[rank] * size, type});
         }
         group.transfer(stream, transfers);
         to.writeBack();

@@ -81,7 +81,7 @@ def test_a_slow_rank_is_waited_for_until_the_timeout(shared):
         (
             "another_collective",
             "rank 0 calls all_reduce of 16 bytes of float32 with sum, rank 1 calls broadcast of 16"
-            " bytes from rank 0",
+            " bytes of float32 from rank 0",
         ),
         ("another_size", "rank 0 calls all_reduce of 16 bytes .*, rank 1 calls all_reduce of 32"),
         ("another_dtype", "of float32 with sum, rank 1 calls all_reduce of 16 bytes of int32"),

@@ -122,7 +122,7 @@ def joins_alone():
 def test_a_rank_that_never_joins_is_named(two):
     message = two(joins_alone)[0]
     assert (
-        "A rank of the group did not join within the timeout of 500 ms: its entry 0/host/1 is not in"
+        "A rank of the group did not join within the timeout of 500 ms: its entry word/1 is not in"
         in message
     )
 
@@ -197,6 +197,48 @@ def test_a_killed_peer_is_named_within_two_seconds(pair):
         "number 2 of rank 0 was under way; the group was aborted, so destroy it and make a new one."
     )
     assert taken < 2
+
+
+def moves_another_dtype(call):
+    group, rank = dist.new_group(timeout=5 * SECOND), dist.get_rank()
+    tensor = torch.ones(4, dtype=torch.int32 if rank else torch.float32, device=device())
+    calls = {
+        "broadcast": lambda: dist.broadcast(tensor, 0, group, True),
+        "all_gather": lambda: dist.all_gather_into_tensor(
+            tensor.repeat(2), tensor, group, async_op=True
+        ),
+        "all_to_all": lambda: dist.all_to_all_single(
+            torch.empty_like(tensor), tensor, group=group, async_op=True
+        ),
+    }
+    dist.barrier(group)
+    work = calls[call]()
+    while not work.is_completed():
+        time.sleep(0.01)
+    message = message_of(work.wait)
+    dist.destroy_process_group(group)
+    return message
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            "broadcast",
+            "rank 0 calls broadcast of 16 bytes of float32 from rank 0, rank 1 calls broadcast of "
+            "16 bytes of int32 from rank 0",
+        ),
+        (
+            "all_gather",
+            "rank 0 calls all_gather of 16 bytes of float32, rank 1 calls all_gather of 16 bytes "
+            "of int32",
+        ),
+        ("all_to_all", "sends 8 bytes of "),
+    ],
+)
+def test_calls_that_only_move_data_compare_dtypes(two, call, sentence):
+    messages = two(moves_another_dtype, call)
+    assert all(sentence in message for message in messages), messages
 
 
 @pytest.fixture

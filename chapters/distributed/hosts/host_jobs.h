@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "torch_openreg/common/openreg/interface/openreg.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace openreg {
+
+// [distributed.hosts.jobs] A stream waits for a thread of the host as it waits for a peer.
+/// The jobs of a group. All functions may be called on any thread.
+class HostJobs : public std::enable_shared_from_this<HostJobs> {
+ public:
+  /// @throws c10::Error if the device has no stream left.
+  explicit HostJobs(int device);
+  ~HostJobs();
+  HostJobs(const HostJobs&) = delete;
+  HostJobs& operator=(const HostJobs&) = delete;
+
+  /// Runs `job` on a thread of its own, after the earlier work of `stream`. The
+  /// later work of `stream` waits for it. `flag` is a number of 32 bits in
+  /// pinned memory, and is 0. An exception of a job aborts the group.
+  void run(orStream_t stream, at::Tensor flag, std::function<void()> job);
+  /// Ends all waits, present and future. Returns whether a job was under way.
+  bool abort(const std::string& problem = "") noexcept;
+  bool isAborted() const noexcept { return is_aborted_; }  ///< or has failed
+  std::string problem() const;  ///< of the job that failed; otherwise empty
+
+ private:
+  void perform(const at::Tensor& flag, std::function<void()> job) noexcept;
+  void raise(const at::Tensor& flag) noexcept;
+
+  mutable std::mutex mutex_;
+  std::atomic<bool> is_aborted_{false};
+  std::string problem_;
+  std::list<at::Tensor> pending_;
+  /// Writes the flags, because only the driver can wake a stream.
+  orStream_t control_ = nullptr;
+};
+
+// [-]
+}  // namespace openreg
