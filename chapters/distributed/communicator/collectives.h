@@ -3,8 +3,10 @@
 
 #include "torch_openreg/common/openreg/interface/openreg.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -129,6 +131,8 @@ class Collectives {
   virtual void abort() noexcept = 0;
   /// Whether `abort` was called. Any thread.
   virtual bool isAborted() const noexcept = 0;
+  /// The same for work on the device, which may run when this object has gone.
+  virtual std::shared_ptr<const std::atomic<bool>> abortedFlag() const = 0;
   /// A sentence if the ranks disagreed about a call; otherwise empty. Any
   /// thread.
   virtual std::string problem() const = 0;

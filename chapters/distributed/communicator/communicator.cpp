@@ -47,6 +47,9 @@ class Communicator final : public Collectives {
 
   void abort() noexcept override { mailboxes_->abort(); }
   bool isAborted() const noexcept override { return mailboxes_->isAborted(); }
+  std::shared_ptr<const std::atomic<bool>> abortedFlag() const override {
+    return {mailboxes_, &mailboxes_->abortedFlag()};
+  }
   std::string problem() const override { return mailboxes_->problem(); }
   std::string endedPeer() const override { return mailboxes_->endedPeer(); }
 

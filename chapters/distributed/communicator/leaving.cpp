@@ -58,13 +58,24 @@ std::string Mailboxes::endedPeer() {
   return "";
 }
 
+// [distributed.leaving.settle] A call that waits for the device would take the error of a kernel that refused, which is for the program.
+orError_t Mailboxes::settle() const noexcept {
+  orError_t error = orStreamQuery(control_);
+  for (int us = 10; error == orErrorNotReady; us = std::min(2 * us, 1000)) {
+    std::this_thread::sleep_for(std::chrono::microseconds(us));
+    error = orStreamQuery(control_);
+  }
+  return error;
+}
+
 Presence Mailboxes::presenceOf(int peer) const {
-  uint32_t value = 0;
-  const auto* own = reinterpret_cast<const Mailbox*>(mapped_[rank]);
-  const orError_t error =
-      orMemcpyAsync(&value, &own->presence[peer], sizeof(value),
-                    orMemcpyDeviceToHost, control_);
-  return error ? Presence::connected : static_cast<Presence>(value);
+  const auto value = std::make_shared<uint32_t>();
+  const auto look = [value, flag = &of(rank).presence[peer].value] {
+    *value = std::atomic_ref(*flag);
+  };
+  orError_t error = launch(control_, "look", look);
+  if (!error) error = settle();
+  return error ? Presence::connected : static_cast<Presence>(*value);
 }
 
 // [distributed.leaving.announce] Goodbye is written before the process can end, so that a peer that has left is not reported.
@@ -78,7 +89,7 @@ void Mailboxes::announce(Presence presence) noexcept {
     }
   };
   if (launch(control_, "leave", write) == orSuccess) {
-    static_cast<void>(orStreamSynchronize(control_));
+    static_cast<void>(settle());
   }
 }
 

@@ -167,7 +167,7 @@ void Mailboxes::introduce() {
     }
   };
   check(launch(control_, "connect", look));
-  check(orStreamSynchronize(control_));
+  check(settle());
   TORCH_CHECK(missing < 0, "Rank ", missing, " has left the group before rank ",
               rank, " has connected to it.");
 }

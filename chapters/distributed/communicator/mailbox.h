@@ -78,6 +78,7 @@ class Mailboxes : public std::enable_shared_from_this<Mailboxes> {
   void abort() noexcept;
   /// As in Collectives.
   bool isAborted() const noexcept { return is_aborted_; }
+  const std::atomic<bool>& abortedFlag() const { return is_aborted_; }
   std::string problem() const;  ///< as in Collectives
   std::string endedPeer();      ///< as in Collectives
   /// Aborts, says goodbye to the peers, and frees everything once no kernel and
@@ -121,6 +122,7 @@ class Mailboxes : public std::enable_shared_from_this<Mailboxes> {
   void introduce();
   void raiseNumbers();
   Presence presenceOf(int peer) const;
+  orError_t settle() const noexcept;
   static void free(std::shared_ptr<Mailboxes> mailboxes) noexcept;
   void announce(Presence presence) noexcept;
   bool areOthersDone();

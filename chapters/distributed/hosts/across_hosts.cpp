@@ -48,6 +48,7 @@ class AcrossHosts final : public Collectives {
 
   void abort() noexcept override;
   bool isAborted() const noexcept override;
+  std::shared_ptr<const std::atomic<bool>> abortedFlag() const override;
   std::string problem() const override;
   std::string endedPeer() const override;
 
@@ -463,6 +464,11 @@ void AcrossHosts::abort() noexcept {
 bool AcrossHosts::isAborted() const noexcept {
   const auto here = members_->communicator();
   return jobs_->isAborted() || (here && here->isAborted());
+}
+
+std::shared_ptr<const std::atomic<bool>> AcrossHosts::abortedFlag() const {
+  if (const auto here = members_->communicator()) return here->abortedFlag();
+  return {jobs_, &jobs_->abortedFlag()};
 }
 
 std::string AcrossHosts::problem() const {

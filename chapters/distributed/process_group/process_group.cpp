@@ -124,6 +124,8 @@ c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::start(const Call& call,
   state_->add(work->operation());
   try {
     enqueue(*group->collectives, nativeStream(stream));
+    Outcome::record(work->operation()->outcome, nativeStream(stream),
+                    group->collectives->abortedFlag());
   } catch (...) {
     state_->drop(work->operation());
     throw;
@@ -142,14 +144,16 @@ c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::describe(
   const uint64_t number = is_collective ? ++collectives_ : ++transfers_;
   const auto flag = is_timed_ ? c10::EventFlag::BACKEND_DEFAULT
                               : c10::EventFlag::PYTORCH_DEFAULT;
+  const std::string name = c10::str(call.title + sizeof("orccl:") - 1,
+                                    ", number ", number, " of rank ", rank_);
   auto operation = std::make_shared<PendingOperation>(PendingOperation{
-      .name = c10::str(call.title + sizeof("orccl:") - 1, ", number ", number,
-                       " of rank ", rank_),
+      .name = name,
       .timeout = call.timeout == c10d::kUnsetTimeout ? options_->timeout
                                                      : call.timeout,
       .began = std::chrono::steady_clock::now(),
       .start = {},
-      .end = c10::Event(kDeviceType, flag)});
+      .end = c10::Event(kDeviceType, flag),
+      .outcome = std::make_shared<Outcome>(name, state_->ending())});
   if (is_timed_) {
     operation->start.emplace(kDeviceType, flag);
     operation->start->record(stream);

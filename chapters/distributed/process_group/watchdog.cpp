@@ -23,6 +23,10 @@ void GroupState::end(c10d::ErrorType error,
     if (error_ != c10d::ErrorType::SUCCESS) return;
     error_ = error;
     reason_ = reason;
+    {
+      const std::lock_guard lock(ending_->mutex);
+      ending_->reason = reason;
+    }
     const auto failure = std::make_exception_ptr(
         c10::DistBackendError({__func__, __FILE__, __LINE__}, reason));
     for (auto& operation : under_way_) {

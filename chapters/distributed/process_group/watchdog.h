@@ -6,11 +6,42 @@
 #include <c10/core/Event.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include <atomic>
 #include <functional>
 #include <list>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
+#include <utility>
 
 namespace openreg {
+
+// [distributed.outcome] Whether an operation did its work is decided on its stream, because an abort ends all waits.
+/// What a stream knows of the operation that it has waited for.
+class Outcome {
+ public:
+  /// `ending` is why the group has ended.
+  struct Ending {
+    std::mutex mutex;
+    std::string reason;
+  };
+  explicit Outcome(std::string name, std::shared_ptr<Ending> ending)
+      : name_(std::move(name)), ending_(std::move(ending)) {}
+
+  /// Enqueued after the operation: it was done if `aborted` is false then.
+  static void record(std::shared_ptr<Outcome> outcome, orStream_t stream,
+                     std::shared_ptr<const std::atomic<bool>> aborted);
+  /// Enqueued after a wait for the operation. If it was not done, whoever waits
+  /// for the stream or reads from it gets an error that says why.
+  static void refuseIfWrong(std::shared_ptr<Outcome> outcome,
+                            orStream_t stream);
+
+ private:
+  const std::string name_;
+  const std::shared_ptr<Ending> ending_;
+  std::atomic<bool> is_right_{false};
+};
 
 // [distributed.operation] What this rank has enqueued, without its tensors.
 /// The watchdog's thread drops operations. It must not drop a tensor, because
@@ -21,6 +52,7 @@ struct PendingOperation {
   std::chrono::steady_clock::time_point began;  ///< when it was called
   std::optional<c10::Event> start;              ///< if durations are measured
   c10::Event end;                               ///< after its last command
+  std::shared_ptr<Outcome> outcome;             ///< for streams that wait
   // Guarded by the group's mutex:
   bool is_enqueued = false;    ///< and its end is recorded
   std::exception_ptr error{};  ///< why it failed
@@ -47,6 +79,7 @@ class GroupState {
   /// Ends the group with this reason, unless it has ended before. Everything
   /// that is under way fails, and its waits on the device end.
   void end(c10d::ErrorType error, const std::string& reason) noexcept;
+  const std::shared_ptr<Outcome::Ending>& ending() const { return ending_; }
   /// SUCCESS as long as the group has not ended.
   c10d::ErrorType error() const;
 
@@ -81,6 +114,8 @@ class GroupState {
   std::list<std::shared_ptr<PendingOperation>> under_way_;
   c10d::ErrorType error_ = c10d::ErrorType::SUCCESS;
   std::string reason_;
+  const std::shared_ptr<Outcome::Ending> ending_ =
+      std::make_shared<Outcome::Ending>();
   std::optional<std::chrono::steady_clock::time_point> peer_ended_;
 };
 

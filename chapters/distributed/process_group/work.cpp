@@ -42,8 +42,10 @@ void CollectiveWork::markEnqueued() {
 // [distributed.work.wait] Waiting is a command to the current stream.
 void CollectiveWork::synchronize() {
   if (auto error = exception()) std::rethrow_exception(error);
-  operation_->end.block(currentStream(stream_.device_index()));
-  if (opType_ == c10d::OpType::BARRIER) waitOnHost(operation_->timeout);
+  const c10::Stream current = currentStream(stream_.device_index());
+  operation_->end.block(current);
+  if (opType_ == c10d::OpType::BARRIER) return waitOnHost(operation_->timeout);
+  Outcome::refuseIfWrong(operation_->outcome, nativeStream(current));
 }
 
 bool CollectiveWork::wait(std::chrono::milliseconds limit) {

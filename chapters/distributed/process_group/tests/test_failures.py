@@ -43,12 +43,13 @@ def leaves_its_peer_alone():
     begin = time.monotonic()
     work = dist.all_reduce(torch.ones(2, device=device()), group=group, async_op=True)
     work.wait()  # Returns at once: only the stream waits.
-    torch.openreg.synchronize()
+    told = message_of(torch.openreg.synchronize, RuntimeError)
     taken = time.monotonic() - begin
     while not work.is_completed():
         time.sleep(0.01)
     assert not work.is_success() and work.exception() is not None
     message = message_of(work.wait)
+    assert message in told
     assert message_of(lambda: dist.barrier(group)) == message
     error = backend(group).get_error().name
     dist.destroy_process_group(group)
@@ -161,6 +162,9 @@ def aborts():
             work.wait()
             backend(group).abort()
             assert "orccl: the group was aborted; destroy" in message_of(work.wait)
+            # The stream that has waited for it says so as well, once.
+            message = message_of(torch.openreg.synchronize, RuntimeError)
+            assert "all_reduce, number 2 of rank 0 has no result, because its group" in message
         dist.destroy_process_group(group)
     torch.openreg.synchronize()
     tensor = torch.ones(3, device=device())
@@ -197,6 +201,30 @@ def test_a_killed_peer_is_named_within_two_seconds(pair):
         "number 2 of rank 0 was under way; the group was aborted, so destroy it and make a new one."
     )
     assert taken < 2
+
+
+def reads_what_the_dead_should_have_added(read):
+    tensor = torch.full((2,), 5.0, device=device())
+    dist.all_reduce(tensor)
+    reads = {"synchronize": torch.accelerator.synchronize, "copy": tensor.cpu}
+    begin = time.monotonic()
+    message = message_of(reads[read], RuntimeError)
+    assert time.monotonic() - begin < 2
+    # It is told once, and the device goes on.
+    assert (tensor + 1).cpu().numel() == 2
+    torch.accelerator.synchronize()
+    return message
+
+
+@pytest.mark.parametrize("read", ["synchronize", "copy"])
+def test_whoever_reads_the_result_of_an_aborted_collective_is_told(pair, read):
+    _, process = pair(waits_for_the_dead)
+    os.kill(process, signal.SIGKILL)
+    [message] = pair(reads_what_the_dead_should_have_added, read, ranks=[0])
+    assert (
+        "openreg:0 could not run wait: all_reduce, number 2 of rank 0 has no result, because its "
+        f"group failed. orccl: rank 1 (process {process}) has ended without leaving the group"
+    ) in message
 
 
 def moves_another_dtype(call):
