@@ -63,7 +63,7 @@ at::Tensor indexSelect(const at::Tensor& self, int64_t dim,
   return out;
 }
 
-// [operators.checked.histc] On devices other than the CPU, programs also count integers, which the CPU's kernel does not support, so they are counted as doubles.
+// [operators.checked.histc] Integers are counted as doubles, because the CPU's kernel does not support them, and so are 16-bit floats, in which a counter stops at 2048 or at 512.
 at::Tensor histogram(const at::Tensor& self, int64_t bins,
                      const at::Scalar& min, const at::Scalar& max) {
   TORCH_CHECK(bins > 0, "torch.histogram(): bins must be > 0, but got ", bins,
@@ -74,10 +74,11 @@ at::Tensor histogram(const at::Tensor& self, int64_t bins,
   launchRehearsed(
       "histc",
       [=](at::Tensor out, const at::Tensor& self) {
-        const bool whole =
-            at::isIntegralType(self.scalar_type(), /*includeBool=*/false);
+        const bool widen =
+            at::isIntegralType(self.scalar_type(), /*includeBool=*/false) ||
+            at::isReducedFloatingType(self.scalar_type());
         out.copy_(
-            at::histc(whole ? self.to(at::kDouble) : self, bins, min, max));
+            at::histc(widen ? self.to(at::kDouble) : self, bins, min, max));
       },
       out, self);
   return out;

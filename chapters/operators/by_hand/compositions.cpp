@@ -5,8 +5,11 @@
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isin.h>
+#include <ATen/ops/linalg_vander.h>
 #include <ATen/ops/relu.h>
 #include <torch/library.h>
+
+#include <algorithm>
 
 namespace openreg {
 namespace {
@@ -53,8 +56,25 @@ bool nestedTensorFromMaskLeftAligned(const at::Tensor&, const at::Tensor&) {
   return false;
 }
 
+// [operators.compositions.vander] PyTorch's own composition writes in place what its backward pass needs, so it has no gradient.
+at::Tensor vander(const at::Tensor& x, std::optional<int64_t> columns,
+                  bool increasing) {
+  TORCH_CHECK(x.dim() == 1, "x must be a one-dimensional tensor.");
+  const int64_t n = columns.value_or(x.size(0));
+  TORCH_CHECK(n >= 0, "N must be non-negative.");
+  const bool whole = at::isIntegralType(x.scalar_type(), /*includeBool=*/true);
+  // It makes two columns or more.
+  const at::Tensor powers =
+      at::linalg_vander(whole ? x.to(at::kLong) : x, std::max<int64_t>(n, 2))
+          .narrow(1, 0, n);
+  return increasing ? powers : powers.flip(1);
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) { m.impl("vander", &vander); }
+
 // [operators.compositions.register] Compositions at our key run below autograd, which has already recorded `relu`.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("vander", &vander);
   m.impl("relu", &relu);
   m.impl("relu_", &reluInPlace);
   m.impl("isin.Scalar_Tensor", &isinScalarTensor);

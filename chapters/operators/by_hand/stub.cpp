@@ -6,8 +6,13 @@
 #include <ATen/ops/abs.h>
 #include <ATen/ops/abs_native.h>
 #include <ATen/ops/conj_physical.h>
-#include <ATen/ops/kaiser_window.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/special_i0e.h>
 #include <torch/library.h>
+
+#include <cmath>
 
 namespace openreg {
 
@@ -30,14 +35,25 @@ void conjPhysicalKernel(at::TensorIteratorBase& iterator) {
       iterator.tensor(0), iterator.tensor(1));
 }
 
+// [operators.stub.kaiser] A quotient of Bessel functions overflows for a large beta, so we divide scaled ones.
+/// `length` is one more than the user's if the window is to be periodic.
 void kaiserWindowKernel(at::TensorIteratorBase& iterator, int64_t length,
                         double beta) {
   launchKernel(
       "kaiser_window",
-      [=](at::Tensor out) {
-        // PyTorch has made the window one longer if it is to be periodic.
-        out.copy_(
-            at::kaiser_window(length, /*periodic=*/false, beta, out.options()));
+      [length, beta = std::abs(beta)](at::Tensor out) {
+        const double center = (length - 1) / 2.;
+        const at::Tensor place = at::arange(length, at::kDouble);
+        if (std::isinf(beta)) {
+          out.copy_(place == center);
+          return;
+        }
+        const at::Tensor from_center = place / center - 1;
+        const at::Tensor root =
+            (1 - from_center.square()).clamp_min_(0).sqrt_().mul_(beta);
+        const at::Tensor scale =
+            at::special_i0e(at::scalar_tensor(beta, at::kDouble));
+        out.copy_(at::special_i0e(root) / scale * (root - beta).exp());
       },
       iterator.tensor(0));
 }

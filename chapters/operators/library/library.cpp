@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/operators/corrected/corrected.h"
 #include "torch_openreg/chapters/operators/launch/argument.h"
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 #include "torch_openreg/chapters/operators/minimal/without_memory.h"
@@ -115,7 +116,7 @@ void run(const c10::OperatorHandle& op, const Captured& captured,
   promoteAsLaunched(arguments, inputs,
                     arguments[inputs].toTensor().scalar_type(), default_dtype);
   Stack stack = arguments;
-  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  callCorrected(op, stack);
   for (size_t i = inputs; i < captured.size(); ++i)
     writeBack(captured[i].view().tensor(), arguments[i].toTensor());
 }

@@ -3,7 +3,7 @@
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 #include "torch_openreg/chapters/operators/library/correction.h"
 #include "torch_openreg/chapters/operators/library/library_table.h"
-#include "torch_openreg/chapters/operators/checks/cpu_kernel.h"
+#include "torch_openreg/chapters/operators/corrected/corrected.h"
 #include "torch_openreg/chapters/operators/checks/indices.h"
 #include "torch_openreg/chapters/operators/checks/outputs.h"
 #include "torch_openreg/chapters/operators/library/prediction.h"
@@ -45,7 +45,7 @@ Stack compute(const c10::OperatorHandle& op, const std::vector<Argument>& from,
   if (!to.empty() && to[0].isTensor())
     promoteAsLaunched(stack, stack.size(), to[0].view().tensor().scalar_type(),
                       modes.default_dtype);
-  callCpuKernel(op, stack);
+  callCorrected(op, stack);
   return stack;
 }
 

@@ -198,3 +198,25 @@ def test_whole_numbers_are_counted_as_doubles_are(dtype, limits):
 def test_a_histogram_counts_or_is_refused_as_on_the_cpu(limits):
     x = torch.tensor([0.5, -1, 2, 2, 7])
     agree(lambda x: torch.histc(x, *limits), x, x.to("openreg"))
+
+
+@pytest.mark.parametrize("increasing", [True, False])
+@pytest.mark.parametrize("columns", [None, 0, 1, 4])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex64, torch.int32, torch.bool])
+def test_powers_of_a_vector_are_the_cpus_and_have_gradients(dtype, columns, increasing):
+    x = torch.tensor([2, 0, 3]).to(dtype)
+    there = x.to("openreg")
+    expected = torch.vander(x, columns, increasing)
+    result = torch.vander(there, columns, increasing)
+    assert result.dtype == expected.dtype and torch.equal(result.cpu(), expected)
+    if dtype == torch.float64:
+        powers = torch.vander(there.requires_grad_(), 3, increasing)
+        powers.sum().backward()
+        assert there.grad.tolist() == [1 + 2 * 2, 1, 1 + 2 * 3]
+
+
+def test_powers_of_a_matrix_are_refused():
+    with pytest.raises(RuntimeError, match="x must be a one-dimensional tensor."):
+        torch.vander(torch.ones(2, 2, device="openreg"))
+    with pytest.raises(RuntimeError, match="N must be non-negative."):
+        torch.vander(torch.ones(2, device="openreg"), -1)

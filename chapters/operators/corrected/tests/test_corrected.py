@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where PyTorch's CPU kernels compute wrong numbers, the device's are right.
+
+The table below also asks the CPU. When a release of PyTorch is right, its line fails, and the
+correction can go."""
+
+import math
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+NARROW = (torch.float16, torch.bfloat16)
+
+
+def stepped(place, dtype, optimizer, fused, **options):
+    """The parameters of a small layer after three steps, in float64 on the CPU."""
+    torch.manual_seed(1)
+    layer = torch.nn.Linear(8, 4).to(place, dtype)
+    choice = {"fused": True} if fused else {"foreach": False}
+    optimizer = optimizer(layer.parameters(), lr=0.1, **options, **choice)
+    for seed in range(3):
+        x = torch.randn(5, 8, generator=torch.Generator().manual_seed(seed))
+        optimizer.zero_grad()
+        layer(x.to(place, dtype)).square().sum().backward()
+        optimizer.step()
+    return [parameter.detach().double().cpu() for parameter in layer.parameters()]
+
+
+def sgd_agrees(place, dtype):
+    for options in ({}, {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}):
+        fused, unfused = (
+            stepped(place, dtype, torch.optim.SGD, fused, **options) for fused in (True, False)
+        )
+        for one, other in zip(fused, unfused, strict=True):
+            scale = other.abs().max()
+            if (one - other).abs().max() > 20 * torch.finfo(dtype).eps * scale:
+                return False
+    return True
+
+
+def bag_gradient(place, mode="sum"):
+    weight = torch.ones(5, 2, device=place, requires_grad=True)
+    indices = torch.tensor([1, 1, 2, 1, 2, 4], device=place)
+    offsets = torch.tensor([0, 3], device=place)
+    rows = torch.nn.functional.embedding_bag(
+        indices, weight, offsets, mode=mode, scale_grad_by_freq=True
+    )
+    rows.sum().backward()
+    return weight.grad[:, 0].tolist()
+
+
+def gcds(place, dtype):
+    smallest = torch.full((40,), torch.iinfo(dtype).min, dtype=dtype, device=place)
+    return [int(torch.gcd(smallest, torch.full_like(smallest, x))[-1]) for x in (5, 6, -6, 7)]
+
+
+def histogram(place, dtype):
+    return torch.histc(torch.full((4062,), 0.5, dtype=dtype, device=place), 1, 0, 1).item()
+
+
+def logit_slopes(place, dtype):
+    x = torch.full((19,), -0.0, dtype=dtype, device=place)
+    return set(torch.ops.aten.logit_backward(torch.ones_like(x), x).tolist())
+
+
+def window(place, beta, dtype):
+    return torch.kaiser_window(5, False, beta, dtype=dtype, device=place)
+
+
+def tail(place, dtype):
+    a = torch.tensor([1e-20, 1e-5, 1e-20], dtype=dtype, device=place)
+    x = torch.tensor([1.0, 0.5, 1e-10], dtype=dtype, device=place)
+    return torch.igammac(a, x).double().cpu()
+
+
+# Computed with fifty digits.
+TAILS = torch.tensor(
+    [2.1938393439552026e-21, 5.597765285422660e-6, 2.244863526513892e-19], dtype=torch.float64
+)
+
+
+def remainder(place):
+    x = torch.full((19,), 1e30, device=place)
+    return torch.remainder(x, 1e-30).isnan().any().item()
+
+
+def scaled_bessel(place):
+    return torch.special.i0e(torch.zeros(3, dtype=torch.bfloat16, device=place)).tolist()
+
+
+def sampled(place, dtype, mode="nearest"):
+    """Whether a grid takes the pixels that float64 takes."""
+    random = torch.Generator().manual_seed(0)
+    image = torch.rand(2, 3, 5, 20, generator=random).to(dtype)
+    grid = (torch.rand(2, 9, 7, 2, generator=random) * 3 - 1.5).to(dtype)
+    sample = torch.nn.functional.grid_sample
+    exact = sample(image.double(), grid.double(), mode, align_corners=False)
+    result = sample(image.to(place), grid.to(place), mode, align_corners=False)
+    return bool((result.double().cpu() - exact).abs().max() <= torch.finfo(dtype).eps)
+
+
+def sampled_nowhere(place):
+    image = torch.arange(1, 17, dtype=torch.float32, device=place).reshape(1, 1, 4, 4)
+    grid = torch.zeros(1, 1, 9, 2, device=place)
+    grid[0, 0, :3, 0] = torch.tensor([math.nan, math.inf, -math.inf])
+    sample = torch.nn.functional.grid_sample(image, grid, align_corners=False)
+    return sample.flatten()[:4].tolist() == [3.5, 0, 0, 8.5]
+
+
+def exponential(place):
+    torch.manual_seed(0)
+    x = torch.randn(5, 5).mul(2).to(torch.float16)
+    return torch.matrix_exp(x.to(place)).isfinite().all() and bool(
+        torch.matrix_exp(x.double()).abs().max() < 65504
+    )
+
+
+def close(tensor, expected, tolerance):
+    return bool(((tensor - expected).abs() <= tolerance * expected.abs()).all())
+
+
+#: What is asked of a place; true if the answer is right.
+QUESTIONS = {
+    "_fused_sgd_, float16": lambda p: sgd_agrees(p, torch.float16),
+    "_fused_sgd_, bfloat16": lambda p: sgd_agrees(p, torch.bfloat16),
+    "_embedding_bag_dense_backward": lambda p: (
+        bag_gradient(p) == pytest.approx([0, 1, 1, 0, 1])
+        and bag_gradient(p, "mean") == pytest.approx([0, 1 / 3, 1 / 3, 0, 1 / 3])
+    ),
+    "gcd, int8": lambda p: gcds(p, torch.int8) == [1, 2, 2, 1],
+    "gcd, int16": lambda p: gcds(p, torch.int16) == [1, 2, 2, 1],
+    "gcd, int32": lambda p: gcds(p, torch.int32) == [1, 2, 2, 1],
+    "gcd, int64": lambda p: gcds(p, torch.int64) == [1, 2, 2, 1],
+    "histc, bfloat16": lambda p: histogram(p, torch.bfloat16) == 4064,
+    "logit_backward, float32": lambda p: logit_slopes(p, torch.float32) == {-math.inf},
+    "logit_backward, float64": lambda p: logit_slopes(p, torch.float64) == {-math.inf},
+    "kaiser_window, large": lambda p: bool(window(p, 1000.0, torch.float64).isfinite().all()),
+    "kaiser_window, infinite": lambda p: window(p, math.inf, None).tolist() == [0, 0, 1, 0, 0],
+    "igammac, float64": lambda p: close(tail(p, torch.float64), TAILS, 5e-13),
+    "igammac, float32": lambda p: close(tail(p, torch.float32), TAILS, 1e-6),
+    "grid_sample, float16": lambda p: sampled(p, torch.float16, "bilinear"),
+    "grid_sample, bfloat16": lambda p: sampled(p, torch.bfloat16, "nearest"),
+    "grid_sample, not a number": sampled_nowhere,
+    "matrix_exp, float16": exponential,
+    "remainder": lambda p: not remainder(p),
+    "special_i0e": lambda p: scaled_bessel(p) == [1, 1, 1],
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_device_is_right(name):
+    assert QUESTIONS[name]("openreg")
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_cpu_of_this_release_is_still_wrong(name):
+    assert not QUESTIONS[name]("cpu")
+
+
+# The CPU ends the process, so it is asked in another one.
+ENDS = {
+    "lcm": "torch.lcm(torch.tensor([-(2**63)]), torch.tensor([5])).tolist()",
+    "div": "torch.tensor([-(2**63), 6]).div(torch.tensor([-1]), rounding_mode='trunc').tolist()",
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_the_cpu_of_this_release_still_ends_the_process(name):
+    program = [sys.executable, "-c", f"import torch; {ENDS[name]}"]
+    assert subprocess.run(program, capture_output=True, check=False).returncode < 0
+
+
+def on_device():
+    """A module that makes its tensors on the device."""
+
+    def tensor(values):
+        return torch.tensor(values, device="openreg")
+
+    return SimpleNamespace(tensor=tensor, lcm=torch.lcm)
+
+
+def test_dividing_the_smallest_integer_wraps_around_on_the_device():
+    names = {"torch": on_device()}
+    assert eval(ENDS["div"], names) == [-(2**63), -6]
+    assert eval(ENDS["lcm"], names) == [-(2**63)]  # five times as large is too large
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
+def test_divisors_and_multiples_of_ordinary_integers_are_the_cpus(dtype):
+    one = torch.arange(-20, 20, dtype=dtype)
+    other = one.flip(0).mul(3).clamp(-100, 100)
+    for f in (torch.gcd, torch.lcm):
+        assert f(one.to("openreg"), other.to("openreg")).tolist() == f(one, other).tolist()
+        out = torch.empty(0, dtype=torch.int64, device="openreg")
+        assert f(one.to("openreg"), other.to("openreg"), out=out) is out
+        assert out.tolist() == f(one, other).tolist()
+
+
+@pytest.mark.parametrize("other", [3, -1, torch.tensor(-1), torch.tensor([-1, 2, -3])])
+@pytest.mark.parametrize("mode", ["trunc", "floor", None])
+def test_ordinary_division_is_the_cpus(other, mode):
+    for dtype in (torch.int8, torch.int64, torch.float32):
+        x = torch.tensor([-7, 7, 100], dtype=dtype)
+        there = other.to("openreg") if isinstance(other, torch.Tensor) else other
+        expected = x.div(other, rounding_mode=mode)
+        result = x.to("openreg").div(there, rounding_mode=mode)
+        assert result.dtype == expected.dtype
+        assert torch.equal(result.cpu(), expected)
+
+
+@pytest.mark.parametrize("eps", [None, 0.0, 0.1])
+def test_the_gradient_of_logit_is_the_cpus_elsewhere(eps):
+    x = torch.tensor([-0.5, 0.0, 0.05, 0.3, 0.95, 1.0, 1.5])
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        grad = torch.linspace(-1, 2, 7, dtype=dtype)
+        y = x.to(dtype)
+        expected = torch.ops.aten.logit_backward(grad, y, eps)
+        result = torch.ops.aten.logit_backward(grad.to("openreg"), y.to("openreg"), eps)
+        torch.testing.assert_close(result.cpu(), expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_gamma_functions_are_the_cpus_elsewhere(dtype):
+    a = torch.tensor([0.0, 0.1, 0.5, 2, 30, 250, 1e4, -1, math.nan], dtype=torch.float64).to(dtype)
+    x = torch.tensor([0.0, 1e-3, 0.7, 2, 25, 260], dtype=torch.float64).to(dtype)
+    a, x = a[:, None], x[None]
+    for f in (torch.igamma, torch.igammac):
+        expected = f(a.double(), x.double()).to(dtype)
+        result = f(a.to("openreg"), x.to("openreg")).cpu()
+        assert result.dtype == dtype
+        torch.testing.assert_close(result, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "Adagrad"])
+@pytest.mark.parametrize("dtype", NARROW)
+def test_other_fused_optimizers_agree_with_unfused_ones(name, dtype):
+    optimizer = getattr(torch.optim, name)
+    fused, unfused = (stepped("openreg", dtype, optimizer, fused) for fused in (True, False))
+    for one, other in zip(fused, unfused, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0.02)
+
+
+def test_windows_with_an_ordinary_beta_are_the_cpus():
+    for beta in (0.0, 1.0, -5.0, 12.0, 80.0):
+        for periodic in (True, False):
+            args = (9, periodic, beta)
+            there = torch.kaiser_window(*args, dtype=torch.float64, device="openreg")
+            torch.testing.assert_close(there.cpu(), torch.kaiser_window(*args, dtype=torch.float64))
+    assert window("openreg", math.nan, None).isnan().all()
+
+
+def test_a_fused_step_changes_parameters_momenta_and_only_these():
+    parameters = [torch.ones(3, dtype=torch.float16, device="openreg")]
+    gradients = [torch.full_like(parameters[0], 0.5)]
+    momenta = [torch.zeros_like(parameters[0])]
+    torch._fused_sgd_(
+        parameters,
+        gradients,
+        momenta,
+        weight_decay=0.0,
+        momentum=0.5,
+        lr=1.0,
+        dampening=0.0,
+        nesterov=False,
+        maximize=False,
+        is_first_step=True,
+    )
+    assert parameters[0].tolist() == [0.5] * 3
+    assert gradients[0].tolist() == [0.5] * 3
+    assert momenta[0].tolist() == [0.5] * 3
