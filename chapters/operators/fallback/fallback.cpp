@@ -98,14 +98,19 @@ void countFallback(const std::string& name) {
   }
 }
 
-// [operators.fallback.run] We apply the policy and count; PyTorch copies to the CPU, runs the kernel and copies back.
-void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+// [operators.fallback.admit] An operator that must not run on the CPU is refused, and not counted.
+void admitFallback(const c10::OperatorHandle& op) {
   const std::string name = c10::toString(op.operator_name());
   const std::string reason = fallbackRefusal(op);
   TORCH_CHECK_NOT_IMPLEMENTED(
       reason.empty(), name,
       " has no openreg kernel, and must not run on the CPU: ", reason, ".");
   countFallback(name);
+}
+
+// [operators.fallback.run] PyTorch copies to the CPU, runs the kernel and copies back.
+void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  admitFallback(op);
   const size_t count = op.schema().arguments().size();
   if (sharesWritten(op, torch::jit::last(*stack, count)))
     return runOnTwins(op, stack);

@@ -28,6 +28,11 @@ void countFallback(const std::string& name);
 /// `fallbackRefusal` has a reason against it.
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
+/// Applies the policy to a call of `op` that will run on the CPU, and counts
+/// it.
+/// @throws as `fallback`.
+void admitFallback(const c10::OperatorHandle& op);
+
 /// Why `op` must not run on the CPU, and what to do instead; empty if it may.
 /// The answer depends only on its schema, tags and name.
 std::string fallbackRefusal(const c10::OperatorHandle& op);

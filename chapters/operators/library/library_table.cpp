@@ -110,10 +110,10 @@ std::optional<c10::OperatorHandle> functionalOf(
 
 // [operators.table.register] The dispatcher's tables name the file and line of the caller, as with `m.impl`.
 void implement(const c10::OperatorHandle& op, c10::KernelFunction kernel,
-               std::source_location where) {
+               DispatchKey key, std::source_location where) {
   static auto& registrations = *new std::vector<c10::RegistrationHandleRAII>;
   registrations.push_back(c10::Dispatcher::singleton().registerImpl(
-      op.operator_name(), DispatchKey::PrivateUse1, std::move(kernel),
+      op.operator_name(), key, std::move(kernel),
       /*cpp_signature=*/std::nullopt, /*inferred_function_schema=*/nullptr,
       std::string("registered at ") + where.file_name() + ":" +
           std::to_string(where.line())));

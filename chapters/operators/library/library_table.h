@@ -34,8 +34,9 @@ std::optional<c10::OperatorHandle> functionalOf(
     const c10::OperatorHandle& with_out);
 
 // [operators.table.implement] An operator handle is registered directly, because `m.impl` would parse its name.
-/// Registers `kernel` for `op` at our key, until the process ends.
+/// Registers `kernel` for `op` at our key, or at `key`, until the process ends.
 void implement(const c10::OperatorHandle& op, c10::KernelFunction kernel,
+               c10::DispatchKey key = c10::DispatchKey::PrivateUse1,
                std::source_location where = std::source_location::current());
 
 // [operators.table.refuses] The host waits for a kernel that may refuse the numbers that it is given.

@@ -49,13 +49,7 @@ TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
   m.impl("empty.memory_format", refusal<kQuantized>());
 }
 
-// [operators.layouts.nested] A nested tensor of dense tensors of ours is refused where it is made.
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("_nested_tensor_from_tensor_list", refusal<kNested>());
-}
-
-/// For one that comes from elsewhere, autograd asks for the sizes in a
-/// constructor that must not throw.
+// [operators.layouts.nested] Autograd asks a nested tensor for its sizes in a constructor that must not throw.
 TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, m) {
   m.impl("_nested_tensor_size", &at::native::_nested_tensor_size);
 }

@@ -38,7 +38,7 @@ void dequantizePerTensor(const at::Tensor& quantized, at::Tensor& real,
       real, integersOf(quantized));
 }
 
-// [operators.quantized.stubs.channel] The scales of the channels are tensors on the device, which the host does not read.
+// [operators.quantized.stubs.channel] The scales of the channels are tensors, which the host does not read. Programs may pass them on the host, and the launch needs them on the device.
 /// With qint32 and zero points that are not integers, PyTorch's own kernel ends
 /// the process.
 void checkZeroPoints(const at::Tensor& quantized,
@@ -61,9 +61,11 @@ void quantizePerChannel(const at::Tensor& real, at::Tensor& quantized,
         integers.copy_(at::int_repr(
             at::quantize_per_channel(real, scales, zero_points, axis, type)));
       },
-      integersOf(quantized), real, scales, zero_points);
+      integersOf(quantized), real, scales.to(real.device()),
+      zero_points.to(real.device()));
 }
 
+// [operators.quantized.stubs.channel.real] The way back needs the same scales.
 void dequantizePerChannel(const at::Tensor& quantized, at::Tensor& real,
                           const at::Tensor& scales,
                           const at::Tensor& zero_points, int64_t axis) {
@@ -75,7 +77,8 @@ void dequantizePerChannel(const at::Tensor& quantized, at::Tensor& real,
         real.copy_(at::dequantize(at::_make_per_channel_quantized_tensor(
             integers, scales, zero_points, axis)));
       },
-      real, integersOf(quantized), scales, zero_points);
+      real, integersOf(quantized), scales.to(real.device()),
+      zero_points.to(real.device()));
 }
 
 // [operators.quantized.stubs.parts] Dtypes with two numbers in a byte have separate stubs, which only throw an error.

@@ -6,7 +6,7 @@
 
 namespace openreg {
 
-// [operators.sparse.conversions] A sparse tensor of any layout becomes COO, CSR or CSC. Blocks are made of dense tensors only.
+// [operators.sparse.conversions] A sparse tensor of any layout becomes COO, CSR or CSC here. Blocks of a sparse tensor are made on the CPU.
 namespace {
 
 /// PyTorch changes rows to columns with a stub that its headers do not declare,
@@ -28,9 +28,12 @@ at::Tensor toSparseLayout(const at::Tensor& self,
   const at::Layout to = layout.value_or(at::kSparse);
   if (to == at::kSparseCsr) return recompress<at::kSparseCsr>(self, dense_dim);
   if (to == at::kSparseCsc) return recompress<at::kSparseCsc>(self, dense_dim);
-  TORCH_CHECK_NOT_IMPLEMENTED(to == at::kSparse,
-                              "openreg makes a tensor with the layout ", to,
-                              " of a dense one only; call to_dense() first.");
+  if (to != at::kSparse) {
+    TORCH_CHECK_VALUE(blocks, "to_sparse: the layout ", to,
+                      " needs the size of its blocks, as blocksize.");
+    return to == at::kSparseBsr ? self.to_sparse_bsr(*blocks, dense_dim)
+                                : self.to_sparse_bsc(*blocks, dense_dim);
+  }
   return self.is_sparse() ? self
                           : at::native::sparse_compressed_to_sparse(
                                 self, layout, blocks, dense_dim);

@@ -215,6 +215,7 @@ TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
   m.impl("sum", &at::native::sum_coo);
   m.impl("sum.dim_IntList", &at::native::sum_sparse_coo);
   m.impl("permute", &at::native::permute_sparse_coo);
+  m.impl("_sparse_broadcast_to", &at::native::sparse_broadcast_to);
   m.impl("unsqueeze", &at::native::unsqueeze_sparse);
   m.impl("cat", &at::native::cat_sparse);
 }

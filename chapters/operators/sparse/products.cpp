@@ -4,6 +4,7 @@
 #include <ATen/NativeFunctions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/_sparse_sparse_matmul.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <torch/library.h>
@@ -19,10 +20,6 @@ Entries entriesOf(const at::Tensor& matrix) {
 namespace {
 
 void checkProduct(const at::Tensor& mat1, const at::Tensor& mat2) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      mat1.layout() == at::kStrided || mat2.layout() == at::kStrided,
-      "openreg multiplies a sparse matrix by a dense one only; make one of the "
-      "two dense with to_dense().");
   TORCH_CHECK(mat1.dim() == 2 && mat2.dim() == 2, "addmm: expected matrices, ",
               "but got tensors of ", mat1.dim(), " and ", mat2.dim(),
               " dimensions.");
@@ -36,6 +33,11 @@ void checkProduct(const at::Tensor& mat1, const at::Tensor& mat2) {
 
 at::Tensor& addProduct(at::Tensor& out, const at::Tensor& mat1,
                        const at::Tensor& mat2, const at::Scalar& alpha) {
+  if (mat1.layout() != at::kStrided && mat2.layout() != at::kStrided) {
+    const at::Tensor product =
+        at::_sparse_sparse_matmul(mat1.to_sparse(), mat2.to_sparse());
+    return out.add_(product, alpha);
+  }
   if (mat1.layout() == at::kStrided) {
     const auto [rows, columns, values] = entriesOf(mat2);
     return out.index_add_(1, columns, mat1.index_select(1, rows) * values,
@@ -51,10 +53,10 @@ at::Tensor& sparseAddmmOut(const at::Tensor& self, const at::Tensor& mat1,
                            const at::Tensor& mat2, const at::Scalar& beta,
                            const at::Scalar& alpha, at::Tensor& out) {
   checkProduct(mat1, mat2);
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      self.layout() == at::kStrided && out.layout() == at::kStrided,
-      "openreg adds a product to a dense matrix only; make it dense with "
-      "to_dense().");
+  TORCH_CHECK(self.layout() == at::kStrided && out.layout() == at::kStrided,
+              "addmm: expected strided result tensor, got tensor with layout ",
+              self.layout() == at::kStrided ? out.layout() : self.layout(),
+              "; make it dense with to_dense().");
   const at::Tensor start = self.expand({mat1.size(0), mat2.size(1)});
   at::native::resize_output(out, start.sizes());
   if (beta.toComplexDouble() == 0.) {
@@ -74,6 +76,9 @@ at::Tensor sparseAddmm(const at::Tensor& self, const at::Tensor& mat1,
 
 at::Tensor sparseMm(const at::Tensor& self, const at::Tensor& mat2) {
   checkProduct(self, mat2);
+  if (self.layout() != at::kStrided && mat2.layout() != at::kStrided)
+    return at::_sparse_sparse_matmul(self.to_sparse(), mat2.to_sparse())
+        .to_sparse(self.layout());
   at::Tensor out = at::zeros({self.size(0), mat2.size(1)},
                              mat2.options().layout(at::kStrided));
   return addProduct(out, self, mat2, 1);
