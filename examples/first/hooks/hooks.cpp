@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "hooks/generator.h"
+
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+
+#include <map>
+
+namespace tiny {
+
+// [first.hooks.default] Each device has one default generator, made when it is first asked for.
+const at::Generator& defaultGenerator(c10::DeviceIndex index) {
+  static std::mutex mutex;
+  static auto& all = *new std::map<c10::DeviceIndex, at::Generator>;
+  if (index < 0) index = currentDevice();
+  std::lock_guard lock(mutex);
+  if (!all.count(index)) all[index] = at::make_generator<Generator>(index);
+  return all[index];
+}
+
+// [first.hooks.answers] Autograd asks which devices are in use; each gets a thread for its gradients.
+struct Hooks final : at::PrivateUse1HooksInterface {
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex index) const override {
+    int started = 0;
+    check(orDeviceIsStarted(index, &started));
+    return started;
+  }
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex index) const override {
+    return defaultGenerator(index);
+  }
+  at::Generator getNewGenerator(c10::DeviceIndex index) const override {
+    return at::make_generator<Generator>(index < 0 ? currentDevice() : index);
+  }
+};
+
+// [first.hooks.register] PyTorch keeps one hooks object, from now to the end of the process.
+static const bool registered = (at::RegisterPrivateUse1HooksInterface(new Hooks), true);
+
+// [-]
+}  // namespace tiny

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Gradients and random numbers."""
+
+import pytest
+import torch
+
+
+def test_gradients_are_those_of_the_cpu():
+    x = torch.tensor([1.0, 2.0])
+    w = x.to("tiny").requires_grad_()
+    (w * w).sum().backward()
+    assert w.grad.cpu().equal(2 * x) and w.grad.device.type == "tiny"
+
+
+def test_gradients_run_on_the_stream_of_the_forward_pass():
+    seen = []
+    w, stream = torch.ones(2, device="tiny", requires_grad=True), torch.Stream("tiny")
+    with stream:
+        y = w * w
+        y.register_hook(lambda _: seen.append(torch.tiny.current_stream()))
+        y.sum().backward()
+    assert seen == [stream]
+
+
+def test_the_same_seed_gives_the_same_numbers_on_every_dtype_and_layout():
+    def draw(dtype):
+        torch.manual_seed(3)
+        return torch.empty(3, 2, device="tiny", dtype=dtype).t().uniform_().float().cpu()
+
+    assert draw(torch.float32).equal(draw(torch.float32))
+    torch.testing.assert_close(draw(torch.bfloat16), draw(torch.float32), atol=0.01, rtol=0)
+
+
+def test_a_restored_state_continues_the_sequence():
+    state = torch.tiny.get_rng_state()
+    first = torch.rand(10, device="tiny")
+    assert not torch.rand(10, device="tiny").equal(first)
+    torch.tiny.set_rng_state(state)
+    assert torch.rand(10, device="tiny").equal(first)
+
+
+def test_a_state_of_another_size_is_refused():
+    with pytest.raises(ValueError, match="has 16 bytes; this tensor has 5056"):
+        torch.tiny.set_rng_state(torch.get_rng_state())
+
+
+def test_a_generator_of_the_device_is_independent_of_the_default_one():
+    generator = torch.Generator("tiny").manual_seed(5)
+    first = torch.rand(4, device="tiny", generator=generator)
+    torch.rand(4, device="tiny")
+    generator.manual_seed(5)
+    assert torch.rand(4, device="tiny", generator=generator).equal(first)
+
+
+def test_the_distributions_have_the_moments_of_their_definitions():
+    torch.manual_seed(0)
+    n = 200_000
+    uniform = torch.rand(n, device="tiny").cpu()
+    normal = torch.randn(n, device="tiny").cpu()
+    ones = torch.empty(n, device="tiny").bernoulli_(0.25).cpu()
+    assert uniform.min() >= 0 and uniform.max() < 1 and abs(uniform.mean() - 0.5) < 0.01
+    assert abs(normal.mean()) < 0.01 and abs(normal.std() - 1) < 0.01
+    assert abs(ones.mean() - 0.25) < 0.01
+
+
+def test_dropout_works_and_its_gradient_uses_the_same_mask():
+    x = torch.ones(1000, device="tiny", requires_grad=True)
+    y = torch.nn.functional.dropout(x, 0.5)
+    y.sum().backward()
+    assert x.grad.cpu().equal(y.detach().cpu())

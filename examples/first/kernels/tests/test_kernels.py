@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A kernel computes what the CPU computes, or leaves it to the CPU."""
+
+import pytest
+import torch
+
+X = torch.arange(6.0).view(2, 3)
+
+
+@pytest.mark.parametrize(
+    "a, b",
+    [(X, X), (X.t(), X.t()), (X.t(), X.view(3, 2)), (X, X[0]), (X, X.int()), (X.int(), X.int()),
+     (X[:, 1:], X[:, 1:]), (X, torch.tensor(2.0)), (X.double(), X), (X[:0], X[:0])],
+)  # fmt: skip
+def test_a_kernel_gives_the_results_of_the_cpu_for_every_kind_of_argument(a, b):
+    x, y = a.to("tiny"), b.to("tiny")
+    assert (x + y).cpu().equal(a + b) and (x * y).cpu().equal(a * b)
+    assert torch.add(x, y, alpha=2).cpu().equal(torch.add(a, b, alpha=2))
+
+
+def test_two_devices_in_one_call_are_refused():
+    with pytest.raises(RuntimeError, match="same device"):
+        X.to("tiny:0") + X.to("tiny:1")
+
+
+def test_a_kernel_runs_on_the_current_stream_while_the_host_goes_on():
+    x, stream = torch.ones(2_000_000, device="tiny"), torch.Stream("tiny")
+    torch.tiny.synchronize()
+    with stream:
+        results = [x + x for _ in range(5)]
+        went_on = not stream.query()
+    stream.synchronize()
+    assert went_on and all(result.cpu()[-1] == 2 for result in results)
+
+
+def test_memory_that_is_dropped_while_a_kernel_uses_it_keeps_the_result_right():
+    for _ in range(20):
+        y = torch.full((100_000,), 3.0, device="tiny") + torch.full((100_000,), 4.0, device="tiny")
+        assert y.cpu().eq(7).all()
+
+
+def test_fill_writes_into_views_and_other_dtypes():
+    x = torch.zeros(2, 3, device="tiny")
+    x[:, 1].fill_(5)
+    assert x.cpu().tolist() == [[0, 5, 0], [0, 5, 0]]
+    assert torch.full((2,), 7, device="tiny").cpu().tolist() == [7, 7]

@@ -1,0 +1,11 @@
+import copy
+
+import torch
+import torch_tiny
+
+x = torch.arange(6.0).to("tiny").view(2, 3)
+row = x[1]
+row.copy_(torch.tensor([7.0, 8.0, 9.0]))
+print(x.cpu().tolist())
+print(x.t().stride(), x.t().data_ptr() == x.data_ptr())
+print(copy.deepcopy(row).cpu().tolist(), row.storage_offset())

@@ -1,0 +1,5 @@
+import torch
+import torch_tiny
+
+x = torch.arange(6.0).to("tiny")
+x + x
