@@ -19,6 +19,8 @@ STEPS = re.findall(
     r"'(\w+)'", re.search(r"choices: \[(.*?)\]", (FIRST / "meson.options").read_text(), re.S)[1]
 )
 LONGEST = 1000
+# Empty metadata, which hides the entry point of a torch_openreg that is installed.
+NO_OTHER = Path(__file__).with_name("no_other_backend")
 SWEEP = Path(__file__).with_name("sweep.py")
 
 
@@ -31,9 +33,10 @@ def code():
 
 
 def environment(site=None):
+    """The variables for a program that uses the package in `site`, or for one that uses none."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     env["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "1" if site else "0"
-    return env | ({"PYTHONPATH": str(site)} if site else {})
+    return env | ({"PYTHONPATH": os.pathsep.join(map(str, (site, NO_OTHER)))} if site else {})
 
 
 @pytest.fixture(scope="session")

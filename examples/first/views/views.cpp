@@ -34,7 +34,7 @@ static const at::Tensor& resize(const at::Tensor& self, at::IntArrayRef size,
   return self;
 }
 
-// [first.views.set] A tensor can be laid over a storage, as torch.load and deepcopy do.
+// [first.views.set] A tensor can be laid over a storage, as `torch.load` and `deepcopy` do.
 static at::Tensor& setStorage(at::Tensor& self, at::Storage source, int64_t offset,
                               at::IntArrayRef size, at::IntArrayRef stride) {
   const size_t width = self.element_size();
