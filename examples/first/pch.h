@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#pragma once
 // [first.pch] What most of our files include is read once.
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/CPUFallback.h>

@@ -67,7 +67,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 static at::Generator generatorOf(int64_t index) { return defaultGenerator(index); }
 
 TORCH_LIBRARY_FRAGMENT(tiny, m) {
-  m.def("default_generator(int index) -> Generator", &generatorOf);
+  m.def("default_generator(int index) -> Generator?", &generatorOf);
 }
 
 // [-]

@@ -3,7 +3,6 @@
 
 import ctypes
 import importlib
-import pkgutil
 import sys
 from pathlib import Path
 
@@ -46,8 +45,8 @@ torch._register_device_module("tiny", sys.modules[__name__])
 # [first.name.steps] Each later step is a module of its own, whose public names become ours.
 if (_folder / "libtiny.so").exists():
     torch.ops.load_library(_folder / "libtiny.so")
-for _step in pkgutil.iter_modules([str(_folder)]):
-    _module = importlib.import_module(f"{__name__}.{_step.name}")
+for _file in sorted(_folder.glob("[a-z]*.py")):
+    _module = importlib.import_module(f"{__name__}.{_file.stem}")
     globals().update({name: getattr(_module, name) for name in _module.__all__})
 
 # [-]

@@ -43,6 +43,11 @@ static at::Tensor& setStorage(at::Tensor& self, at::Storage source, int64_t offs
   return at::native::set_storage_cpu_(self, std::move(source), offset, size, stride);
 }
 
+static at::Tensor& setWhole(at::Tensor& self, at::Storage source) {
+  const auto elements = static_cast<int64_t>(source.nbytes() / self.element_size());
+  return setStorage(self, std::move(source), 0, {elements}, {1});
+}
+
 // [first.views.register] PyTorch's own view functions move no byte, so they serve every device.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("view", &at::native::view);
@@ -52,6 +57,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("view_as_real", &at::native::view_as_real);
   m.impl("view_as_complex", &at::native::view_as_complex);
   m.impl("resize_", &resize);
+  m.impl("set_.source_Storage", &setWhole);
   m.impl("set_.source_Storage_storage_offset", &setStorage);
   m.impl("set_.source_Tensor", &at::native::set_tensor_);
 }
