@@ -130,21 +130,19 @@ class OverlappingStandIns {
 };
 
 // [operators.overlap.decide] Overlap is the reason if the kernel passes without it and fails with it.
-/// Whether the kernel is known to allow this overlap. The device has separate
-/// tensors, so a kernel must pass with those too.
-/// @throws if it is known to refuse it, or probably does.
+/// Whether the kernel is known to allow this overlap.
+/// @throws if it is known to refuse it.
 bool mayOverlap(const c10::OperatorHandle& op,
                 c10::ArrayRef<c10::IValue> arguments, bool full_size) {
   const auto attempt = [&](int value, bool separate) {
     return rehearse(op, arguments,
-                    OverlappingStandIns(arguments, full_size, value, separate));
+                    OverlappingStandIns(arguments, full_size, value, separate),
+                    c10::DispatchKey::CPU, separate);
   };
   for (const int value : {1, 0}) {
-    const auto together = attempt(value, false),
-               separate = attempt(value, true);
-    if (!together && !separate) return true;
-    if (!together || !separate)
-      std::rethrow_exception(together ? together : separate);
+    const auto error = attempt(value, /*separate=*/false);
+    if (!error) return true;
+    if (!attempt(value, /*separate=*/true)) std::rethrow_exception(error);
   }
   return false;
 }

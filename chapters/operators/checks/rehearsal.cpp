@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 namespace openreg {
 namespace {
@@ -43,11 +44,18 @@ std::exception_ptr errorOf(const std::function<void()>& body) {
 
 std::exception_ptr rehearse(const c10::OperatorHandle& op,
                             c10::ArrayRef<c10::IValue> arguments,
-                            const StandIn& stand_in, c10::DispatchKey key) {
+                            const StandIn& stand_in, c10::DispatchKey key,
+                            bool separate) {
   return errorOf([&] {
     Stack stack;
+    std::unordered_map<const void*, at::Tensor> known;
+    const auto stand_in_of = [&](const at::Tensor& tensor) {
+      if (separate) return stand_in(tensor);
+      at::Tensor& found = known[tensor.unsafeGetTensorImpl()];
+      return found.defined() ? found : found = stand_in(tensor);
+    };
     for (const c10::IValue& argument : arguments)
-      stack.push_back(mapTensors(argument, stand_in));
+      stack.push_back(mapTensors(argument, stand_in_of));
     if (key == c10::DispatchKey::CPU) return callCpuKernel(op, stack);
     op.redispatchBoxed(c10::DispatchKeySet(key), &stack);
   });

@@ -16,11 +16,13 @@ namespace openreg {
 // [operators.rehearsal] A rehearsal runs the CPU's kernel on the host, over stand-ins for the tensors.
 using StandIn = std::function<at::Tensor(const at::Tensor&)>;
 
-/// The error that the kernel of `op` for `key` throws; null if it passes.
+/// The error that the kernel of `op` for `key` throws; null if it passes. An
+/// argument that is passed twice has one stand-in; with `separate`, it has two.
 std::exception_ptr rehearse(const c10::OperatorHandle& op,
                             c10::ArrayRef<c10::IValue> arguments,
                             const StandIn& stand_in,
-                            c10::DispatchKey key = c10::DispatchKey::CPU);
+                            c10::DispatchKey key = c10::DispatchKey::CPU,
+                            bool separate = false);
 
 /// A stand-in of `type` for `tensor`, filled with `value`. Unless `full_size`,
 /// it has at most two elements in each dimension.

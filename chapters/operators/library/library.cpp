@@ -3,6 +3,7 @@
 #include "torch_openreg/chapters/operators/launch/argument.h"
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 #include "torch_openreg/chapters/operators/minimal/without_memory.h"
+#include "torch_openreg/chapters/operators/library/captured.h"
 #include "torch_openreg/chapters/operators/library/derived.h"
 #include "torch_openreg/chapters/operators/library/library_table.h"
 #include "torch_openreg/chapters/operators/checks/outputs.h"
@@ -102,16 +103,35 @@ void checkOutputs(const c10::OperatorHandle& op,
   resizeOutputs(op, arguments, announced);
 }
 
-// [operators.library.run] The device half runs PyTorch's CPU kernel over device memory.
-/// Six arguments fit into the command. More need memory that the host allocates
-/// and the device frees, so that the two contend for `malloc`.
-using Captured = c10::SmallVector<Argument, 6>;
+// [operators.captured.same] PyTorch's kernels treat an output that is their input itself differently from one that shares its memory.
+}  // namespace
 
+Captured::Captured(c10::ArrayRef<c10::IValue> arguments)
+    : arguments_(arguments.begin(), arguments.end()) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    size_t first = arguments[i].isTensor() ? 0 : i;
+    while (first < i &&
+           !(arguments[first].isTensor() &&
+             arguments[first].toTensor().is_same(arguments[i].toTensor())))
+      ++first;
+    first_.push_back(static_cast<uint8_t>(first));
+  }
+}
+
+torch::jit::Stack Captured::values() const {
+  torch::jit::Stack values;
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    values.push_back(first_[i] < i ? values[first_[i]] : arguments_[i].value());
+  }
+  return values;
+}
+
+namespace {
+
+// [operators.library.run] The device half runs PyTorch's CPU kernel over device memory.
 void run(const c10::OperatorHandle& op, const Captured& captured,
          at::ScalarType default_dtype) {
-  Stack arguments;
-  for (const Argument& argument : captured)
-    arguments.push_back(argument.value());
+  Stack arguments = captured.values();
   const size_t inputs = arguments.size() - op.schema().returns().size();
   promoteAsLaunched(arguments, inputs,
                     arguments[inputs].toTensor().scalar_type(), default_dtype);
@@ -148,7 +168,7 @@ void launchLibrary(const c10::OperatorHandle& op, Stack* stack) {
   checkTypes(op, arguments, /*results=*/{}, /*structured=*/true);
 
   const c10::Stream stream = currentStream(index);
-  Captured captured(arguments.begin(), arguments.end());
+  Captured captured(arguments);
   const Modes modes;
   if (may_refuse && wantsError(op, arguments)) {
     runAndWait(name, stream, [op, captured = std::move(captured), modes] {

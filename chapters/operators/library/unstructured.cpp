@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/launch/argument.h"
 #include "torch_openreg/chapters/operators/launch/launcher.h"
+#include "torch_openreg/chapters/operators/library/captured.h"
 #include "torch_openreg/chapters/operators/library/correction.h"
 #include "torch_openreg/chapters/operators/library/library_table.h"
 #include "torch_openreg/chapters/operators/corrected/corrected.h"
@@ -38,10 +39,9 @@ Stack outputsLike(const c10::OperatorHandle& op, const Stack& predicted,
 }
 
 // [operators.unstructured.compute] On the device, the CPU's kernel allocates its own results.
-Stack compute(const c10::OperatorHandle& op, const std::vector<Argument>& from,
+Stack compute(const c10::OperatorHandle& op, const Captured& from,
               const std::vector<Argument>& to, const Modes& modes) {
-  Stack stack;
-  for (const Argument& argument : from) stack.push_back(argument.value());
+  Stack stack = from.values();
   if (!to.empty() && to[0].isTensor())
     promoteAsLaunched(stack, stack.size(), to[0].view().tensor().scalar_type(),
                       modes.default_dtype);
@@ -115,13 +115,13 @@ void launchSized(const c10::OperatorHandle& op, const char* name,
   checkTypes(op, arguments, predicted, /*structured=*/false);
   resizeOutputs(op, arguments, predicted);
   *stack = outputsLike(op, predicted, arguments, stream.device_index());
-  check(launch(
-      nativeStream(stream), name,
-      [op, from = std::vector<Argument>(arguments.begin(), arguments.end()),
-       to = std::vector<Argument>(stack->begin(), stack->end()),
-       modes = Modes()] {
-        runKernel(modes, [&] { deliver(compute(op, from, to, modes), to); });
-      }));
+  check(launch(nativeStream(stream), name,
+               [op, from = Captured(arguments),
+                to = std::vector<Argument>(stack->begin(), stack->end()),
+                modes = Modes()] {
+                 runKernel(modes,
+                           [&] { deliver(compute(op, from, to, modes), to); });
+               }));
 }
 
 // [operators.unstructured.wait] If the size depends on the data, the host waits for the result before it allocates the outputs.
@@ -132,12 +132,9 @@ void launchSized<SizeSource::result>(const c10::OperatorHandle& op,
                                      Stack& arguments, Stack* stack) {
   checkOverlap(op, arguments, /*structured=*/false);
   auto results = std::make_shared<Stack>();
-  runAndWait(
-      name, stream,
-      [op, results,
-       from = std::vector<Argument>(arguments.begin(), arguments.end())] {
-        *results = compute(op, from, {}, {});
-      });
+  runAndWait(name, stream, [op, results, from = Captured(arguments)] {
+    *results = compute(op, from, {}, {});
+  });
   *stack = outputsLike(op, *results, arguments, stream.device_index());
   check(launch(
       nativeStream(stream), name,
