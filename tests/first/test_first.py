@@ -97,7 +97,7 @@ def test_the_claims_of_all_steps_hold_at_the_end(sites):
 
 
 def test_the_network_learns_the_digits_as_well_as_on_the_cpu(sites):
-    command = [sys.executable, FIRST / "digits.py"]
+    command = [sys.executable, FIRST / "autocast/digits.py"]
     env = environment(sites / STEPS[-1])
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     cpu, tiny, mixed = (float(share) for share in re.findall(r"([\d.]+)%", done.stdout))

@@ -56,8 +56,17 @@ static void convolutionBackward(const c10::OperatorHandle& op, torch::jit::Stack
   runAs("aten::convolution_backward", stack);
 }
 
+// [first.fallback.statistics] Batch norm writes to its running statistics; only its sibling's schema says so.
+static void batchNorm(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  count(op);
+  const c10::IValue& mean = torch::jit::peek(*stack, 3, 8);
+  const bool writes = mean.isTensor() && mean.toTensor().defined();
+  runAs(writes ? "aten::_native_batch_norm_legit" : "aten::native_batch_norm", stack);
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   using Function = torch::CppFunction;
+  m.impl("native_batch_norm", Function::makeFromBoxedFunction<&batchNorm>());
   m.impl("convolution_overrideable", Function::makeFromBoxedFunction<&convolution>());
   m.impl("convolution_backward_overrideable",
          Function::makeFromBoxedFunction<&convolutionBackward>());
