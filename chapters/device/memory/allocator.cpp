@@ -3,7 +3,7 @@
 #include "torch_openreg/chapters/device/memory/cache.h"
 #include "torch_openreg/chapters/device/memory/memory_events.h"
 #include "torch_openreg/chapters/device/memory/poison.h"
-#include "torch_openreg/chapters/device/streams/trace.h"
+#include "torch_openreg/chapters/device/streams/gpu_trace.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"
 

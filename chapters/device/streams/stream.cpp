@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/streams/stream.h"
-#include "torch_openreg/chapters/device/streams/trace.h"
+#include "torch_openreg/chapters/device/streams/gpu_trace.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"
 

@@ -78,6 +78,7 @@ class Mailboxes : public std::enable_shared_from_this<Mailboxes> {
   void abort() noexcept;
   /// As in Collectives.
   bool isAborted() const noexcept { return is_aborted_; }
+  /// What `isAborted` reads, for code that runs on the device.
   const std::atomic<bool>& abortedFlag() const { return is_aborted_; }
   std::string problem() const;  ///< as in Collectives
   std::string endedPeer();      ///< as in Collectives

@@ -31,6 +31,7 @@ class HostJobs : public std::enable_shared_from_this<HostJobs> {
   /// Ends all waits, present and future. Returns whether a job was under way.
   bool abort(const std::string& problem = "") noexcept;
   bool isAborted() const noexcept { return is_aborted_; }  ///< or has failed
+  /// What `isAborted` reads, for code that runs on the device.
   const std::atomic<bool>& abortedFlag() const { return is_aborted_; }
   std::string problem() const;  ///< of the job that failed; otherwise empty
 

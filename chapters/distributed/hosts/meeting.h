@@ -17,11 +17,12 @@ std::string hostIdentity();
 /// One rank's part in the meeting of a group.
 class Meeting {
  public:
+  /// Of the rank `rank` of `size`.
   Meeting(int rank, int size);
 
   /// What all ranks of a group know after they have met.
   struct Result {
-    bool is_one_host;
+    bool is_one_host;  ///< every rank can open the memory of every other one
     /// The same on all ranks, and different for each meeting.
     std::string name;
   };

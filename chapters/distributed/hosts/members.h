@@ -16,6 +16,7 @@ namespace openreg {
 /// What a rank knows of the ranks of its group. Any thread.
 class Members : public std::enable_shared_from_this<Members> {
  public:
+  /// Of the rank `rank` of `size`, which computes on `device`.
   Members(int rank, int size, int device,
           c10::intrusive_ptr<JoiningStore> store)
       : rank_(rank),

@@ -31,7 +31,7 @@ void setEngineFactory(EngineFactory factory);
 // [distributed.hosts.network] Every rank of a group reaches every other one.
 /// Bytes for another rank, or from it.
 struct Message {
-  bool is_send;
+  bool is_send;      ///< to the peer; otherwise from it
   int peer;          ///< a rank of the group
   int tag;           ///< that of the peer's message that belongs to this one
   at::Tensor bytes;  ///< of the CPU, contiguous

@@ -23,6 +23,7 @@ struct Patience {
 /// c10::DistBackendError when the patience of the group ends.
 class JoiningStore final : public c10d::PrefixStore {
  public:
+  /// `patience` is that of the group, which may end it while a call waits.
   JoiningStore(std::string prefix, c10::intrusive_ptr<c10d::Store> store,
                std::shared_ptr<Patience> patience);
   /// The part below a longer prefix.

@@ -23,9 +23,10 @@ class Outcome {
  public:
   /// `ending` is why the group has ended.
   struct Ending {
-    std::mutex mutex;
-    std::string reason;
+    std::mutex mutex;    ///< guards the reason
+    std::string reason;  ///< empty as long as the group lives
   };
+  /// Of the operation `name`, which a refusal mentions.
   explicit Outcome(std::string name, std::shared_ptr<Ending> ending)
       : name_(std::move(name)), ending_(std::move(ending)) {}
 
@@ -79,10 +80,10 @@ class GroupState {
   /// Ends the group with this reason, unless it has ended before. Everything
   /// that is under way fails, and its waits on the device end.
   void end(c10d::ErrorType error, const std::string& reason) noexcept;
+  /// Why the group has ended; shared with the outcomes of its operations.
   const std::shared_ptr<Outcome::Ending>& ending() const { return ending_; }
   /// SUCCESS as long as the group has not ended.
   c10d::ErrorType error() const;
-
   /// Whether the operation has ended, in success or failure.
   bool isDone(PendingOperation& operation);
   /// Why it failed; null if it has not.

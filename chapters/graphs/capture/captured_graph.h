@@ -18,9 +18,9 @@ namespace openreg {
 c10::MempoolId_t newPoolHandle();
 
 // [graphs.graph.count] Code that lends memory can ask whether a graph may have captured its address since.
-/// How many captures of graphs have begun in this process. Never less than
-/// have ended.
+/// How many captures of graphs have begun in this process.
 uint64_t capturesBegun();
+/// How many of them have ended.
 uint64_t capturesEnded();
 
 // [graphs.graph] PyTorch's interface of a graph, over the driver's.

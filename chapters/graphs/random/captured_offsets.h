@@ -17,13 +17,14 @@ namespace openreg {
 /// A seed and an offset in device memory, written before each run of a graph.
 /// Other graphs may read them, too, and then keep them alive.
 struct RandomBase {
-  uint64_t number;  ///< names it in the states of generators
-  c10::DataPtr memory;
+  uint64_t number;      ///< names it in the states of generators
+  c10::DataPtr memory;  ///< of the device, one `RandomState`
   /// When the memory's last user is done with it. The first run waits.
   std::optional<c10::Event> free{};
   /// What the latest run wrote.
   std::optional<RandomState> latest{};
 
+  /// Where kernels read it.
   const RandomState* address() const {
     return static_cast<const RandomState*>(memory.get());
   }

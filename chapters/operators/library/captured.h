@@ -12,6 +12,7 @@ namespace openreg {
 /// and the device frees, so that the two contend for `malloc`.
 class Captured {
  public:
+  /// Takes a view of each tensor; other values are copied.
   explicit Captured(c10::ArrayRef<c10::IValue> arguments);
 
   /// The arguments with CPU tensors in place of the views. Only for code that
