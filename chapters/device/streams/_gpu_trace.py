@@ -4,9 +4,12 @@
 The names are those of `torch.cuda._gpu_trace`; `torch._C._activate_gpu_trace()` begins the trace.
 """
 
+import atexit
 import sys
 
 from torch._utils import CallbackRegistry
+
+from . import _C
 
 # [device.python.trace] PyTorch looks for each list of callbacks in this module, by its name.
 __all__ = []
@@ -36,6 +39,7 @@ MemoryDeallocationCallbacks, register_callback_for_memory_deallocation = _callba
     "memory deallocation"
 )
 
+atexit.register(_C.end_trace)
 # PyTorch imports `torch.openreg._gpu_trace`, which must not become a second module.
 sys.modules["torch.openreg._gpu_trace"] = sys.modules[__name__]
 

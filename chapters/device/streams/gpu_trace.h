@@ -9,6 +9,13 @@
 
 namespace openreg {
 
+// [device.trace.ended] The trace ends before Python does.
+/// Nothing is told from now on. For the end of the process, on Python's main
+/// thread: other threads may free memory after Python has shut down.
+void endTrace() noexcept;
+/// Whether it was called.
+bool traceHasEnded() noexcept;
+
 // [device.trace] PyTorch has a trace of events, streams and memory, to which a program can listen.
 /// Tells PyTorch's trace what happened, with one of the functions
 /// `trace_gpu_...` of `c10::impl::PyInterpreterVTable`. Costs one comparison
@@ -20,7 +27,7 @@ void trace(void (c10::impl::PyInterpreterVTable::*what)(c10::DeviceType,
                                                         Told...) const,
            Values... values) {
   if (const auto* interpreter = c10::impl::GPUTrace::get_trace();
-      C10_UNLIKELY(interpreter != nullptr)) {
+      C10_UNLIKELY(interpreter != nullptr) && !traceHasEnded()) {
     ((**interpreter).*what)(kDeviceType, (Told)(values)...);
   }
 }

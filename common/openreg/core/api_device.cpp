@@ -72,7 +72,7 @@ orError_t orDeviceSynchronize() noexcept try {
   if (orError_t error = enter()) return error;
   if (orError_t error = checkMayWait()) return error;
   if (orError_t error = checkNotCaptured(current(), __func__)) return error;
-  if (!current().synchronize(waitDeadline())) return orErrorNotReady;
+  if (!current().synchronize(waitDeadline())) return stopAtLimit();
   return current().sticky_error.deliver();
 } catch (...) {
   return failWithException();

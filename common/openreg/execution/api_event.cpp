@@ -158,7 +158,7 @@ orError_t orEventSynchronize(orEvent_t handle) noexcept try {
   if (!found) return orErrorInvalidResourceHandle;
   if (!recording) return orSuccess;
   if (orError_t error = checkNotCaptured(*recording, __func__)) return error;
-  if (!recording->synchronize(waitDeadline())) return orErrorNotReady;
+  if (!recording->synchronize(waitDeadline())) return stopAtLimit();
   return recording->device->sticky_error.deliver();
 } catch (...) {
   return failWithException();

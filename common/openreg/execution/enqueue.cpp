@@ -3,6 +3,7 @@
 
 #include "torch_openreg/common/openreg/core/lookup.h"
 #include "torch_openreg/common/openreg/tools/injection.h"
+#include "torch_openreg/common/openreg/tools/observer.h"
 
 namespace openreg::hardware {
 
@@ -28,7 +29,7 @@ orError_t holdBack(const StreamRef& stream, const Position& position) {
 orError_t waitFor(const StreamRef& stream, const Position& position) {
   Device& device = *position.device;
   if (!device.synchronize(*stream.queue, position.submitted, waitDeadline())) {
-    return orErrorNotReady;
+    return stopAtLimit();
   }
   return device.sticky_error.deliver();
 }

@@ -36,6 +36,7 @@ orError_t orSetWaitLimit(int64_t nanoseconds) noexcept try {
                 nanoseconds, " ns; 0 is no limit.");
   }
   wait_limit = nanoseconds;
+  forgetCutWait();
   return orSuccess;
 } catch (...) {
   return failWithException();

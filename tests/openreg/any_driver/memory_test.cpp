@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/tests/openreg/allocate.h"
 #include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
@@ -9,12 +10,6 @@
 #include <vector>
 
 namespace {
-
-void* allocate(size_t bytes) {
-  void* pointer = nullptr;
-  EXPECT_EQ(orMalloc(&pointer, bytes), orSuccess) << orGetErrorDetail();
-  return pointer;
-}
 
 TEST(Memory, what_is_copied_in_comes_out_again) {
   std::vector<int> in(1 << 16), out(1 << 16);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a driver promises whose devices have memory of their own.
+#include "torch_openreg/tests/openreg/allocate.h"
 #include "torch_openreg/common/openreg/interface/openreg.h"
 
 #include <gtest/gtest.h>
@@ -7,12 +8,6 @@
 #include <cstdlib>
 
 namespace {
-
-void* allocate(size_t bytes) {
-  void* pointer = nullptr;
-  EXPECT_EQ(orMalloc(&pointer, bytes), orSuccess) << orGetErrorDetail();
-  return pointer;
-}
 
 TEST(OwnMemory, the_host_cannot_follow_a_device_address) {
   auto* value = static_cast<volatile int*>(allocate(sizeof(int)));

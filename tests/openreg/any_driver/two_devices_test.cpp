@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a driver with two devices promises beside the other claims.
+#include "torch_openreg/tests/openreg/allocate.h"
 #include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
@@ -9,12 +10,6 @@
 #include <thread>
 
 namespace {
-
-void* allocate(size_t bytes) {
-  void* pointer = nullptr;
-  EXPECT_EQ(orMalloc(&pointer, bytes), orSuccess) << orGetErrorDetail();
-  return pointer;
-}
 
 TEST(TwoDevices, devices_wait_for_each_other) {
   Stream a;

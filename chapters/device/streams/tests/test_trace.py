@@ -94,6 +94,15 @@ def test_a_callback_that_raises_does_not_stop_the_program():
     assert [h[0] for h in heard] == ["event_creation", "event_record", "event_synchronization"]
 
 
+def test_nothing_is_heard_after_the_trace_has_ended():
+    heard = traced("""
+        kept = torch.UntypedStorage(64, device="openreg")
+        torch_openreg._C.end_trace()
+        del kept
+    """)
+    assert [what for what, *_ in heard] == ["memory_allocation"]
+
+
 @pytest.mark.parametrize("name", ["torch.openreg._gpu_trace", "torch_openreg._gpu_trace"])
 def test_the_module_exists_once(name):
     program = f"import torch_openreg, {name} as m; assert m is torch_openreg._gpu_trace"

@@ -347,7 +347,7 @@ TEST(Refusal, of_a_device_without_room_has_the_drivers_sentence) {
   EXPECT_EQ(refusalOf<c10::OutOfMemoryError>(
                 [&] { makeCommunicator(0, 2, 0, table.exchange()); }),
             "An allocation of " +
-                std::to_string(16384 + openreg::kStages * openreg::kStageBytes +
+                std::to_string(20480 + openreg::kStages * openreg::kStageBytes +
                                2 * openreg::kSlots * openreg::kSlotBytes) +
                 " bytes was made to fail, by order.");
 }

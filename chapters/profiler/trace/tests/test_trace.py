@@ -284,8 +284,7 @@ def test_what_another_device_refuses_is_a_warning_at_the_end_of_the_profile(capf
 
 def test_a_kernel_that_fails_is_in_the_trace_and_its_error_at_the_next_call(x):
     wrong = torch.tensor([9], device=DEVICE)
-    with pytest.raises(torch.AcceleratorError):
+    with pytest.raises(RuntimeError, match="could not run index_select: index out of range"):
         profiled(lambda: x.index_select(0, wrong + 99))
-    torch.openreg.reset_device()
     _, trace = profiled(lambda: step(x))
     assert len(trace.kernels) == 3
