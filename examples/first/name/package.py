@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch_tiny: a backend for PyTorch in a thousand lines; PyTorch knows this package as torch.tiny."""
+"""A backend for PyTorch in a thousand lines; PyTorch knows this package as torch.tiny."""
 
 import ctypes
 import importlib
