@@ -33,8 +33,8 @@ class Outcome {
   /// Enqueued after the operation: it was done if `aborted` is false then.
   static void record(std::shared_ptr<Outcome> outcome, orStream_t stream,
                      std::shared_ptr<const std::atomic<bool>> aborted);
-  /// Enqueued after a wait for the operation. If it was not done, whoever waits
-  /// for the stream or reads from it gets an error that says why.
+  /// Enqueued after a wait for the operation. If it was not done, the
+  /// next wait for the stream or read from it throws an error that says why.
   static void refuseIfWrong(std::shared_ptr<Outcome> outcome,
                             orStream_t stream);
 

@@ -204,7 +204,7 @@ def disagrees_on_a_host(call):
     # A rank may have done its part, and learns of the failure at its next call.
     message = failures.message_of(lambda: (calls[call]().wait(), dist.barrier(group)))
     assert time.monotonic() - begin < 4
-    # A stream that has waited says it too, to whoever waits next.
+    # The stream that waited raises the error once more, at its next synchronization.
     with contextlib.suppress(RuntimeError):
         torch.openreg.synchronize()
     dist.destroy_process_group(group)
