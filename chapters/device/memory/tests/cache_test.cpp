@@ -458,23 +458,30 @@ TEST(Cache, a_full_device_asks_others_to_give_back_before_it_waits) {
 }
 
 TEST(Cache, a_full_device_passes_on_what_a_kernel_refused) {
+  // The kernel ends when the device is found full, so its block is waited for.
+  static std::atomic<bool> full;
+  full = false;
+  openreg::onFullDevice([] { full = true; });
   Cache cache;
   size_t free, total;
   openreg::check(orMemGetInfo(&free, &total));
   Block* block = cache.allocate(1000, stream(0));
   cache.recordStream(block, stream(1));
-  openreg::launch(openreg::nativeStream(stream(1)), "refuses",
-                  [] { throw openreg::Refusal("such numbers"); });
+  openreg::launch(openreg::nativeStream(stream(1)), "refuses", [] {
+    while (!full) usleep(10);
+    throw openreg::Refusal("such numbers");
+  });
   cache.free(block);
   try {
     cache.allocate(total * 2, stream(0));
-    FAIL() << "nothing was thrown";
+    ADD_FAILURE() << "nothing was thrown";
   } catch (const c10::Error& error) {
     EXPECT_STREQ(error.what_without_backtrace(),
                  "openreg:0 could not run refuses: such numbers");
   }
   EXPECT_THROW(cache.allocate(total * 2, stream(0)), c10::OutOfMemoryError);
   cache.empty();
+  openreg::onFullDevice([] {});
 }
 
 TEST(Cache, a_snapshot_shows_each_segment_and_what_is_in_it) {
