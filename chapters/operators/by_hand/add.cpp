@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/launch/launcher.h"
-#include "torch_openreg/chapters/operators/checks/rehearsal.h"
+#include "torch_openreg/common/math/checks/rehearsal.h"
 #include "torch_openreg/chapters/operators/by_hand/structured.h"
 
 #include <ATen/Dispatch.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/operators/checks/rehearsal.h"
+#include "torch_openreg/chapters/operators/launch/launcher.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>

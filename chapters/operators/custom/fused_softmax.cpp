@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/operators/checks/rehearsal.h"
+#include "torch_openreg/chapters/operators/launch/launcher.h"
 #include "torch_openreg/chapters/operators/custom/rows.h"
 
 #include <ATen/Dispatch.h>

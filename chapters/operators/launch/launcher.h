@@ -2,17 +2,17 @@
 #pragma once
 
 #include "torch_openreg/chapters/device/streams/stream.h"
-#include "torch_openreg/chapters/operators/launch/view.h"
 #include "torch_openreg/common/check.h"
+#include "torch_openreg/common/math/checks/outputs.h"
+#include "torch_openreg/common/math/checks/rehearsal.h"
+#include "torch_openreg/common/math/launch/device_code.h"
+#include "torch_openreg/common/math/launch/view.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/waiting.h"
 
-#include <ATen/Context.h>
-#include <c10/core/DefaultDtype.h>
 #include <c10/util/Exception.h>
 
 #include <concepts>
-#include <functional>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -49,44 +49,9 @@ c10::DeviceIndex commonDevice(const char* name, const Tensors&... tensors) {
   return device.index();
 }
 
-// [operators.launcher] A kernel is a function of CPU tensors; the launcher does the rest.
+// [operators.launcher] Before a launch, the host refuses what no kernel could do.
 /// @throws what the CPU throws if `dtype` cannot represent `value`.
 void checkConvertible(const at::Scalar& value, at::ScalarType dtype);
-
-/// A kernel gets a host tensor by value, so it cannot write to one.
-/// @throws c10::Error if `written` is on the host.
-void checkWritten(const char* name, const at::Tensor& written);
-
-/// Ignores all warnings.
-struct SilentWarningHandler final : c10::WarningHandler {
-  void process(const c10::Warning&) override {}
-};
-
-/// Prepares a thread of the device for PyTorch's kernels, once: turns autograd
-/// off, and warnings too, because they could name no line of the program.
-void prepareThread();
-
-// [operators.launcher.modes] A launch captures the modes that PyTorch's kernels read from the process when they run.
-/// The program may change a mode before the kernel runs. PyTorch keeps one
-/// value for all threads, so a kernel cannot set it back for itself alone.
-struct Modes {
-  /// For new floating-point tensors.
-  at::ScalarType default_dtype = c10::get_default_dtype_as_scalartype();
-  /// `torch.use_deterministic_algorithms`.
-  bool deterministic = at::globalContext().deterministicAlgorithms();
-};
-
-// [operators.launcher.run] A kernel that throws has refused its own result, and the device goes on.
-/// Prepares the calling thread of the device and runs `body` on it. An error of
-/// PyTorch's keeps its message and loses its backtrace, which would show the
-/// device's thread and not the caller.
-/// @throws Refusal for every `std::exception`.
-void runKernel(const Modes& modes, const std::function<void()>& body);
-
-/// Enqueues `body` on `stream` and waits for it.
-/// @throws what `body` throws; the device does not stop.
-void runAndWait(const char* name, const c10::Stream& stream,
-                std::function<void()> body);
 
 // [operators.launcher.launch] The launch of a kernel checks its tensors and captures views of them.
 
@@ -108,6 +73,29 @@ void launchKernel(const char* name, Kernel kernel, const Tensors&... tensors) {
                        views);
                  });
                }));
+}
+
+// [operators.launcher.rehearsed] A kernel that does not accept all dtypes first runs on the host, over zeros.
+/// `launchKernel` for a kernel that does not accept all dtypes. For each new
+/// combination of dtypes, the kernel first runs on the host, over zeros.
+template <class Kernel, class... Tensors>
+void launchRehearsed(const char* name, Kernel kernel,
+                     const Tensors&... tensors) {
+  thread_local PassedKeys passed;
+  size_t key = 0;
+  ((key = followedBy(key, keyOf(tensors))), ...);
+  if (!passed.find(key)) {
+    const bool small =
+        isSmall(((tensors.defined() ? tensors.numel() : 0) + ...));
+    const auto stand_in = [&](const at::Tensor& tensor) {
+      return tensor.defined()
+                 ? makeStandIn(tensor, tensor.scalar_type(), 0, small)
+                 : tensor;
+    };
+    if (passesOnHost([&] { kernel(stand_in(tensors)...); }))
+      passed.insert(key, {});
+  }
+  launchKernel(name, std::move(kernel), tensors...);
 }
 
 // [-]

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/operators/checks/outputs.h"
+#include "torch_openreg/common/math/checks/outputs.h"
 #include "torch_openreg/chapters/operators/fallback/fallback.h"
-#include "torch_openreg/chapters/operators/launch/argument.h"
+#include "torch_openreg/common/math/launch/argument.h"
 #include "torch_openreg/chapters/operators/launch/launcher.h"
-#include "torch_openreg/chapters/operators/library/library_table.h"
+#include "torch_openreg/chapters/operators/library/registration.h"
+#include "torch_openreg/common/math/plan/primitives.h"
 
 #include <c10/core/DeviceGuard.h>
 
@@ -63,7 +64,7 @@ bool asksForHostMemory(const c10::OperatorHandle& op) {
 }
 
 void fallBackFor(DispatchKey cpu, DispatchKey ours) {
-  for (const c10::OperatorHandle& op : atenOperators()) {
+  for (const c10::OperatorHandle& op : math::atenOperators()) {
     if (op.hasKernelForDispatchKey(cpu) && !op.hasKernelForDispatchKey(ours) &&
         !asksForHostMemory(op) && fallbackRefusal(op).empty()) {
       implement(op,

@@ -2,10 +2,11 @@
 #pragma once
 
 #include "torch_openreg/chapters/operators/by_hand/structured.h"
-#include "torch_openreg/chapters/operators/checks/rehearsal.h"
-#include "torch_openreg/chapters/operators/launch/argument.h"
-#include "torch_openreg/chapters/operators/library/derived.h"
-#include "torch_openreg/chapters/operators/library/held.h"
+#include "torch_openreg/chapters/operators/launch/launcher.h"
+#include "torch_openreg/common/math/checks/rehearsal.h"
+#include "torch_openreg/common/math/launch/argument.h"
+#include "torch_openreg/chapters/operators/library/binding.h"
+#include "torch_openreg/common/math/launch/held.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -18,8 +19,7 @@
 namespace openreg {
 
 // [operators.unboxed] Operators that programs call often have a kernel with a C++ signature.
-/// Null if the boxed function serves the operator. Only derived forms have such
-/// kernels.
+/// Null if the boxed kernel serves the operator.
 const c10::KernelFunction* unboxedKernel(const c10::OperatorHandle& op);
 
 // [operators.unboxed.key] Two calls are of the same kind if the boxed path would check them in the same way.
@@ -79,7 +79,7 @@ class CallKey {
   std::optional<c10::Device> device_;
 };
 
-// [operators.unboxed.derived] The boxed path of a form is called with the types of its schema.
+// [operators.unboxed.boxed] The boxed kernel of a form can be called with the types of its schema.
 /// @param name  without a namespace, such as "mul.Tensor".
 std::optional<c10::OperatorHandle> findOperator(const std::string& name);
 
@@ -87,49 +87,25 @@ std::optional<c10::OperatorHandle> findOperator(const std::string& name);
 std::string inPlaceName(std::string name);
 
 template <class Signature>
-class Derived;
+class Boxed;
 
-/// The boxed path of one form.
+/// The boxed kernel of one form.
 template <class Result, class... Args>
-class Derived<Result(Args...)> {
+class Boxed<Result(Args...)> {
  public:
-  /// @param name  as of `findOperator`; the operator must exist.
-  explicit Derived(const std::string& name)
-      : op_(findOperator(name).value().typed<Result(Args...)>()) {}
+  /// @param name  as of `findOperator`; the library must have the operator.
+  explicit Boxed(const std::string& name)
+      : op_(findOperator(name).value()), kernel_(boxedKernel(op_)) {}
 
   /// Does all checks, launches and returns the result.
   Result operator()(Args... args) const {
-    CommonDevice device(op_.schema().name().c_str());
-    (addTo(device, args), ...);
-    const c10::Device common(kDeviceType, device.index());
-    const DerivedCall call;
-    return op_.redispatch(c10::DispatchKeySet(c10::DispatchKey::PrivateUse2),
-                          moved(args, common)...);
+    return kernel_.template call<Result, Args...>(op_, c10::DispatchKeySet(),
+                                                  std::forward<Args>(args)...);
   }
 
  private:
-  // [operators.unboxed.derived.lists] Lists are searched for devices, and indices on the host are copied.
-  template <class T>
-  static void addTo(CommonDevice& device, const T& argument) {
-    if constexpr (std::same_as<T, at::Tensor>) {
-      device.add(argument);
-    } else if constexpr (std::same_as<T, at::ITensorListRef>) {
-      for (const at::Tensor& tensor : argument) device.add(tensor);
-    } else if constexpr (std::same_as<T, Indices>) {
-      for (const std::optional<at::Tensor>& index : argument)
-        if (index && !index->is_cpu()) device.add(*index);
-    }
-  }
-  template <class T>
-  static decltype(auto) moved(T&& argument, c10::Device device) {
-    if constexpr (std::same_as<std::decay_t<T>, Indices>) {
-      return moveIndices(argument, device);
-    } else {
-      return std::forward<T>(argument);
-    }
-  }
-
-  c10::TypedOperatorHandle<Result(Args...)> op_;
+  c10::OperatorHandle op_;
+  c10::KernelFunction kernel_;
 };
 
 // [operators.unboxed.types] The meta function of a structured operator says which types its kernels have.
@@ -175,9 +151,8 @@ struct Unboxed<name, meta, out_form> {
     thread_local PassedKeys passed;
     const CallKey call = keyOfCall(self, args...);
     if (!call.isCommon() || !passed.find(call.key())) {
-      static const Derived<at::Tensor(Self, Formal<Args>...)> derived(
-          name.text);
-      at::Tensor out = derived(self, args...);
+      static const Boxed<at::Tensor(Self, Formal<Args>...)> boxed(name.text);
+      at::Tensor out = boxed(self, args...);
       if (call.isCommon()) passed.insert(call.key(), {});
       return out;
     }
@@ -190,9 +165,9 @@ struct Unboxed<name, meta, out_form> {
     thread_local PassedKeys passed;
     const CallKey call = keyOfCall(self, args...);
     if (!call.isCommon() || !passed.find(call.key())) {
-      static const Derived<at::Tensor&(at::Tensor&, Formal<Args>...)> derived(
+      static const Boxed<at::Tensor&(at::Tensor&, Formal<Args>...)> boxed(
           inPlaceName(name.text));
-      derived(self, args...);
+      boxed(self, args...);
       if (call.isCommon()) passed.insert(call.key(), {});
       return self;
     }

@@ -2,8 +2,7 @@
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/chapters/hooks/host_memory.h"
 #include "torch_openreg/chapters/operators/minimal/copy_kernel.h"
-#include "torch_openreg/chapters/operators/minimal/without_memory.h"
-#include "torch_openreg/chapters/operators/launch/view.h"
+#include "torch_openreg/common/math/launch/view.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"
 
@@ -181,7 +180,6 @@ void checkCopy(const at::Tensor& to, const at::Tensor& from) {
 // [operators.copy] The devices of the two tensors alone decide which of four ways a copy takes.
 at::Tensor copyFrom(const at::Tensor& self, const at::Tensor& dst,
                     bool non_blocking) {
-  if (WithoutMemory::isActive()) return dst;  // `baddbmm` is being announced.
   checkCopy(dst, self);
   if (dst.numel() == 0) return dst;
   if (self.is_cpu()) {

@@ -3,7 +3,6 @@
 #include "torch_openreg/chapters/device/runtime.h"
 #include "torch_openreg/chapters/hooks/storage/storage.h"
 #include "torch_openreg/chapters/operators/minimal/layouts.h"
-#include "torch_openreg/chapters/operators/minimal/without_memory.h"
 
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
@@ -47,14 +46,7 @@ bool fillsNewMemory() {
                       context.deterministicFillUninitializedMemory());
 }
 
-/// What `make` returns for our allocator, or for one that takes no memory.
-template <class Make>
-at::Tensor allocated(Make make) {
-  if (WithoutMemory::isActive()) {
-    at::native::ZeroTensorAllocator none({kDeviceType, currentDevice()});
-    return make(&none);
-  }
-  at::Tensor tensor = make(&allocator());
+at::Tensor filledIfAsked(at::Tensor tensor) {
   if (fillsNewMemory()) at::native::fill_empty_deterministic_(tensor);
   return tensor;
 }
@@ -68,10 +60,8 @@ at::Tensor emptyMemoryFormat(Sizes size, std::optional<at::ScalarType> dtype,
   checkOptions(device, pin_memory);
   refuseOtherLayouts();
   DeviceScope scope(device ? device->index() : -1);
-  return allocated([&](c10::Allocator* from) {
-    return at::detail::empty_generic(
-        size, from, kKeys, c10::dtype_or_default(dtype), memory_format);
-  });
+  return filledIfAsked(at::detail::empty_generic(
+      size, &allocator(), kKeys, c10::dtype_or_default(dtype), memory_format));
 }
 
 at::Tensor emptyStrided(Sizes size, Sizes stride,
@@ -82,10 +72,8 @@ at::Tensor emptyStrided(Sizes size, Sizes stride,
   checkOptions(device, pin_memory);
   refuseOtherLayouts();
   DeviceScope scope(device ? device->index() : -1);
-  return allocated([&](c10::Allocator* from) {
-    return at::detail::empty_strided_generic(size, stride, from, kKeys,
-                                             c10::dtype_or_default(dtype));
-  });
+  return filledIfAsked(at::detail::empty_strided_generic(
+      size, stride, &allocator(), kKeys, c10::dtype_or_default(dtype)));
 }
 
 // [operators.resize] A tensor grows through `resizeStorage`, because PyTorch's own `resize_` would call memcpy on device memory.

@@ -51,7 +51,7 @@ def path_of(name):
     """(path, why, where): what happens when `name` gets tensors of ours."""
     where, rule = entry(name, "PrivateUse1")
     path = PATH_OF_KIND.get(rule, "fallback")
-    if path == "native" and re.search(r"/(library|unstructured)\.cpp:", where):
+    if path == "native" and re.search(r"/binding\.cpp:", where):
         path = "library"
     if "/cpu_by_choice.cpp:" in where:
         return "fallback", "we chose the CPU's kernel for it, which runs between two copies", where

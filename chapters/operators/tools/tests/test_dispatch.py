@@ -26,11 +26,11 @@ def ask(*arguments):
     [
         ("aten::empty.memory_format", "native", "chapters/operators/minimal/minimal.cpp:"),
         ("openreg::custom_abs", "native", "chapters/operators/custom/custom_abs.cpp:"),
-        ("aten::mm", "library", "chapters/operators/library/library.cpp:"),
-        ("aten::mm.out", "library", "chapters/operators/library/library.cpp:"),
+        ("aten::mm", "library", "chapters/operators/library/binding.cpp:"),
+        ("aten::mm.out", "library", "chapters/operators/library/binding.cpp:"),
         ("aten::clone", "composite", "RegisterCompositeExplicitAutograd"),
         ("aten::linear", "parts", "RegisterCompositeImplicitAutograd"),
-        ("aten::nonzero", "library", "chapters/operators/library/unstructured.cpp:"),
+        ("aten::nonzero", "library", "chapters/operators/library/binding.cpp:"),
         (
             "aten::fake_quantize_per_tensor_affine_cachemask",
             "fallback",

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/operators/library/binding.h"
+#include "torch_openreg/chapters/operators/fallback/fallback.h"
+#include "torch_openreg/chapters/operators/launch/launcher.h"
+#include "torch_openreg/chapters/operators/library/registration.h"
+#include "torch_openreg/chapters/operators/library/unboxed.h"
+#include "torch_openreg/common/math/launch/argument.h"
+
+#include <ATen/ops/empty_strided.h>
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+#include <unordered_set>
+
+namespace openreg {
+
+using Stack = torch::jit::Stack;
+
+namespace {
+
+// [operators.binding.device] The check runs at each call, so it does not build a list of all tensors.
+c10::DeviceIndex deviceOf(const c10::OperatorHandle& op,
+                          c10::ArrayRef<c10::IValue> arguments) {
+  CommonDevice device(op.schema().name().c_str());
+  for (const c10::IValue& argument : arguments) {
+    if (argument.isTensor()) {
+      device.add(argument.toTensor());
+    } else if (argument.isTensorList() || argument.isOptionalTensorList()) {
+      for (const at::Tensor& tensor : tensorsOf({argument})) device.add(tensor);
+    }
+  }
+  return device.index();
+}
+
+// [operators.binding.allocate] What the operator does not return to its caller's tensors is new memory of ours.
+c10::IValue withMemory(const c10::IValue& result, c10::DeviceIndex device) {
+  return mapTensors(result, [&](const at::Tensor& like) {
+    if (like.is_privateuseone()) return like;
+    return at::empty_strided(like.sizes(), like.strides(),
+                             like.options().device(kDeviceType, device));
+  });
+}
+
+}  // namespace
+
+// [operators.binding.compute] The math library checks before anything is allocated, and runs after everything is.
+void compute(const math::Primitive& primitive, Stack* stack) {
+  const size_t count = primitive.op.schema().arguments().size();
+  moveIndices(*stack, count);
+  const c10::DeviceIndex device =
+      deviceOf(primitive.op, torch::jit::last(*stack, count));
+  const orStream_t stream = nativeStream(currentStream(device));
+  math::Plan plan(primitive, torch::jit::pop(*stack, count), stream);
+  Stack outputs;
+  for (const c10::IValue& result : plan.results())
+    outputs.push_back(withMemory(result, device));
+  plan.enqueue(outputs, stream);
+  stack->insert(stack->end(), outputs.begin(), outputs.end());
+}
+
+// [operators.binding.kernel] A boxed kernel can be an object, so each operator's has its description at hand.
+namespace {
+
+class LibraryKernel final : public c10::OperatorKernel {
+ public:
+  explicit LibraryKernel(const math::Primitive& primitive)
+      : primitive_(primitive) {}
+  void operator()(const c10::OperatorHandle&, c10::DispatchKeySet,
+                  Stack* stack) {
+    compute(primitive_, stack);
+  }
+
+ private:
+  const math::Primitive& primitive_;
+};
+
+c10::KernelFunction boxed(const math::Primitive& primitive) {
+  return c10::KernelFunction::makeFromBoxedFunctor(
+      std::make_unique<LibraryKernel>(primitive));
+}
+
+}  // namespace
+
+c10::KernelFunction boxedKernel(const c10::OperatorHandle& op) {
+  const auto& all = math::primitives();
+  const auto found = std::find_if(
+      all.begin(), all.end(), [&](const auto& each) { return each.op == op; });
+  TORCH_INTERNAL_ASSERT(found != all.end(), op.operator_name());
+  return boxed(*found);
+}
+
+// [operators.binding.ours] An operator that has a kernel of ours is not bound, nor are its derived forms, which PyTorch leads there.
+namespace {
+
+bool isOurs(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1);
+}
+
+bool isBound(const math::Primitive& primitive) {
+  // Two for the next chapter, and one that an exercise takes off the fallback.
+  static const std::unordered_set<std::string_view> left_out{
+      "aten::_amp_foreach_non_finite_check_and_unscale_",
+      "aten::_amp_update_scale_",
+      "aten::fake_quantize_per_tensor_affine_cachemask"};
+  const c10::OperatorHandle& op = primitive.op;
+  return !isOurs(op) && !(primitive.with_out && isOurs(*primitive.with_out)) &&
+         fallbackRefusal(op).empty() && !left_out.contains(op.schema().name());
+}
+
+// [operators.binding.register] This file is linked last of its section, because it must see the registrations before it.
+[[maybe_unused]] const bool library_registered = [] {
+  std::vector<const math::Primitive*> bound;
+  for (const math::Primitive& primitive : math::primitives())
+    if (isBound(primitive)) bound.push_back(&primitive);
+  for (const math::Primitive* primitive : bound) {
+    const c10::KernelFunction* unboxed = unboxedKernel(primitive->op);
+    implement(primitive->op, unboxed ? *unboxed : boxed(*primitive));
+  }
+  return true;
+}();
+
+// [-]
+}  // namespace
+}  // namespace openreg

@@ -1,0 +1,567 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the host checks before it enqueues, so that a mistake costs a sentence and not the device."""
+
+import re
+import subprocess
+import sys
+import warnings
+
+import differences
+import pytest
+import torch
+
+# The dtypes that the CPU does not select from are not the same in all releases.
+NOT_SELECTED = torch.bcomplex32 if differences.BCOMPLEX32 else torch.uint16
+NUMBERS = [
+    *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
+    *(torch.uint16, torch.uint32, torch.uint64, torch.float8_e5m2, torch.float8_e4m3fn),
+    *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+    *(torch.complex32, torch.complex64, torch.complex128),
+]
+
+
+def refusal(call, device):
+    with pytest.raises((RuntimeError, IndexError, TypeError)) as error:
+        call(lambda *sizes, **kwargs: torch.ones(*sizes, device=device, **kwargs))
+        torch.openreg.synchronize()
+    assert not isinstance(error.value, torch.AcceleratorError), "told late"
+    return type(error.value), str(error.value).splitlines()[0]
+
+
+# Types.
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda ones: ones(2, 2) @ ones(2, 2, dtype=torch.double),
+        lambda ones: ones(300, 300) @ ones(300, 300, dtype=torch.double),
+        lambda ones: ones(2, 2, dtype=torch.bool) @ ones(2, 2, dtype=torch.bool),
+        lambda ones: torch.dot(ones(3), ones(3, dtype=torch.double)),
+        lambda ones: torch.linalg.inv_ex(ones(2, 2, dtype=torch.half)),
+        lambda ones: torch.nn.functional.gelu(ones(3, dtype=torch.long)),
+        lambda ones: ones(3).gather(0, ones(1, dtype=torch.float)),
+        lambda ones: ones(3).index_put_([ones(1, dtype=torch.long)], ones(1, dtype=torch.double)),
+        lambda ones: ones(3) & ones(3),
+        lambda ones: ones(3, dtype=torch.bool).abs(),
+        lambda ones: torch.nn.functional.relu(ones(3, dtype=torch.bool)),
+        lambda ones: torch.normal(0.0, ones(3, dtype=torch.complex64)),
+        lambda ones: torch.multinomial(ones(3, dtype=torch.complex64), 1),
+        lambda ones: torch.multinomial(ones(3), 1, out=ones(1)),
+        # Kernels by hand.
+        lambda ones: ones(3).to(torch.float8_e5m2) + 1,
+        lambda ones: ones(70000).to(torch.float8_e5m2) + 1,
+        lambda ones: ones(3).to(torch.uint16) + 1,
+        lambda ones: ones(3).to(torch.uint32).abs(),
+        lambda ones: ones(3).to(torch.uint32).masked_fill_(ones(3) > 0, 1),
+        lambda ones: ones(3).to(NOT_SELECTED).index_select(0, ones(1, dtype=torch.long)),
+        # Whatever the numbers are.
+        lambda ones: torch.add(ones(2, dtype=torch.half), ones(2, dtype=torch.half), alpha=1e9),
+        lambda ones: torch.add(ones(2, dtype=torch.int), ones(2, dtype=torch.int), alpha=2**40),
+        lambda ones: torch.bucketize(ones(2), ones(2, 2)),
+        lambda ones: torch.searchsorted(ones(2), ones(2), side="x"),
+        lambda ones: [torch.nn.functional.gelu(ones(3), approximate=a) for a in ("none", "x")],
+    ],
+)
+def test_a_type_that_the_cpu_refuses_is_refused_on_the_host_in_its_words(call):
+    assert refusal(call, "openreg") == refusal(call, "cpu")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, ops: ops.custom_abs(x.to(torch.float8_e5m2)),
+        lambda x, ops: ops.scale_mask_softmax(x.to(torch.float8_e5m2), x > 0, 1.0),
+        lambda x, ops: ops.scale_mask_softmax_backward(x.int(), x.int(), 1.0),
+        lambda x, ops: ops.scale_mask_softmax_backward(x + 0j, x + 0j, 1.0),
+    ],
+)
+@pytest.mark.parametrize("size", [3, 70000])
+def test_a_kernel_that_only_we_have_refuses_types_on_the_host_too(call, size):
+    with pytest.raises(NotImplementedError, match="not implemented for"):
+        call(torch.ones(size, device="openreg"), torch.ops.openreg)
+
+
+def test_calls_of_other_types_do_not_speak_for_each_other():
+    """In a new process, because a thread remembers which calls have passed."""
+    program = """
+import itertools, torch
+dtypes = [torch.uint8, torch.bool, torch.float32, torch.bfloat16, torch.float8_e5m2]
+kinds = [(dtype, shape) for dtype in dtypes for shape in ((), (1,), (3,), (1, 1), (2, 2))]
+def refusal(device, call, kinds):
+    tensors = [torch.ones(shape).to(dtype).to(device) for dtype, shape in kinds]
+    try:
+        call(*tensors)
+    except RuntimeError:
+        return "refused"
+for call in torch.mul, torch.logical_and, torch.gcd:
+    for pair in itertools.product(kinds, kinds):
+        assert refusal("openreg", call, pair) == refusal("cpu", call, pair), (call, pair)
+torch.openreg.synchronize()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_an_empty_tensor_and_one_element_speak_for_no_others():
+    for size in (0, 1):
+        flipped = torch.ones(size, device="openreg").to(torch.float8_e5m2).flip(0)
+        assert flipped.shape == (size,)
+    none = torch.ones(0, 0, dtype=torch.bool, device="openreg")
+    assert (none @ none).shape == (0, 0)
+    for call in (
+        lambda ones: ones(2).to(torch.float8_e5m2).flip(0),
+        lambda ones: ones(2, 2, dtype=torch.bool) @ ones(2, 2, dtype=torch.bool),
+    ):
+        assert refusal(call, "openreg") == refusal(call, "cpu")
+
+
+@pytest.mark.parametrize("size", [3, 70000])
+def test_several_elements_are_not_refused_because_one_would_be(size):
+    x = torch.full((size,), 2.0).to(torch.float8_e4m3fn)
+    assert torch.equal((x.to("openreg") * x.to("openreg")).cpu().float(), (x * x).float())
+
+
+def test_what_the_cpu_refuses_for_the_sake_of_determinism_is_refused_here():
+    def put(ones):
+        return ones(3).put_(ones(1, dtype=torch.long), ones(1))
+
+    put(lambda *s, **k: torch.ones(*s, device="openreg", **k))
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert refusal(put, "openreg") == refusal(put, "cpu")
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_a_type_of_bytes_without_numbers_passes_where_the_cpu_passes_it():
+    bits = torch.arange(2, dtype=torch.uint8, device="openreg").view(torch.bits8)
+    assert torch.cat([bits, bits]).view(torch.uint8).tolist() == [0, 1, 0, 1]
+
+
+CONVOLUTIONS = [
+    *(("conv", kind) for kind in ({}, {"stride": 2}, {"padding": 1}, {"dilation": 2})),
+    *(("conv", kind) for kind in ({"dilation": 0}, {"stride": 0}, {"padding": -1})),
+    *(("conv_transpose", kind) for kind in ({}, {"dilation": 2}, {"output_padding": 1})),
+    ("conv_transpose", {"output_padding": 1, "stride": 2}),
+    ("conv_transpose", {"output_padding": 2, "dilation": 3}),
+]
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+@pytest.mark.parametrize("name,kind", CONVOLUTIONS, ids=str)
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+def test_a_convolution_is_refused_where_the_cpu_refuses_it(name, kind, dimensions):
+    function = getattr(torch.nn.functional, f"{name}{dimensions}d")
+    x, w = torch.ones(1, 1, *[6] * dimensions), torch.ones(1, 1, *[2] * dimensions)
+    for dtype in NUMBERS:
+        try:
+            there = function(x.to(dtype), w.to(dtype), **kind)
+        except RuntimeError as error:
+            with pytest.raises(type(error)):
+                function(x.to("openreg", dtype), w.to("openreg", dtype), **kind)
+        else:
+            here = function(x.to("openreg", dtype), w.to("openreg", dtype), **kind)
+            torch.testing.assert_close(here.cpu(), there)
+
+
+@pytest.mark.parametrize(
+    "call,sentence",
+    [
+        (lambda x: torch.conv2d(x, x, dilation=0), "dilation should be greater than zero, but got"),
+        (
+            lambda x: torch.conv_transpose2d(x, x, output_padding=1),
+            "output padding must be smaller than either stride or dilation, but got",
+        ),
+    ],
+)
+def test_the_numbers_of_a_convolution_are_refused_in_the_cpus_words(call, sentence):
+    for device in ("cpu", "openreg"):
+        with pytest.raises(RuntimeError, match=sentence):
+            call(torch.ones(1, 1, 3, 3, device=device))
+
+
+def test_values_are_not_mistaken_for_types():
+    singular = torch.ones(2, 2, device="openreg")
+    assert torch.linalg.lu_factor_ex(singular).info.item() == 2
+    indices = torch.tensor([2], device="openreg")
+    assert torch.arange(3, device="openreg").gather(0, indices).item() == 2
+    twos = torch.full((3,), 2, device="openreg")
+    assert (7 // twos).tolist() == [3, 3, 3]
+
+
+@pytest.mark.parametrize("size", [3, 70000])
+@pytest.mark.parametrize("dim", [2, -3, 9])
+def test_a_wrong_dimension_is_refused_on_the_host_though_a_right_one_has_passed(size, dim):
+    def call(ones):
+        ones(size, 4).renorm(2, 0, 1.0)
+        ones(size, 4).renorm(2, dim, 1.0)
+
+    assert refusal(call, "openreg") == refusal(call, "cpu")
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_an_empty_dimension_is_refused_on_the_host(name, dtype):
+    def call(ones):
+        getattr(ones(3, 0, dtype=dtype), name)(1)
+
+    assert refusal(call, "openreg") == refusal(call, "cpu")
+
+
+def test_nobody_notices_the_rehearsal():
+    """Types that no other test combines, so that this is the first call."""
+    x, y = (torch.ones(3, dtype=d, device="openreg") for d in (torch.int16, torch.uint8))
+    state = torch.get_rng_state()
+    with warnings.catch_warnings(), torch.autograd.profiler.profile() as profile:
+        warnings.simplefilter("error")
+        with torch.autocast("cpu", torch.bfloat16):
+            assert torch.fmod(x, y).tolist() == [0, 0, 0]
+    assert torch.equal(state, torch.get_rng_state())
+    assert {event.name for event in profile.function_events} >= {"aten::fmod"}
+    assert "aten::full" not in {event.name for event in profile.function_events}
+
+
+# Outputs of the user's.
+
+
+def test_an_output_is_written_where_it_is():
+    x = torch.ones(2, 3, device="openreg")
+    whole = torch.zeros(3, 2, 2, device="openreg")
+    out = whole[..., 0].t()
+    assert torch.exp(x, out=out) is out
+    assert out.stride() == (2, 4)
+    assert (whole[..., 0] == torch.e).all() and (whole[..., 1] == 0).all()
+
+
+def test_an_output_of_another_size_gets_the_strides_that_the_cpu_gives_it():
+    strides = []
+    for device in ("cpu", "openreg"):
+        x = torch.ones(5, 3, device=device)
+        outs = torch.empty(0, device=device), torch.empty(0, device=device)
+        torch.geqrf(x, out=outs)
+        strides.append([out.stride() for out in outs])
+    assert strides == [[(1, 5), (1,)]] * 2
+
+
+def test_one_warning_says_that_an_output_was_resized():
+    x = torch.ones(2, 3, device="openreg")
+    for call in (torch.exp, torch.isneginf):  # of the library, and not
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            call(x, out=torch.empty(5, dtype=call(x).dtype, device="openreg"))
+        assert ["was resized" in str(warning.message) for warning in said] == [True]
+
+
+def test_the_type_of_an_output_counts():
+    x = torch.ones(70000, dtype=torch.half, device="openreg")
+    assert torch.sum(x, 0, out=torch.empty((), device="openreg")).item() == 70000
+    with pytest.raises(RuntimeError, match="to have dtype c10::Half, but got float instead"):
+        torch.mm(x[:1, None], x[None, :1], out=torch.empty(1, 1, device="openreg"))
+
+
+def test_an_output_of_another_size_gets_the_memory_format_of_the_cpu():
+    x = torch.rand(2, 3, 4, 4).to(memory_format=torch.channels_last)
+    for call in (torch.exp, torch.logical_not, torch.abs, lambda x, out: torch.add(x, 1, out=out)):
+        strides = []
+        for device in ("cpu", "openreg"):
+            dtype = torch.bool if call is torch.logical_not else x.dtype
+            out = call(x.to(device), out=torch.empty(0, dtype=dtype, device=device))
+            strides.append(out.stride())
+        assert strides == [(48, 1, 12, 3)] * 2
+
+
+# Memory that is written.
+
+
+def fused_sgd(parameters, gradients, momenta=(), momentum=0.0):
+    settings = {"weight_decay": 0.0, "momentum": momentum, "lr": 0.5, "dampening": 0.0}
+    flags = {"nesterov": False, "maximize": False, "is_first_step": True}
+    torch._fused_sgd_(parameters, gradients, list(momenta), **settings, **flags)
+    return parameters
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: fused_sgd([x, torch.tensor(1.0)], [x.clone(), x[0]]),
+        lambda x: fused_sgd([x[:1]], [x[1:2].clone()], [torch.zeros(())], momentum=0.9),
+    ],
+    ids=["a parameter", "a momentum"],
+)
+def test_a_host_tensor_in_a_list_that_is_written_is_refused(call):
+    with pytest.raises(RuntimeError, match="_fused_sgd_ on an openreg device cannot write to a"):
+        call(torch.ones(3, device="openreg"))
+
+
+def test_a_list_is_written_one_by_one_as_on_the_cpu():
+    x = torch.arange(4.0)
+    here = x.to("openreg")
+    fused_sgd([here, here, here[1:]], [here.clone() + 1, here.clone(), here[1:].clone()])
+    fused_sgd([x, x, x[1:]], [x.clone() + 1, x.clone(), x[1:].clone()])
+    assert torch.equal(here.cpu(), x)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        fused_sgd([here[:1].expand(3)], [here[:3].clone()])
+
+
+GROWTH = """
+import resource, torch, torch._dynamo
+x = torch.ones(1 << 27, dtype=torch.bool, device="openreg")
+part = x[1 << 26 :][: 1 << 26].view(1 << 13, 1 << 13)
+torch.openreg.synchronize()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+torch.logical_not(x, out=x)
+torch.logical_not(part, out=part)
+torch.logical_not(part[0], out=part[0])
+torch.openreg.synchronize()
+try:
+    torch.logical_not(part.t(), out=part)
+except RuntimeError as error:
+    print(error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_a_rehearsal_over_large_tensors_takes_little_memory():
+    done = subprocess.run([sys.executable, "-c", GROWTH], capture_output=True, text=True)
+    error, _, growth = done.stdout.strip().rpartition("\n")
+    assert "some elements of the input tensor and the written-to tensor refer to a single" in error
+    assert int(growth) < 32 << 10, done.stdout  # In KiB; a stand-in of full size has 128 MiB.
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda ones: torch.exp(ones(3), out=ones(1).expand(3)),
+        lambda ones: ones(1).expand(3).exp_(),
+        lambda ones: ones(1).expand(3).uniform_(),
+        lambda ones: (lambda x: torch.exp(x[1:], out=x[:-1]))(ones(4)),
+        lambda ones: (lambda x: torch.isneginf(x[1:], out=x[:-1]))(ones(4, dtype=torch.bool)),
+        lambda ones: (lambda x: x[:-1].add_(x[1:]))(ones(4)),
+        lambda ones: (lambda x: x[:-1].index_put_([ones(3, dtype=torch.long)], x[1:]))(ones(4)),
+        # The same memory, read in another order than written.
+        lambda ones: (lambda x: x.index_put_([ones(2, dtype=torch.long)], x))(ones(2)),
+        lambda ones: (lambda x: x.put_(ones(2, dtype=torch.long), x))(ones(2)),
+        lambda ones: (lambda x: torch.gather(x, 0, ones(2, dtype=torch.long), out=x))(ones(2)),
+        lambda ones: (lambda x: torch.take(x, ones(2, dtype=torch.long), out=x))(ones(2)),
+        lambda ones: (lambda x: torch.index_select(x, 0, x.long(), out=x))(ones(2)),
+        lambda ones: (lambda x: torch.masked_select(x, x > 0, out=x))(ones(2)),
+        lambda ones: (lambda x: x.scatter_(0, ones(2, dtype=torch.long), x))(ones(2)),
+        lambda ones: (lambda m: m.masked_fill_(m.t(), False))(ones(2, 2, dtype=torch.bool)),
+        lambda ones: (lambda x: torch.cat([x, x], out=x[:1].expand(2, 4)))(ones(1, 4)),
+        # In place, where PyTorch has given the sizes.
+        lambda ones: ones(1).expand(3).cumsum_(0),
+        lambda ones: ones(1).expand(2, 2).addmm_(ones(2, 2), ones(2, 2)),
+        lambda ones: ones(1).expand(2, 2).renorm_(2, 0, 1.0),
+    ],
+)
+def test_memory_that_overlaps_is_refused_in_the_words_of_the_cpu(call):
+    assert refusal(call, "openreg") == refusal(call, "cpu")
+
+
+LARGER = {
+    "of a row": [(2,), (3, 2)],
+    "of one element": [(1,), (3,)],
+    "without dimensions": [(), (2, 2)],
+}
+
+
+@pytest.mark.parametrize("sizes", LARGER.values(), ids=LARGER)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a, b: a.floor_divide_(b),
+        lambda a, b: a.logical_and_(b),
+        lambda a, b: a.logical_or_(b),
+        lambda a, b: a.logical_xor_(b),
+        lambda a, b: a.ldexp_(b),
+        lambda a, b: a.mul_(b),
+        lambda a, b: torch.eq(a, b, out=a),
+        lambda a, b: torch.eq(b, a, out=a),
+        lambda a, b: torch.floor_divide(a, b, out=a),
+        lambda a, b: torch.add(a, b, out=a),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_an_elementwise_operator_does_not_resize_its_own_input(call, sizes, dtype):
+    def attempt(ones):
+        return call(*(ones(size, dtype=dtype) for size in sizes))
+
+    assert refusal(attempt, "openreg") == refusal(attempt, "cpu")
+
+
+def im2col(x, **out):
+    return torch.ops.aten.im2col(x, [2, 2], [1, 1], [0, 0], [1, 1], **out)
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, **out: im2col(x[None], **out),
+        im2col,
+        lambda x, **out: torch.mm(x[0], x[0].t(), **out),
+        lambda x, **out: torch.sum(x, 0, **out),
+    ],
+    ids=["im2col", "im2col without a batch", "mm", "sum"],
+)
+@pytest.mark.parametrize("place", [lambda x: x, lambda x: x[0, 1:2], lambda x: x[:0]])
+def test_an_input_in_the_memory_of_an_output_is_read_before_that_is_resized(call, place):
+    x = torch.arange(24.0).view(1, 4, 6) / 10
+    expected, here = call(x), x.to("openreg")
+    if place(x).shape != expected.shape:
+        torch.testing.assert_close(call(here, out=place(here)).cpu(), expected)
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_overlap_is_judged_before_an_output_is_resized():
+    # The second call resizes its output, so the first does not speak for it.
+    x = torch.arange(6.0, device="openreg")
+    assert torch.add(x[:3], x[:3], out=x[:3]).tolist() == [0, 2, 4]
+    with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to"):
+        torch.add(x[:4], x[:4], out=x[1:3])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, ones: x.zero_(),
+        lambda x, ones: x.fill_(7),
+        lambda x, ones: x.masked_fill_(ones(3) > 0, 7),
+        lambda x, ones: x.index_fill_(0, ones(2, dtype=torch.long), 7),
+        lambda x, ones: x.masked_fill_(ones(3) > 0, ones(())),
+        lambda x, ones: x.index_put_([ones(2, dtype=torch.long)], ones(2)),
+        lambda x, ones: x.long()[:1].expand(3).nan_to_num_(),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Use of")
+def test_one_value_in_one_place_may_be_written_several_times(write):
+    def written(device):
+        def ones(*sizes, **kwargs):
+            return torch.ones(*sizes, device=device, **kwargs)
+
+        x = torch.zeros(1, device=device).expand(3)
+        return write(x, ones).tolist()
+
+    assert written("openreg") == written("cpu")
+
+
+@pytest.mark.parametrize("size", [2, 200, 400])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: torch.exp(x, out=x),
+        lambda x: torch.sum(x, 0, out=x[0]),
+        lambda x: torch.amax(x, 0, out=x[0]),
+        lambda x: torch.mean(x, 0, out=x[0]),
+        lambda x: torch.mul(x[0], x[1], out=x[0]),
+        lambda x: torch.cumsum(x, 0, out=x),
+        lambda x: x.mul_(x),
+        lambda x: torch.nan_to_num(x, out=x),
+        lambda x: torch.angle(x, out=x),
+        # With an output that is not the input itself, PyTorch 2.13 writes out of bounds.
+        lambda x: x.view(2, -1, len(x), 1).transpose(1, 2).triu_(),
+        lambda x: x.view(2, -1, len(x), 1).transpose(1, 3).tril_(),
+    ],
+)
+def test_memory_may_be_written_where_it_is_read_if_the_cpu_does_so(write, size):
+    x = torch.arange(float(size * size)).view(size, size) / size**3
+    here = x.to("openreg")
+    torch.testing.assert_close(write(here).cpu(), write(x))
+    torch.testing.assert_close(here.cpu(), x)
+
+
+# Indexed assignments, to a tensor of 2 by 3 by 4 elements.
+
+INDICES = {
+    "numbers": [torch.tensor([1, 0])],
+    "numbers in a column": [torch.tensor([[1], [0]]), torch.tensor([0, 2])],
+    "numbers without dimensions": [torch.tensor(1)],
+    "no numbers": [torch.tensor([], dtype=torch.long)],
+    "the last dimension": [None, None, torch.tensor([2, 0])],
+    "dimensions that are apart": [torch.tensor([1, 0]), None, torch.tensor([0, 1])],
+    "adjacent dimensions": [None, torch.tensor([1, 0]), torch.tensor([0, 1])],
+    "a mask": [torch.tensor([True, True])],
+    "a mask of two dimensions": [torch.ones(2, 3, dtype=torch.bool)],
+    "a mask and numbers": [torch.tensor([True, True]), torch.tensor([2, 0])],
+    "numbers that do not fit": [torch.tensor([1, 0]), torch.tensor([0, 1, 2])],
+}
+SIZES = [
+    *((), (1,), (2,), (3,), (4,), (2, 2), (2, 3), (2, 4), (3, 4), (6, 4), (2, 1, 4)),
+    *((2, 2, 4), (2, 3, 4), (1, 2, 3, 4), (5, 1, 2, 3, 4), (0, 3, 4), (1, 1, 1, 1)),
+]
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("indices", INDICES)
+def test_values_of_any_size_are_assigned_or_refused_as_on_the_cpu(indices, accumulate):
+    given = INDICES[indices]
+    for sizes in SIZES:
+        values = torch.rand(sizes)
+        here, there = torch.zeros(2, 3, 4, device="openreg"), torch.zeros(2, 3, 4)
+        moved = [index if index is None else index.to("openreg") for index in given]
+
+        def put(x, where, values=values):
+            torch.ops.aten.index_put_(x, where, values.to(x.device), accumulate)
+            return x.cpu()
+
+        try:
+            expected = put(there, given)
+        except (RuntimeError, IndexError) as error:
+            with pytest.raises(type(error)) as refused:
+                put(here, moved)
+            said, wanted = (str(each).splitlines()[0] for each in (refused.value, error))
+            if indices.startswith("a mask") and len(given) == 1:  # Only the device counts it.
+                assert wanted.startswith(re.search(r"shape mismatch: .*(?= of shape)", said)[0])
+            else:
+                assert said == wanted
+        else:
+            assert put(here, moved).equal(expected)
+
+
+def test_the_count_of_a_mask_is_not_known_on_the_host_and_the_rest_of_the_size_is():
+    x, mask = torch.zeros(2, 3, device="openreg"), torch.tensor([True, False], device="openreg")
+    sentence = (
+        r"value tensor of shape \[4\] cannot be broadcast to indexing result of shape \[-1, 3\], "
+        "where -1 is what a mask selects."
+    )
+    with pytest.raises(RuntimeError, match=sentence):
+        x[mask] = torch.ones(4, device="openreg")
+    torch.openreg.synchronize()
+
+
+@pytest.mark.parametrize(
+    "indices",
+    [
+        lambda ones: [ones(3) > 0],
+        lambda ones: [ones(2) > 0, ones(2) > 0],
+        lambda ones: [None, None, ones(3, 4) > 0],
+        lambda ones: [ones(2, 3) > 0, None, ones(1).long()],
+        lambda ones: [ones(2, 3, 4) > 0, ones(1).long()],
+        lambda ones: [None, None, None, ones(1).long()],
+        lambda ones: [None, ones(3) > 0, ones(2).long()],
+        lambda ones: [ones(2) > 0, ones(3) > 0],
+    ],
+)
+def test_indices_that_do_not_fit_their_tensor_are_refused_in_the_words_of_the_cpu(indices):
+    def put(ones):
+        ones(2, 3, 4).index_put_(indices(ones), ones(1))
+
+    assert refusal(put, "openreg") == refusal(put, "cpu")
+
+
+@pytest.mark.parametrize("size", [3, 20000])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int16, torch.complex64])
+def test_indices_of_another_type_are_refused_in_the_words_of_the_cpu(dtype, size):
+    def call(ones):
+        ones(size)[ones(size, dtype=dtype)] = 1
+
+    assert refusal(call, "openreg") == refusal(call, "cpu")
+
+
+def test_a_mask_among_indices_is_counted_before_they_are_compared():
+    rows, mask = torch.tensor([0, 2, 1]), torch.tensor([True, True, False, True])
+    x = torch.arange(12.0).view(3, 4)
+    here, indices = x.to("openreg"), (rows.to("openreg"), mask.to("openreg"))
+    assert here[indices].tolist() == x[rows, mask].tolist()
+    here[indices] = x[rows, mask] = torch.tensor(7.0)
+    assert here.cpu().equal(x)

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "torch_openreg/common/math/launch/argument.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <span>
+
+namespace openreg {
+
+// [common.outputs] An output must be on the device, must not overlap, and must have the right size.
+/// Calls `visit(tensor, index)` for each tensor that `op` writes, alone or in a
+/// list, with the index of its argument.
+template <typename Visit>
+void forEachWritten(const c10::OperatorHandle& op,
+                    c10::ArrayRef<c10::IValue> arguments, const Visit& visit) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const c10::AliasInfo* alias = op.schema().arguments()[i].alias_info();
+    if (!alias || !alias->isWrite()) continue;
+    if (arguments[i].isTensor()) {
+      visit(arguments[i].toTensor(), i);
+    } else {
+      for (const at::Tensor& tensor : tensorsOf({arguments[i]}))
+        visit(tensor, i);
+    }
+  }
+}
+
+/// A kernel gets a host tensor by value, so it cannot write to one.
+/// @throws c10::Error if `written` is not on a device of ours.
+void checkWritten(const char* name, const at::Tensor& written);
+
+/// @throws c10::Error if `op` writes to an argument that is on the host.
+void checkWritten(const c10::OperatorHandle& op,
+                  c10::ArrayRef<c10::IValue> arguments);
+
+/// @throws what the CPU throws if a tensor that `op` writes has several
+/// elements at one address, or shares memory with another argument, and the
+/// kernel does not allow it. `structured` says that PyTorch has already checked
+/// the sizes. `resized` are the outputs that will be resized.
+void checkOverlap(const c10::OperatorHandle& op,
+                  c10::ArrayRef<c10::IValue> arguments, bool structured,
+                  size_t resized = 0);
+
+// [common.outputs.sizes] Before an output is resized, the inputs in its memory are copied.
+/// The argument that `op` returns as its result `i`; null if that is new.
+const c10::IValue* writtenFor(const c10::OperatorHandle& op,
+                              c10::ArrayRef<c10::IValue> arguments, size_t i);
+
+/// Which arguments that `op` returns have other sizes than the announced
+/// `results`: one bit for each, 0 if none have.
+size_t outputsToResize(const c10::OperatorHandle& op,
+                       c10::ArrayRef<c10::IValue> arguments,
+                       c10::ArrayRef<c10::IValue> results);
+
+/// Resizes these. Replaces each input that shares memory with one of them by a
+/// copy.
+/// @throws c10::Error in the CPU's words if an argument to be resized is
+/// written in place, or is also an input of an elementwise operator.
+void resizeOutputs(const c10::OperatorHandle& op,
+                   std::span<c10::IValue> arguments,
+                   c10::ArrayRef<c10::IValue> results);
+
+/// Resizes `out` to the sizes of `like`. If they differ, `out` gets the strides
+/// of `like` too, and PyTorch warns unless `out` was empty.
+void resizeLike(const at::Tensor& out, const at::Tensor& like);
+
+// [-]
+}  // namespace openreg

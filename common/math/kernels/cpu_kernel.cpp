@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/math/kernels/cpu_kernel.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/searchsorted.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <string_view>
+
+namespace openreg {
+
+using Stack = torch::jit::Stack;
+
+// [common.cpu-kernel.norms] A norm keeps its statistics in float32, but the CPU's backward kernels expect the dtype of the parameters.
+namespace {
+
+bool isStatistic(std::string_view name) {
+  return name == "mean" || name == "rstd" || name.starts_with("save_");
+}
+
+void convertStatistics(const c10::OperatorHandle& op, Stack& arguments) {
+  const auto& names = op.schema().arguments();
+  at::ScalarType dtype = arguments[1].toTensor().scalar_type();
+  const auto forEachTensor = [&](bool statistics, const auto& visit) {
+    for (size_t i = 2; i < arguments.size(); ++i) {
+      if (arguments[i].isTensor() && arguments[i].toTensor().defined() &&
+          isStatistic(names[i].name()) == statistics)
+        visit(arguments[i]);
+    }
+  };
+  forEachTensor(false, [&](const c10::IValue& parameter) {
+    if (parameter.toTensor().scalar_type() == at::kFloat)
+      dtype = at::promoteTypes(dtype, at::kFloat);
+  });
+  forEachTensor(true, [&](c10::IValue& statistic) {
+    statistic = statistic.toTensor().to(dtype);
+  });
+}
+
+// [common.cpu-kernel.bags] The CPU's kernel does not compute the bag of each index if its own backward kernel does not need it.
+void completeBags(const Stack& arguments, Stack& results) {
+  const at::Tensor indices = arguments[1].toTensor();
+  const at::Tensor offsets = arguments[2].toTensor();
+  if (results[1].toTensor().numel() == 0) {
+    const at::Tensor places = at::arange(indices.numel(), offsets.options());
+    results[1] = at::searchsorted(offsets, places, /*out_int32=*/false,
+                                  /*right=*/true)
+                     .sub(1);
+  }
+  // With a last offset, the announced sizes have one element more.
+  const at::Tensor counts = results[2].toTensor();
+  at::Tensor sizes = at::zeros_like(offsets);
+  sizes.narrow(0, 0, counts.numel()).copy_(counts);
+  results[2] = sizes;
+  const bool largest = arguments[4].toInt() == 2;
+  if (!largest) results[3] = at::zeros_like(offsets).narrow(0, 0, 0);
+}
+
+}  // namespace
+
+// [common.cpu-kernel.call] Operators are listed by name, because neither schema nor tags reveal what a kernel keeps.
+void callCpuKernel(const c10::OperatorHandle& op, Stack& stack) {
+  const std::string_view name = op.schema().name();
+  const bool bag = name == "aten::_embedding_bag" ||
+                   name == "aten::_embedding_bag_forward_only";
+  const Stack arguments = bag ? stack : Stack();
+  if (name.ends_with("_norm_backward")) convertStatistics(op, stack);
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  if (bag) completeBags(arguments, stack);
+}
+
+// [-]
+}  // namespace openreg

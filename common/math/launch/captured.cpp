@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/math/launch/captured.h"
+
+namespace openreg {
+
+// [common.captured.same] PyTorch's kernels treat an output that is their input itself differently from one that shares its memory.
+Captured::Captured(c10::ArrayRef<c10::IValue> arguments)
+    : arguments_(arguments.begin(), arguments.end()) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    size_t first = arguments[i].isTensor() ? 0 : i;
+    while (first < i &&
+           !(arguments[first].isTensor() &&
+             arguments[first].toTensor().is_same(arguments[i].toTensor())))
+      ++first;
+    first_.push_back(static_cast<uint8_t>(first));
+  }
+}
+
+torch::jit::Stack Captured::values(size_t count) const {
+  torch::jit::Stack values;
+  for (size_t i = 0; i < count; ++i) {
+    values.push_back(first_[i] < i ? values[first_[i]] : arguments_[i].value());
+  }
+  return values;
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/DimVector.h>
+
+namespace openreg {
+
+// [common.view] A launch captures a view of each tensor, which holds no reference to it.
+/// The queue therefore keeps no memory alive: when the host drops a tensor, the
+/// stream's next tensor can have its memory at once. A tensor of one element on
+/// the host is captured by value.
+class View {
+ public:
+  View() = default;
+  /// @throws c10::Error if `tensor` is on the host and has more than one
+  /// element, or is on a device and has no memory.
+  explicit View(const at::Tensor& tensor);
+
+  /// A CPU tensor over the same bytes, reached through the device's window.
+  /// Only for code that runs on the device; must not outlive the view.
+  at::Tensor tensor() const;
+
+ private:
+  at::Tensor wrapped(const at::Tensor& number) const;
+
+  void* data_ = nullptr;
+  at::DimVector sizes_;
+  at::DimVector strides_;
+  at::ScalarType dtype_ = at::kFloat;
+  bool defined_ = false;
+  bool conj_ = false;
+  bool neg_ = false;
+  bool wrapped_number_ = false;
+  at::ScalarType default_dtype_ = at::kFloat;  ///< of a wrapped number's launch
+  bool on_host_ = false;
+  alignas(16) std::byte scalar_[16];
+};
+
+/// @throws c10::Error if `tensor` has elements and its storage has no bytes.
+void checkMemory(const at::Tensor& tensor);
+
+// [common.view.result] A kernel may give its output other memory, but the host keeps the old address.
+/// Copies `result` to `output` unless it already is there with the same strides
+/// and bits. Some of PyTorch's kernels allocate new memory for their output;
+/// others write conjugates in transposed order and change the bits and strides.
+/// Only for code that runs on the device.
+void writeBack(const at::Tensor& output, const at::Tensor& result);
+
+// [-]
+}  // namespace openreg

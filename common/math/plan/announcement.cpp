@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/math/plan/announcement.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/OpMathType.h>
+#include <ATen/native/TypeProperties.h>
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+
+namespace openreg {
+namespace {
+
+using Sizes = at::IntArrayRef;
+using Stack = torch::jit::Stack;
+
+// [common.announcement.elementwise] The common case of an elementwise operator: contiguous tensors of one size, and numbers.
+c10::IValue announced(Sizes sizes, at::ScalarType dtype) {
+  return at::Tensor(at::detail::empty_meta(sizes, dtype));
+}
+
+/// The tensor whose sizes the result has; null if this is not the common case.
+const at::Tensor* largest(const Stack& arguments, size_t count) {
+  const at::Tensor* found = nullptr;
+  for (size_t i = 0; i < count; ++i) {
+    const at::Tensor& tensor = arguments[i].toTensor();
+    if (!tensor.is_contiguous()) return nullptr;
+    if (tensor.dim() == 0) continue;
+    if (found && found->sizes() != tensor.sizes()) return nullptr;
+    found = &tensor;
+  }
+  return found;
+}
+
+template <size_t count>
+Stack announceBool(const Stack& arguments) {
+  const at::Tensor* like = largest(arguments, count);
+  return like ? Stack{announced(like->sizes(), at::kBool)} : Stack{};
+}
+
+template <size_t count>
+Stack announceSame(const Stack& arguments) {
+  const at::Tensor* like = largest(arguments, count);
+  if (!like || !like->is_floating_point() ||
+      like->dtype() != arguments[0].toTensor().dtype())
+    return {};
+  return {announced(like->sizes(), like->scalar_type())};
+}
+
+Stack announceWhere(const Stack& arguments) {
+  const at::Tensor* like = largest(arguments, 3);
+  if (!like || arguments[0].toTensor().scalar_type() != at::kBool) return {};
+  return {announced(like->sizes(),
+                    at::native::result_type(arguments[1].toTensor(),
+                                            arguments[2].toTensor()))};
+}
+
+// [common.announcement.norms] The common case of a norm: everything is contiguous and of one dtype.
+bool areAlike(const Stack& arguments, Sizes parameters) {
+  const at::Tensor& input = arguments[0].toTensor();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].isTensor() || !arguments[i].toTensor().defined())
+      continue;
+    const at::Tensor& tensor = arguments[i].toTensor();
+    if (!tensor.is_contiguous() || !tensor.is_floating_point() ||
+        tensor.scalar_type() != input.scalar_type() ||
+        (i > 0 && tensor.sizes() != parameters))
+      return false;
+  }
+  return input.numel() > 0;
+}
+
+Stack announceNorm(const at::Tensor& input, Sizes statistics,
+                   at::ScalarType dtype) {
+  return {announced(input.sizes(), input.scalar_type()),
+          announced(statistics, dtype), announced(statistics, dtype)};
+}
+
+// [common.announcement.each-norm] Norms keep statistics for different dimensions, and those of a layer norm are float32 or wider.
+Stack announceLayerNorm(const Stack& arguments) {
+  const at::Tensor& input = arguments[0].toTensor();
+  const auto shape = arguments[1].toIntVector();
+  const int64_t outer = input.dim() - static_cast<int64_t>(shape.size());
+  if (outer < 0 || shape.empty() || input.sizes().slice(outer) != shape ||
+      !areAlike(arguments, shape))
+    return {};
+  auto statistics = input.sizes().vec();
+  std::fill(statistics.begin() + outer, statistics.end(), 1);
+  return announceNorm(input, statistics, at::toOpMathType(input.scalar_type()));
+}
+
+Stack announceGroupNorm(const Stack& arguments) {
+  const int64_t groups = arguments[6].toInt(), channels = arguments[4].toInt();
+  const at::Tensor& input = arguments[0].toTensor();
+  if (groups <= 0 || channels % groups != 0 || input.dim() < 2 ||
+      input.size(1) != channels || !areAlike(arguments, {channels}))
+    return {};
+  return announceNorm(input, {arguments[3].toInt(), groups},
+                      input.scalar_type());
+}
+
+Stack announceBatchNorm(const Stack& arguments) {
+  const at::Tensor& input = arguments[0].toTensor();
+  // Statistics of 16 bits that are given are returned as they are.
+  if (input.dim() < 2 || input.itemsize() < 4 ||
+      !areAlike(arguments, {input.size(1)}) ||
+      (!arguments[5].toBool() && !arguments[3].isTensor()))
+    return {};
+  return announceNorm(input, {input.size(1)}, input.scalar_type());
+}
+
+// [common.announcement.indexed] PyTorch compares the first elements of meta tensors, and these may have none.
+Stack announceIndexed(const Stack& arguments) {
+  const at::Tensor& self = arguments[0].toTensor();
+  if (self.numel() > 0 && arguments[2].toTensor().numel() > 0) return {};
+  return {announced(self.sizes(), self.scalar_type())};
+}
+
+// [common.announcement.table] All other cases, errors included, are left to PyTorch.
+}  // namespace
+
+Stack announceInCpp(const c10::OperatorHandle& op, const Stack& arguments) {
+  using Announcement = Stack (*)(const Stack&);
+  static const auto& known = *new std::unordered_map<std::string, Announcement>{
+      {"aten::hardswish", &announceSame<1>},
+      {"aten::hardswish_backward", &announceSame<2>},
+      {"aten::hardtanh", &announceSame<1>},
+      {"aten::index_add", &announceIndexed},
+      {"aten::index_add_", &announceIndexed},
+      {"aten::index_reduce", &announceIndexed},
+      {"aten::index_reduce_", &announceIndexed},
+      {"aten::isnan", &announceBool<1>},
+      {"aten::logical_and", &announceBool<2>},
+      {"aten::logical_not", &announceBool<1>},
+      {"aten::logical_or", &announceBool<2>},
+      {"aten::logical_xor", &announceBool<2>},
+      {"aten::native_batch_norm", &announceBatchNorm},
+      {"aten::native_group_norm", &announceGroupNorm},
+      {"aten::native_layer_norm", &announceLayerNorm},
+      {"aten::where", &announceWhere},
+  };
+  if (op.schema().arguments().back().is_out()) return {};
+  const auto found = known.find(op.schema().name());
+  return found == known.end() ? Stack{} : found->second(arguments);
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/math/plan/correction.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <string_view>
+
+namespace openreg {
+
+using Stack = torch::jit::Stack;
+
+// [common.correction.correct] On every device, attention returns weights only on request, and the loss of one sample is a scalar.
+void correct(const c10::OperatorHandle& op, const Stack& arguments,
+             Stack& results) {
+  const std::string_view name = op.schema().name();
+  if (name == "aten::_native_multi_head_attention") {
+    const auto need = *op.schema().argumentIndexWithName("need_weights");
+    const bool empty = arguments[0].toTensor().numel() == 0;
+    if (empty || !arguments[need].toBool()) results[1] = at::Tensor();
+  } else if (name == "aten::multilabel_margin_loss_forward") {
+    if (arguments[0].toTensor().dim() < 2)
+      results[0] = results[0].toTensor().new_empty({});
+  }
+}
+
+bool hasCudaOnlyAlert(const c10::OperatorHandle& op) {
+  const std::string_view name = op.schema().name();
+  return name == "aten::median" || name == "aten::nanmedian" ||
+         name == "aten::mode";
+}
+
+// [-]
+}  // namespace openreg

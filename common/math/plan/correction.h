@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+namespace openreg {
+
+// [common.correction] Two Meta kernels describe results that no device returns, and three refuse because of CUDA.
+/// Changes `results`, announced by the Meta kernel of `op`, into what the
+/// operator returns on every device.
+void correct(const c10::OperatorHandle& op, const torch::jit::Stack& arguments,
+             torch::jit::Stack& results);
+
+/// Whether, under `torch.use_deterministic_algorithms`, the Meta kernel of `op`
+/// throws an error that applies to CUDA's kernel and not to the CPU's.
+bool hasCudaOnlyAlert(const c10::OperatorHandle& op);
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/check.h"
+#include "torch_openreg/common/math/checks/check_types.h"
+#include "torch_openreg/common/math/checks/indices.h"
+#include "torch_openreg/common/math/checks/outputs.h"
+#include "torch_openreg/common/math/interface/openreg_math.h"
+#include "torch_openreg/common/math/kernels/corrected.h"
+#include "torch_openreg/common/math/launch/captured.h"
+#include "torch_openreg/common/math/launch/device_code.h"
+#include "torch_openreg/common/math/plan/correction.h"
+#include "torch_openreg/common/math/plan/prediction.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace openreg::math {
+namespace {
+
+using Stack = torch::jit::Stack;
+
+// [common.math.announce] If PyTorch refuses the arguments in Python, the CPU's kernel may have a better error message.
+Stack announce(const Primitive& primitive, const Stack& arguments) {
+  try {
+    return predict(primitive.op, arguments);
+  } catch (const std::exception&) {
+    if (!primitive.structured)
+      checkTypes(primitive.op, arguments, /*results=*/{}, /*structured=*/false);
+    throw;
+  }
+}
+
+Stack passed(const c10::OperatorHandle& op, const Stack& arguments) {
+  Stack results;
+  for (size_t i = 0; i < op.schema().returns().size(); ++i)
+    results.push_back(*writtenFor(op, arguments, i));
+  return results;
+}
+
+Sizes sizesOf(const Primitive& primitive) {
+  // PyTorch's Meta kernel would refuse, so the result itself says its size.
+  return at::globalContext().deterministicAlgorithms() &&
+                 hasCudaOnlyAlert(primitive.op)
+             ? Sizes::computed
+             : primitive.sizes;
+}
+
+// [common.math.deliver] The results are converted to the dtypes and strides that were announced.
+/// For a bug, of which the program is told as of a refusal.
+template <class... Parts>
+[[noreturn]] void throwUnannounced(const Parts&... parts) {
+  throw std::logic_error(c10::str(parts...));
+}
+
+/// Where the CPU's kernel leaves out a result, because nothing will read it,
+/// the output is zeros. Any other size than the announced one is a bug.
+void deliverTensor(size_t i, const at::Tensor& to, const at::Tensor& from) {
+  if (!to.defined() && from.defined())
+    throwUnannounced("Result ", i, " was announced as undefined and is ",
+                     from.scalar_type(), from.sizes(), ".");
+  if (!to.defined()) return;
+  if (!from.defined() || (from.numel() == 0 && to.numel() > 0)) {
+    to.zero_();
+    return;
+  }
+  if (to.sizes() != from.sizes())
+    throwUnannounced("Result ", i, " was announced as ", to.scalar_type(),
+                     to.sizes(), " and is ", from.scalar_type(), from.sizes(),
+                     ".");
+  writeBack(to, from);
+}
+
+void deliver(size_t i, const c10::IValue& output, const c10::IValue& result) {
+  if (output.isTensor())
+    return deliverTensor(i, output.toTensor(), result.toTensor());
+  if (!output.isTensorList()) return;
+  const auto to = tensorsInList(output), from = tensorsInList(result);
+  if (to.size() != from.size())
+    throwUnannounced("Result ", i, " has ", from.size(), " tensors; ",
+                     to.size(), " were announced.");
+  for (size_t j = 0; j < to.size(); ++j) deliverTensor(i, to[j], from[j]);
+}
+
+// [common.math.work] The device half of a call runs PyTorch's CPU kernel over device memory.
+struct Work {
+  c10::OperatorHandle kernel;
+  Captured captured;   ///< the kernel's arguments and, last, the outputs
+  uint16_t arguments;  ///< how many of these the kernel gets
+  uint16_t inputs;     ///< how many of these are not outputs
+  uint16_t outputs;    ///< how many there are
+  Modes modes = Modes();
+
+  void operator()() const {
+    Stack stack = captured.values(arguments);
+    const size_t first = captured.size() - outputs;
+    if (modes.default_dtype != c10::get_default_dtype_as_scalartype() &&
+        outputs > 0 && captured[first].isTensor()) {
+      promoteAsLaunched(stack, inputs,
+                        captured[first].view().tensor().scalar_type(),
+                        modes.default_dtype);
+    }
+    callCorrected(kernel, stack);
+    for (size_t i = 0; i < outputs; ++i)
+      deliver(i, captured[first + i].value(), stack[i]);
+  }
+};
+
+/// Operators of linear algebra have an argument that says whether the host
+/// throws the error, and so must wait.
+bool wantsError(const c10::OperatorHandle& op, const Stack& arguments) {
+  const auto asks = op.schema().argumentIndexWithName("check_errors");
+  return !asks || arguments[*asks].toBool();
+}
+
+size_t inputsOf(const c10::OperatorHandle& op) {
+  const auto& arguments = op.schema().arguments();
+  return std::find_if(arguments.begin(), arguments.end(),
+                      [](const auto& each) { return each.is_out(); }) -
+         arguments.begin();
+}
+
+// [common.math.plan.make] Phase one ends with every argument checked and every size known.
+}  // namespace
+
+Plan::Plan(const Primitive& primitive, Stack arguments, orStream_t stream)
+    : primitive_(primitive), arguments_(std::move(arguments)) {
+  const c10::OperatorHandle& op = primitive_.op;
+  prepareIndices(op, arguments_);
+  checkWritten(op, arguments_);
+  const Sizes sizes = sizesOf(primitive_);
+  if (sizes == Sizes::computed) {
+    checkOverlap(op, arguments_, /*structured=*/false);
+    computed_ = std::make_shared<Stack>();
+    runAndWait(op.schema().name().c_str(), stream,
+               [op, to = computed_, from = Captured(arguments_)] {
+                 *to = from.values(from.size());
+                 callCorrected(op, *to);
+               });
+    results_ = *computed_;
+  } else {
+    results_ = sizes == Sizes::passed ? passed(op, arguments_)
+                                      : announce(primitive_, arguments_);
+    checkOverlap(op, arguments_, primitive_.structured,
+                 outputsToResize(op, arguments_, results_));
+    checkTypes(op, arguments_, primitive_.structured ? Stack() : results_,
+               primitive_.structured);
+    resizeOutputs(op, arguments_, results_);
+  }
+  for (size_t i = 0; i < results_.size(); ++i) {
+    const c10::IValue* given = writtenFor(op, arguments_, i);
+    if (!given) continue;
+    if (computed_ && given->isTensor())
+      resizeLike(given->toTensor(), results_[i].toTensor());
+    results_[i] = *given;
+  }
+}
+
+// [common.math.plan.enqueue] Phase two captures views of the arguments and outputs, and enqueues the kernel.
+void Plan::enqueue(const Stack& outputs, orStream_t stream) {
+  const char* name = primitive_.op.schema().name().c_str();
+  if (computed_) {
+    return check(
+        launch(stream, name, [from = computed_, to = Captured(outputs)] {
+          runKernel({}, [&] {
+            for (size_t i = 0; i < to.size(); ++i)
+              deliver(i, to[i].value(), (*from)[i]);
+          });
+        }));
+  }
+  const bool with_out = primitive_.with_out.has_value();
+  const size_t own = arguments_.size();
+  const bool waits =
+      primitive_.may_fail && wantsError(primitive_.op, arguments_);
+  arguments_.insert(arguments_.end(), outputs.begin(), outputs.end());
+  Work work{primitive_.with_out.value_or(primitive_.op), Captured(arguments_),
+            static_cast<uint16_t>(with_out ? arguments_.size() : own),
+            static_cast<uint16_t>(inputsOf(primitive_.op)),
+            static_cast<uint16_t>(outputs.size())};
+  if (waits) return runAndWait(name, stream, std::move(work));
+  auto body = [work = std::move(work)] {
+    runKernel(work.modes, [&] { work(); });
+  };
+  static_assert(sizeof(body) <= orMaxArgumentBytes);
+  check(launch(stream, name, std::move(body)));
+}
+
+// [-]
+}  // namespace openreg::math
