@@ -31,8 +31,8 @@ def reached(root, path):
     return found
 
 
-def code_of(chapter):
-    files = sorted((ROOT / "chapters" / chapter).rglob("*.*"))
+def code_of(chapter, above="chapters"):
+    files = sorted((ROOT / above / chapter).rglob("*.*"))
     paths = [file.relative_to(ROOT).as_posix() for file in files if file.suffix in (".cpp", ".h")]
     return [path for path in paths if NOT_IN_THE_BOOK.isdisjoint(path.split("/"))]
 
@@ -41,7 +41,8 @@ def code_of(chapter):
 def uses_kernels():
     """The list that the build files declare."""
     found = set()
-    for file in sorted((ROOT / "chapters").rglob("meson.build")):
+    folders = (ROOT / "chapters", ROOT / "common" / "math")
+    for file in sorted(build for folder in folders for build in folder.rglob("meson.build")):
         folder = file.parent.relative_to(ROOT).as_posix()
         for names in re.findall(r"^uses_kernels \+= files\((.*?)\)", file.read_text(), re.M | re.S):
             found |= {f"{folder}/{name}" for name in re.findall(r"'([^']+)'", names)}
@@ -71,6 +72,7 @@ def test_the_first_chapters_need_only_what_every_driver_has(chapter):
 
 def test_the_list_of_files_that_use_kernels_is_exact():
     code = [path for chapter in CHAPTERS[3:] for path in code_of(chapter)]
+    code += code_of("math", above="common")
     assert {path for path in code if KERNELS in reached(ROOT, path)} == uses_kernels()
 
 
