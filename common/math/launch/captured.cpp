@@ -16,13 +16,5 @@ Captured::Captured(c10::ArrayRef<c10::IValue> arguments)
   }
 }
 
-torch::jit::Stack Captured::values(size_t count) const {
-  torch::jit::Stack values;
-  for (size_t i = 0; i < count; ++i) {
-    values.push_back(first_[i] < i ? values[first_[i]] : arguments_[i].value());
-  }
-  return values;
-}
-
 // [-]
 }  // namespace openreg

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/math/launch/argument.h"
+#include "torch_openreg/common/math/launch/captured.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
 #include <ATen/EmptyTensor.h>
@@ -63,6 +64,15 @@ c10::IValue Argument::value() const {
     tensors.push_back(tensor.defined() ? std::optional(tensor) : std::nullopt);
   }
   return tensors;
+}
+
+// [common.captured.values] The kernel gets the arguments in the order of the schema.
+torch::jit::Stack Captured::values(size_t count) const {
+  torch::jit::Stack values;
+  for (size_t i = 0; i < count; ++i) {
+    values.push_back(first_[i] < i ? values[first_[i]] : arguments_[i].value());
+  }
+  return values;
 }
 
 // [-]
