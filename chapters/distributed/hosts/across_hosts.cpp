@@ -53,16 +53,21 @@ class AcrossHosts final : public Communicator {
     size_t bytes;
   };
   using Copies = std::vector<Copy>;
+  using Addresses = std::vector<const void*>;  // of each rank's data
   /// What a thread of the host does with the stage.
   using Job = std::function<void(Network& network, const at::Tensor& stage)>;
   /// The same in a collective, whose messages have tags from `tag` on.
   using Part =
       std::function<void(Network& network, int tag, const at::Tensor& stage)>;
+  /// What it does instead if all ranks have sent their data with the call.
+  using ShortPart =
+      std::function<void(const at::Tensor& stage, const Addresses& data)>;
 
   std::shared_ptr<Communicator> here() const;
   std::shared_ptr<Communicator> waitForHere();
   void collective(orStream_t stream, orcclCall_t call, size_t bytes,
-                  const Copies& in, const Copies& out, Part part);
+                  const Copies& in, const Copies& out, Part part,
+                  ShortPart short_part = nullptr);
   void perform(orStream_t stream, size_t bytes, const Copies& in,
                const Copies& out, Job job);
   void reduceTo(orStream_t stream, void* output, const void* input,
@@ -170,27 +175,52 @@ void AcrossHosts::perform(orStream_t stream, size_t bytes, const Copies& in,
   }
 }
 
-// [distributed.hosts.collective] Before their data, the ranks exchange what they have called.
+// [distributed.hosts.call] The message of a call has room for its data, because a short call costs as much as its messages.
+constexpr size_t kShortBytes = 4096;
+
+struct CallMessage {
+  orcclCall_t call;
+  alignas(64) char data[kShortBytes];
+};
+
+at::Tensor newCallMessage() {
+  return at::empty({sizeof(CallMessage)}, at::kByte);
+}
+
+CallMessage& callIn(const at::Tensor& message) {
+  return *static_cast<CallMessage*>(message.data_ptr());
+}
+
+// [distributed.hosts.collective] Before their data, or with it, the ranks exchange what they have called.
 void AcrossHosts::collective(orStream_t stream, orcclCall_t call, size_t bytes,
-                             const Copies& in, const Copies& out, Part part) {
+                             const Copies& in, const Copies& out, Part part,
+                             ShortPart short_part) {
   if (isAborted()) return;
   call.number = ++calls_;
   const int tag = tagOf(false, calls_);
+  const bool is_short = short_part && call.bytes <= kShortBytes;
+  const size_t at = in.empty() ? 0 : in.front().at;
+  const size_t length = in.empty() || !is_short ? 0 : call.bytes;
   perform(stream, bytes, in, out,
-          [=, size = size_, part = std::move(part)](Network& network,
-                                                    const at::Tensor& stage) {
-            const at::Tensor own = bytesOf(call);
-            std::vector<at::Tensor> all(size);
-            for (at::Tensor& each : all) each = bytesOf(call);
+          [=, rank = rank_, size = size_](Network& network,
+                                          const at::Tensor& stage) {
+            std::vector<at::Tensor> messages(size);
+            for (at::Tensor& message : messages) message = newCallMessage();
+            CallMessage& own = callIn(messages[rank]);
+            own.call = call;
+            std::memcpy(own.data, bytesOf(stage, at, length).data_ptr(),
+                        length);
             network.exchangeWithAll(
-                tag, [&](int) { return own; },
-                [&](int peer) { return all[peer]; });
+                tag, [&](int) { return messages[rank]; },
+                [&](int peer) { return messages[peer]; });
             std::vector<orcclCall_t> calls;
-            for (const at::Tensor& each : all) {
-              calls.push_back(valueOf<orcclCall_t>(each));
+            Addresses data;
+            for (const at::Tensor& message : messages) {
+              calls.push_back(callIn(message).call);
+              data.push_back(callIn(message).data);
             }
             checkOrccl(orcclCompareCalls(calls.data(), size));
-            part(network, tag + 1, stage);
+            is_short ? short_part(stage, data) : part(network, tag + 1, stage);
           });
 }
 
@@ -209,21 +239,25 @@ void AcrossHosts::broadcast(orStream_t stream, void* data, size_t bytes,
   const orcclCall_t call{orcclFuncBroadcast, type, orcclSum, root, bytes, 0};
   const Copies whole{{0, data, bytes}};
   const bool is_root = rank_ == root;
-  collective(stream, call, bytes, is_root ? whole : Copies{},
-             is_root ? Copies{} : whole,
-             [=](Network& network, int tag, const at::Tensor& stage) {
-               if (!stage.numel()) return;
-               const auto nothing = [](int) { return at::Tensor(); };
-               const auto ours = [&](int) { return stage; };
-               const auto from_root = [&](int peer) {
-                 return peer == root ? stage : at::Tensor();
-               };
-               if (is_root) {
-                 network.exchangeWithAll(tag, ours, nothing);
-               } else {
-                 network.exchangeWithAll(tag, nothing, from_root);
-               }
-             });
+  collective(
+      stream, call, bytes, is_root ? whole : Copies{},
+      is_root ? Copies{} : whole,
+      [=](Network& network, int tag, const at::Tensor& stage) {
+        if (!stage.numel()) return;
+        const auto nothing = [](int) { return at::Tensor(); };
+        const auto ours = [&](int) { return stage; };
+        const auto from_root = [&](int peer) {
+          return peer == root ? stage : at::Tensor();
+        };
+        if (is_root) {
+          network.exchangeWithAll(tag, ours, nothing);
+        } else {
+          network.exchangeWithAll(tag, nothing, from_root);
+        }
+      },
+      [=](const at::Tensor& stage, const Addresses& data) {
+        std::memcpy(stage.data_ptr(), data[root], bytes);
+      });
 }
 
 // [distributed.hosts.all-gather] Each rank sends its part to each of the others.
@@ -247,6 +281,12 @@ void AcrossHosts::allGather(orStream_t stream, std::span<void* const> outputs,
         };
         network.exchangeWithAll(
             tag, [&](int) { return part(rank); }, part);
+      },
+      [=, size = size_](const at::Tensor& stage, const Addresses& data) {
+        for (int rank = 0; rank < size; ++rank) {
+          std::memcpy(bytesOf(stage, rank * bytes, bytes).data_ptr(),
+                      data[rank], bytes);
+        }
       });
 }
 
@@ -319,6 +359,10 @@ void AcrossHosts::reduceTo(orStream_t stream, void* output, const void* input,
             tag + 1,
             [&](int peer) { return bytes(root < 0 || root == peer, rank); },
             [&](int peer) { return bytes(is_target, peer); });
+      },
+      [=, size = size_](const at::Tensor& stage, const Addresses& data) {
+        checkOrccl(orcclReduceLocal(data.data(), size, stage.data_ptr(), count,
+                                    call.datatype, call.op));
       });
 }
 

@@ -74,17 +74,12 @@ orcclResult_t orcclCommCheckPeers(orcclComm_t comm) noexcept {
 }
 
 // [common.orccl.api.request.kernels] One kernel at the end of the operation looks, and one behind each wait refuses.
-namespace {
-
-struct Moment {
-  const std::string name;
-  const std::shared_ptr<Ending> ending;
-  std::atomic<bool> was_done{false};
-};
-
-}  // namespace
-
 struct orcclRequest {
+  struct Moment {
+    const std::string name;
+    const std::shared_ptr<Ending> ending;
+    std::atomic<bool> was_done{false};
+  };
   const std::shared_ptr<Moment> moment;
 };
 
@@ -92,7 +87,8 @@ struct orcclRequest {
 orcclResult_t orcclRequestRecord(orcclRequest_t* request, const char* name,
                                  orcclComm_t comm, orStream_t stream) noexcept {
   return guarded([&] {
-    auto moment = std::make_shared<Moment>(name, find(comm).shared->ending);
+    auto moment =
+        std::make_shared<orcclRequest::Moment>(name, find(comm).shared->ending);
     check(openreg::launch(stream, "end", [moment] {
       moment->was_done = !moment->ending->isAborted();
     }));

@@ -189,7 +189,7 @@ OPENREG_EXPORT orcclResult_t orcclGroupStart(void) OPENREG_NOEXCEPT;
 /// Enqueues what was collected, unless one of the calls was refused.
 OPENREG_EXPORT orcclResult_t orcclGroupEnd(void) OPENREG_NOEXCEPT;
 
-// [common.orccl.api.request] After an abort a stream goes on, and whoever reads its results must be told.
+// [common.orccl.api.request] After an abort a stream goes on, and the next read of its results must fail.
 /// A point in a stream that knows whether the work before it was done.
 typedef struct orcclRequest* orcclRequest_t;
 /// Enqueued after an operation of `comm`, whose `name` an error mentions. The
@@ -202,7 +202,7 @@ orcclRequestRecord(orcclRequest_t* request, const char* name, orcclComm_t comm,
 /// says why. Any thread.
 OPENREG_EXPORT orcclResult_t
 orcclRequestCheck(orcclRequest_t request, orStream_t stream) OPENREG_NOEXCEPT;
-/// Of a request on which no other thread works. Null is allowed.
+/// No other thread may use the request any more. Null is allowed.
 OPENREG_EXPORT orcclResult_t orcclRequestFree(orcclRequest_t request)
     OPENREG_NOEXCEPT;
 
