@@ -5,6 +5,7 @@
 #include "torch_openreg/common/orccl/group/result.h"
 
 #include <array>
+#include <functional>
 #include <type_traits>
 #include <utility>
 
@@ -103,118 +104,63 @@ void fold(T* output, std::span<const void* const> inputs, size_t count,
 
 // [common.orccl.reduce.arithmetic] A minimum or maximum with a NaN is a NaN, as in PyTorch.
 template <class T>
-void reduceArithmetic(T* output, std::span<const void* const> inputs,
-                      size_t count, orcclRedOp_t op) {
-  using Value = typename Wide<T>::Value;
-  using Sum = typename Wide<T>::Sum;
-  const auto convert = [](auto total) { return static_cast<T>(total); };
-  const auto add = [](Sum a, Sum b) { return a + b; };
-  switch (op) {
-    case orcclSum:
-      return fold<Sum>(output, inputs, count, add, convert);
-    case orcclProd:
-      return fold<Sum>(
-          output, inputs, count, [](Sum a, Sum b) { return a * b; }, convert);
-    case orcclMin:
-      return fold<Value>(
-          output, inputs, count,
-          [](Value a, Value b) { return a != a || a < b ? a : b; }, convert);
-    case orcclMax:
-      return fold<Value>(
-          output, inputs, count,
-          [](Value a, Value b) { return a != a || a > b ? a : b; }, convert);
-    default:
-      break;
-  }
-  // Negative sums must be divided as signed numbers.
-  using Quotient = typename Wide<T>::Quotient;
-  const auto ranks = static_cast<Quotient>(inputs.size());
-  fold<Sum>(output, inputs, count, add, [ranks](Sum total) {
-    return static_cast<T>(static_cast<Quotient>(total) / ranks);
-  });
-}
-
-// [common.orccl.reduce.bits] Bits are combined as unsigned bytes or words, whatever they mean.
-template <class T>
-void reduceBits(T* output, std::span<const void* const> inputs, size_t count,
-                orcclRedOp_t op) {
-  const auto keep = [](T total) { return total; };
-  switch (op) {
-    case orcclBand:
-      return fold<T>(
-          output, inputs, count, [](T a, T b) { return static_cast<T>(a & b); },
-          keep);
-    case orcclBor:
-      return fold<T>(
-          output, inputs, count, [](T a, T b) { return static_cast<T>(a | b); },
-          keep);
-    default:
-      return fold<T>(
-          output, inputs, count, [](T a, T b) { return static_cast<T>(a ^ b); },
-          keep);
-  }
-}
-
-// [common.orccl.reduce.type] A boolean is a byte that is 0 or 1, so its reductions are bitwise ones.
-template <class T>
 void reduceAs(void* output, std::span<const void* const> inputs, size_t count,
               orcclRedOp_t op) {
+  using Value = typename Wide<T>::Value;
+  using Sum = typename Wide<T>::Sum;
+  using Quotient = typename Wide<T>::Quotient;
+  const auto run = [&]<class A>(std::type_identity<A>, auto combine) {
+    fold<A>(static_cast<T*>(output), inputs, count, combine,
+            [](A total) { return static_cast<T>(total); });
+  };
+  constexpr std::type_identity<Sum> sum;
+  constexpr std::type_identity<Value> value;
+  const auto less = [](Value a, Value b) { return a != a || a < b ? a : b; };
+  const auto more = [](Value a, Value b) { return a != a || a > b ? a : b; };
+  if (op == orcclSum) return run(sum, std::plus<Sum>());
+  if (op == orcclProd) return run(sum, std::multiplies<Sum>());
+  if (op == orcclMin) return run(value, less);
+  if (op == orcclMax) return run(value, more);
   if constexpr (std::is_integral_v<T>) {
-    if (op >= orcclBand) {
-      using Bits = std::make_unsigned_t<T>;
-      return reduceBits(static_cast<Bits*>(output), inputs, count, op);
-    }
+    if (op == orcclBand) return run(value, std::bit_and<T>());
+    if (op == orcclBor) return run(value, std::bit_or<T>());
+    if (op == orcclBxor) return run(value, std::bit_xor<T>());
   }
-  reduceArithmetic(static_cast<T*>(output), inputs, count, op);
+  // Negative sums must be divided as signed numbers.
+  const auto ranks = static_cast<Quotient>(inputs.size());
+  fold<Sum>(static_cast<T*>(output), inputs, count, std::plus<Sum>(),
+            [ranks](Sum total) {
+              return static_cast<T>(static_cast<Quotient>(total) / ranks);
+            });
 }
 
-/// The reduction of the bytes 0 and 1 that is the same as that of the booleans.
-orcclRedOp_t bitsFor(orcclRedOp_t op) {
-  const bool any = op == orcclSum || op == orcclMax;
-  const bool all = op == orcclProd || op == orcclMin;
-  return any ? orcclBor : all ? orcclBand : op;
-}
+// [common.orccl.reduce.types] A boolean is a byte that is 0 or 1, so its reductions are bitwise ones.
+constexpr auto kReductionsOf = std::to_array<decltype(&reduceAs<float>)>({
+    nullptr,
+    &reduceAs<float>,
+    &reduceAs<double>,
+    &reduceAs<Half>,
+    &reduceAs<Bfloat16>,
+    &reduceAs<int8_t>,
+    &reduceAs<int16_t>,
+    &reduceAs<int32_t>,
+    &reduceAs<int64_t>,
+    &reduceAs<uint8_t>,
+    &reduceAs<uint16_t>,
+    &reduceAs<uint32_t>,
+    &reduceAs<uint64_t>,
+    &reduceAs<uint8_t>,
+});
 
 // [-]
 }  // namespace
 
-// [common.orccl.reduce.types] One switch chooses the type.
+// [common.orccl.reduce.numbers] The arguments were checked before anything was enqueued.
 void reduceNumbers(void* output, std::span<const void* const> inputs,
                    size_t count, orcclDataType_t type, orcclRedOp_t op) {
-  const auto as = [&]<class T>(std::type_identity<T>) {
-    reduceAs<T>(output, inputs, count, op);
-  };
-  switch (type) {
-    case orcclFloat32:
-      return as(std::type_identity<float>{});
-    case orcclFloat64:
-      return as(std::type_identity<double>{});
-    case orcclFloat16:
-      return as(std::type_identity<Half>{});
-    case orcclBfloat16:
-      return as(std::type_identity<Bfloat16>{});
-    case orcclInt8:
-      return as(std::type_identity<int8_t>{});
-    case orcclInt16:
-      return as(std::type_identity<int16_t>{});
-    case orcclInt32:
-      return as(std::type_identity<int32_t>{});
-    case orcclInt64:
-      return as(std::type_identity<int64_t>{});
-    case orcclUint8:
-      return as(std::type_identity<uint8_t>{});
-    case orcclUint16:
-      return as(std::type_identity<uint16_t>{});
-    case orcclUint32:
-      return as(std::type_identity<uint32_t>{});
-    case orcclUint64:
-      return as(std::type_identity<uint64_t>{});
-    case orcclBool:
-      op = bitsFor(op);
-      return as(std::type_identity<uint8_t>{});
-    default:  // Has no reduction.
-      break;
-  }
+  if (type == orcclBool && (op == orcclSum || op == orcclMax)) op = orcclBor;
+  if (type == orcclBool && (op == orcclProd || op == orcclMin)) op = orcclBand;
+  kReductionsOf.at(type)(output, inputs, count, op);
 }
 
 // [-]
