@@ -110,7 +110,10 @@ def libraries(unpacked):
     module = next(package.glob("_C.*.so"))
     return [
         module,
-        *(package / f"lib{name}.so" for name in ("torch_bindings", "torch_openreg", "openreg")),
+        *(
+            package / f"lib{name}.so"
+            for name in ("torch_bindings", "torch_openreg", "orccl", "openreg")
+        ),
     ]
 
 
@@ -120,18 +123,18 @@ def test_each_library_needs_the_next(unpacked):
         assert following.name in dynamic(library)[0]
 
 
-def test_only_the_bindings_need_python_and_only_the_device_needs_no_torch(unpacked):
+def test_only_the_bindings_need_python_and_the_vendors_libraries_need_no_torch(unpacked):
     for library in libraries(unpacked):
         needed, _ = dynamic(library)
         assert ("libtorch_python.so" in needed) == (library.name == "libtorch_bindings.so")
-        if library.name == "libopenreg.so":
+        if library.name in ("libopenreg.so", "liborccl.so"):
             assert not any("torch" in name or "c10" in name for name in needed)
 
 
 def test_run_paths_are_relative(unpacked):
     beside_torch = ["$ORIGIN:$ORIGIN/../torch/lib"]
     found = [dynamic(library)[1] for library in libraries(unpacked)]
-    assert found == [["$ORIGIN"], beside_torch, beside_torch, []]
+    assert found == [["$ORIGIN"], beside_torch, beside_torch, ["$ORIGIN"], []]
 
 
 def test_no_path_of_this_machine_is_in_the_wheel(unpacked, wheel):

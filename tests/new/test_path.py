@@ -94,7 +94,7 @@ def test_a_folder_without_kernels_is_refused_with_its_name(tree):
         ("nowhere", "-Dkernels=nowhere is neither library nor none, and there is no nowhere/meson"),
         (
             "none -Dchapter=distributed",
-            "-Dkernels=none leaves out the communicator of distributed;",
+            "Chapter distributed needs a collectives library for your device, behind",
         ),
     ):
         command = f".venv/bin/meson setup refused -Dchapter=device -Dkernels={value} || true"

@@ -18,7 +18,7 @@ const ChapterBindings hosts_bindings("distributed", [](py::module_& module) {
       "set_engine",
       [](const EngineFactory& factory) {
         setEngineFactory(factory);
-        setCollectivesFactory(&makeAcrossHosts);
+        setCommunicatorFactory(&makeAcrossHosts);
       },
       "The function that makes an engine between hosts from a store, a rank, "
       "a number of ranks and a time limit.");

@@ -2,7 +2,7 @@
 #include "torch_openreg/chapters/distributed/hosts/host_jobs.h"
 
 #include "torch_openreg/chapters/device/runtime.h"
-#include "torch_openreg/chapters/distributed/communicator/background.h"
+#include "torch_openreg/common/background.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/openreg/interface/openreg_signals.h"
 
@@ -13,7 +13,8 @@
 namespace openreg {
 
 // [distributed.hosts.jobs.control] A stream of its own writes the flags, because no other one is free to.
-HostJobs::HostJobs(int device) {
+HostJobs::HostJobs(int device, std::function<void()> onAbort)
+    : onAbort_(std::move(onAbort)) {
   const DeviceScope scope(static_cast<c10::DeviceIndex>(device));
   check(orStreamCreate(&control_));
 }
@@ -82,6 +83,7 @@ bool HostJobs::abort(const std::string& problem) noexcept {
   const std::lock_guard lock(mutex_);
   if (!is_aborted_) problem_ = problem;
   is_aborted_ = true;
+  onAbort_();
   const bool was_busy = !pending_.empty();
   for (const auto& flag : pending_) raise(flag);
   pending_.clear();

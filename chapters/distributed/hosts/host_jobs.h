@@ -19,7 +19,7 @@ namespace openreg {
 class HostJobs : public std::enable_shared_from_this<HostJobs> {
  public:
   /// @throws c10::Error if the device has no stream left.
-  explicit HostJobs(int device);
+  HostJobs(int device, std::function<void()> onAbort);
   ~HostJobs();
   HostJobs(const HostJobs&) = delete;
   HostJobs& operator=(const HostJobs&) = delete;
@@ -28,17 +28,17 @@ class HostJobs : public std::enable_shared_from_this<HostJobs> {
   /// later work of `stream` waits for it. `flag` is a number of 32 bits in
   /// pinned memory, and is 0. An exception of a job aborts the group.
   void run(orStream_t stream, at::Tensor flag, std::function<void()> job);
-  /// Ends all waits, present and future. Returns whether a job was under way.
+  /// Calls `onAbort`, and ends all waits, present and future. Returns whether a
+  /// job was under way.
   bool abort(const std::string& problem = "") noexcept;
   bool isAborted() const noexcept { return is_aborted_; }  ///< or has failed
-  /// What `isAborted` reads, for code that runs on the device.
-  const std::atomic<bool>& abortedFlag() const { return is_aborted_; }
   std::string problem() const;  ///< of the job that failed; otherwise empty
 
  private:
   void perform(const at::Tensor& flag, std::function<void()> job) noexcept;
   void raise(const at::Tensor& flag) noexcept;
 
+  const std::function<void()> onAbort_;
   mutable std::mutex mutex_;
   std::atomic<bool> is_aborted_{false};
   std::string problem_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/distributed/hosts/members.h"
 
-#include "torch_openreg/chapters/distributed/communicator/background.h"
+#include "torch_openreg/chapters/device/runtime.h"
+#include "torch_openreg/common/background.h"
 
 #include <utility>
 
@@ -14,33 +15,35 @@ void Members::find() {
 }
 
 void Members::run() noexcept {
-  std::shared_ptr<Collectives> communicator;
+  Found found{};
   std::exception_ptr error;
   c10::intrusive_ptr<JoiningStore> store;
   try {
     const auto [is_one_host, name] = meeting_.hold(*store_);
     store = store_->below(name);
-    if (is_one_host) {
-      communicator = makeCommunicator(rank_, size_, device_, exchangeOf(store));
-    }
+    const DeviceScope scope(static_cast<c10::DeviceIndex>(device_));
+    found = {is_one_host
+                 ? makeCommunicator(rank_, size_, store)
+                 : makeCommunicator(0, 1, store->below(std::to_string(rank_))),
+             is_one_host};
   } catch (...) {
     error = std::current_exception();
   }
   {
     const std::lock_guard lock(mutex_);
-    communicator_ = communicator;
+    found_ = found;
     error_ = error;
     is_running_ = false;
-    if (is_aborted_ && communicator_) communicator_->abort();
+    if (is_aborted_ && found.communicator) found.communicator->abort(reason_);
     if (is_aborted_ && error_) network_->abort();
     changed_.notify_all();
   }
-  if (!communicator && !error) network_->connect(store);
-  if (communicator) network_->abort();  // Nothing will connect it.
+  if (!found.is_one_host && !error) network_->connect(store);
+  if (found.is_one_host) network_->abort();  // Nothing will connect it.
 }
 
 // [distributed.hosts.members.wait] An abort ends the wait of a call, whatever the thread is doing.
-std::shared_ptr<Collectives> Members::waitForCommunicator() {
+Members::Found Members::wait() {
   std::unique_lock lock(mutex_);
   if (!is_running_ && error_) {
     error_ = nullptr;
@@ -48,18 +51,19 @@ std::shared_ptr<Collectives> Members::waitForCommunicator() {
   }
   changed_.wait(lock, [&] { return !is_running_ || is_aborted_; });
   if (error_) std::rethrow_exception(error_);
-  return communicator_;
+  return found_;
 }
 
-std::shared_ptr<Collectives> Members::communicator() const {
+Members::Found Members::found() const {
   const std::lock_guard lock(mutex_);
-  return communicator_;
+  return found_;
 }
 
-void Members::abort() noexcept {
+void Members::abort(const std::string& reason) noexcept {
   const std::lock_guard lock(mutex_);
+  if (reason_.empty()) reason_ = reason;
   is_aborted_ = true;
-  if (communicator_) communicator_->abort();
+  if (found_.communicator) found_.communicator->abort(reason);
   if (error_) network_->abort();
   changed_.notify_all();
 }

@@ -3,12 +3,13 @@
 
 #include "torch_openreg/chapters/distributed/hosts/meeting.h"
 #include "torch_openreg/chapters/distributed/hosts/network.h"
-#include "torch_openreg/chapters/distributed/process_group/communicators.h"
+#include "torch_openreg/chapters/distributed/process_group/communicator_map.h"
 
 #include <condition_variable>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <string>
 
 namespace openreg {
 
@@ -28,15 +29,21 @@ class Members : public std::enable_shared_from_this<Members> {
 
   /// Begins to look for the other ranks, on a thread.
   void find();
-  /// Waits until they are found: the communicator of a group of one host, or
-  /// null. If that has failed, tries again.
-  std::shared_ptr<Collectives> waitForCommunicator();
-  /// The same, but null as long as they are not found.
-  std::shared_ptr<Collectives> communicator() const;
+  // [distributed.hosts.members.found] A rank whose group spans hosts still has a communicator, alone.
+  /// A communicator of the library: with all ranks if they are on one host, and
+  /// otherwise with this rank alone, whose requests and aborts it serves.
+  struct Found {
+    std::shared_ptr<Communicator> communicator;  ///< null if not found
+    bool is_one_host;                            ///< and it has all ranks
+  };
+  /// Waits until they are found. If that has failed, tries again.
+  Found wait();
+  /// The same, but does not wait.
+  Found found() const;
   /// For a group of several hosts. It connects in the background.
   const std::shared_ptr<Network>& network() const { return network_; }
   /// Ends the wait.
-  void abort() noexcept;
+  void abort(const std::string& reason) noexcept;
 
  private:
   void run() noexcept;
@@ -48,7 +55,8 @@ class Members : public std::enable_shared_from_this<Members> {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool is_running_ = false, is_aborted_ = false;
-  std::shared_ptr<Collectives> communicator_;
+  std::string reason_;
+  Found found_{};
   std::exception_ptr error_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/distributed/hosts/network.h"
 
-#include "torch_openreg/chapters/distributed/communicator/background.h"
+#include "torch_openreg/common/background.h"
 
 #include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>

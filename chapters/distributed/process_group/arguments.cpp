@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/distributed/process_group/arguments.h"
 #include "torch_openreg/chapters/device/runtime.h"
-#include "torch_openreg/chapters/distributed/communicator/reduce.h"
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty_like.h>
@@ -61,42 +60,42 @@ void checkSameSize(const at::Tensor& input, const at::Tensor& output) {
 }
 
 // [distributed.arguments.types] A dtype without arithmetic can be moved, but not reduced.
-NumberType numberTypeOf(const at::Tensor& tensor) {
-  static const std::map<c10::ScalarType, NumberType> types = {
-      {c10::kFloat, NumberType::float32},
-      {c10::kDouble, NumberType::float64},
-      {c10::kHalf, NumberType::float16},
-      {c10::kBFloat16, NumberType::bfloat16},
-      {c10::kChar, NumberType::int8},
-      {c10::kShort, NumberType::int16},
-      {c10::kInt, NumberType::int32},
-      {c10::kLong, NumberType::int64},
-      {c10::kByte, NumberType::uint8},
-      {c10::kUInt16, NumberType::uint16},
-      {c10::kUInt32, NumberType::uint32},
-      {c10::kUInt64, NumberType::uint64},
-      {c10::kBool, NumberType::boolean},
-      {c10::kComplexFloat, NumberType::complex64},
-      {c10::kComplexDouble, NumberType::complex128},
-      {c10::kFloat8_e5m2, NumberType::float8_e5m2},
-      {c10::kFloat8_e4m3fn, NumberType::float8_e4m3fn},
-      {c10::kFloat8_e5m2fnuz, NumberType::float8_e5m2fnuz},
-      {c10::kFloat8_e4m3fnuz, NumberType::float8_e4m3fnuz},
-      {c10::kFloat8_e8m0fnu, NumberType::float8_e8m0fnu},
+orcclDataType_t dataTypeOf(const at::Tensor& tensor) {
+  static const std::map<c10::ScalarType, orcclDataType_t> types = {
+      {c10::kFloat, orcclFloat32},
+      {c10::kDouble, orcclFloat64},
+      {c10::kHalf, orcclFloat16},
+      {c10::kBFloat16, orcclBfloat16},
+      {c10::kChar, orcclInt8},
+      {c10::kShort, orcclInt16},
+      {c10::kInt, orcclInt32},
+      {c10::kLong, orcclInt64},
+      {c10::kByte, orcclUint8},
+      {c10::kUInt16, orcclUint16},
+      {c10::kUInt32, orcclUint32},
+      {c10::kUInt64, orcclUint64},
+      {c10::kBool, orcclBool},
+      {c10::kComplexFloat, orcclComplex64},
+      {c10::kComplexDouble, orcclComplex128},
+      {c10::kFloat8_e5m2, orcclFloat8e5m2},
+      {c10::kFloat8_e4m3fn, orcclFloat8e4m3fn},
+      {c10::kFloat8_e5m2fnuz, orcclFloat8e5m2fnuz},
+      {c10::kFloat8_e4m3fnuz, orcclFloat8e4m3fnuz},
+      {c10::kFloat8_e8m0fnu, orcclFloat8e8m0fnu},
   };
   const auto found = types.find(tensor.scalar_type());
-  return found == types.end() ? NumberType::bytes : found->second;
+  return found == types.end() ? orcclBytes : found->second;
 }
 
 // [distributed.arguments.reductions] PREMUL_SUM is a sum of products.
-static Reduction reductionOf(c10d::ReduceOp::RedOpType reduction) {
+static orcclRedOp_t reductionOf(c10d::ReduceOp::RedOpType reduction) {
   using Op = c10d::ReduceOp;
-  static const std::map<Op::RedOpType, Reduction> reductions = {
-      {Op::SUM, Reduction::sum},      {Op::PREMUL_SUM, Reduction::sum},
-      {Op::AVG, Reduction::average},  {Op::PRODUCT, Reduction::product},
-      {Op::MIN, Reduction::minimum},  {Op::MAX, Reduction::maximum},
-      {Op::BAND, Reduction::bit_and}, {Op::BOR, Reduction::bit_or},
-      {Op::BXOR, Reduction::bit_xor},
+  static const std::map<Op::RedOpType, orcclRedOp_t> reductions = {
+      {Op::SUM, orcclSum},   {Op::PREMUL_SUM, orcclSum},
+      {Op::AVG, orcclAvg},   {Op::PRODUCT, orcclProd},
+      {Op::MIN, orcclMin},   {Op::MAX, orcclMax},
+      {Op::BAND, orcclBand}, {Op::BOR, orcclBor},
+      {Op::BXOR, orcclBxor},
   };
   const auto found = reductions.find(reduction);
   TORCH_CHECK_VALUE(found != reductions.end(), "orccl has no reduction ",
@@ -116,22 +115,22 @@ static Numbers numbersOf(const at::Tensor& tensor,
       " by the factor of PREMUL_SUM; convert the tensor to a "
       "floating-point type.");
   if (!c10::isComplexType(type)) {
-    const NumberType number = numberTypeOf(tensor);
-    TORCH_CHECK_TYPE(isDefined(Reduction::sum, number), "orccl cannot reduce ",
-                     type,
+    const orcclDataType_t number = dataTypeOf(tensor);
+    TORCH_CHECK_TYPE(!orcclCheckReduction(number, orcclSum),
+                     "orccl cannot reduce ", type,
                      "; convert the tensor to a type of integers or "
                      "floating-point numbers of 16 bits or more.");
-    return {count, number, reductionOf(reduction.op_)};
+    const orcclRedOp_t op = reductionOf(reduction.op_);
+    checkOrccl(orcclCheckReduction(number, op));
+    return {count, number, op};
   }
   TORCH_CHECK_TYPE(c10d::isComplexViewAsRealAllowed(reduction),
                    "orccl reduces complex tensors with SUM, AVG and "
                    "PREMUL_SUM only.");
   TORCH_CHECK_TYPE(type != c10::kComplexHalf, "orccl cannot reduce ", type,
                    "; convert the tensor to complex64.");
-  return {
-      2 * count,
-      type == c10::kComplexFloat ? NumberType::float32 : NumberType::float64,
-      reductionOf(reduction.op_)};
+  return {2 * count, type == c10::kComplexFloat ? orcclFloat32 : orcclFloat64,
+          reductionOf(reduction.op_)};
 }
 
 std::vector<Numbers> numbersOf(const std::vector<at::Tensor>& tensors,

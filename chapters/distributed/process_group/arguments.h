@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "torch_openreg/chapters/distributed/communicator/collectives.h"
+#include "torch_openreg/chapters/distributed/process_group/communicator.h"
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/distributed/c10d/Types.hpp>
@@ -27,16 +27,17 @@ void checkSameSize(const at::Tensor& input, const at::Tensor& output);
 
 // [distributed.arguments.numbers] A sum treats a complex number as two real ones.
 struct Numbers {
-  size_t count;         ///< twice the elements of a complex tensor
-  NumberType type;      ///< the communicator's name of the dtype
-  Reduction reduction;  ///< the communicator's name of the operation
+  size_t count;            ///< twice the elements of a complex tensor
+  orcclDataType_t type;    ///< the library's name of the dtype
+  orcclRedOp_t reduction;  ///< the library's name of the operation
 };
 
-/// The communicator's name of a dtype; `bytes` if it has none.
-NumberType numberTypeOf(const at::Tensor& tensor);
+/// The library's name of a dtype; orcclBytes if it has none.
+orcclDataType_t dataTypeOf(const at::Tensor& tensor);
 
-/// How the communicator reduces these tensors.
-/// @throws c10::TypeError for a dtype that has no such reduction.
+/// How the library reduces these tensors.
+/// @throws c10::TypeError for a dtype that cannot be reduced, c10::ValueError
+/// for one that does not have this reduction.
 std::vector<Numbers> numbersOf(const std::vector<at::Tensor>& tensors,
                                const c10d::ReduceOp& reduction);
 
@@ -45,12 +46,12 @@ std::vector<Numbers> numbersOf(const std::vector<at::Tensor>& tensors,
 at::Tensor premultiplied(const at::Tensor& tensor,
                          const c10d::ReduceOp& reduction);
 
-// [distributed.arguments.dense] A communicator moves bytes that lie one after the other, so other layouts go through a copy.
+// [distributed.arguments.dense] The library moves bytes that lie one after the other, so other layouts go through a copy.
 /// The elements of a tensor in the order of its indices, for work on the
 /// current stream.
 class Dense {
  public:
-  /// What the communicator does with the elements.
+  /// What the library does with the elements.
   enum Use { kRead, kWrite };
 
   /// A copy is filled if the use is `kRead`.

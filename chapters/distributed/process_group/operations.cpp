@@ -40,12 +40,12 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::broadcast(
   checkRank("The root of a broadcast", options.rootRank);
   return collective({c10d::OpType::BROADCAST, "orccl:broadcast", device,
                      tensors, tensors, options.timeout},
-                    [&](Collectives& group, orStream_t stream) {
+                    [&](Communicator& group, orStream_t stream) {
                       const bool is_root = rank_ == root;
                       const Dense data(tensors[0],
                                        is_root ? Dense::kRead : Dense::kWrite);
                       group.broadcast(stream, data.data(), data.bytes(), root,
-                                      numberTypeOf(tensors[0]));
+                                      dataTypeOf(tensors[0]));
                       if (!is_root) data.writeBack();
                     });
 }
@@ -58,7 +58,7 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::reduceAll(
   const auto numbers = numbersOf(tensors, options.reduceOp);
   return collective(
       {type, "orccl:all_reduce", device, tensors, tensors, options.timeout},
-      [&](Collectives& group, orStream_t stream) {
+      [&](Communicator& group, orStream_t stream) {
         for (size_t i = 0; i < tensors.size(); ++i) {
           const Dense input(premultiplied(tensors[i], options.reduceOp),
                             Dense::kRead);
@@ -94,7 +94,7 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::reduce(
   return collective({c10d::OpType::REDUCE, "orccl:reduce", device, tensors,
                      tensors, options.timeout},
                     [&, count = count, type = type, reduction = reduction](
-                        Collectives& group, orStream_t stream) {
+                        Communicator& group, orStream_t stream) {
                       const Dense input(
                           premultiplied(tensors[0], options.reduceOp),
                           Dense::kRead);
@@ -110,7 +110,7 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::reduce(
                     });
 }
 
-// [distributed.operations.all-gather] Ranks may contribute different sizes to a list, and then transfers fill it.
+// [distributed.operations.all-gather] Ranks may contribute different sizes to a list, and then receives fill it.
 ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::allgather(
     Lists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
   checkCount("inputs", inputs.size(), 1);
@@ -125,9 +125,9 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::allgather(
   return collective(
       {c10d::OpType::ALLGATHER, "orccl:all_gather", device, inputs, outputs[0],
        options.timeout},
-      [&](Collectives& group, orStream_t stream) {
+      [&](Communicator& group, orStream_t stream) {
         const Dense input(inputs[0], Dense::kRead);
-        const NumberType type = numberTypeOf(inputs[0]);
+        const orcclDataType_t type = dataTypeOf(inputs[0]);
         std::vector<Dense> dense;
         std::vector<void*> addresses;
         for (const auto& output : outputs[0]) {
@@ -136,14 +136,13 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::allgather(
         if (is_even) {
           group.allGather(stream, addresses, input.data(), input.bytes(), type);
         } else {
-          std::vector<Transfer> transfers;
+          std::vector<P2POp> ops;
           for (int rank = 0; rank < size_; ++rank) {
-            transfers.push_back(
-                {true, rank, input.data(), input.bytes(), type});
-            transfers.push_back(
+            ops.push_back({true, rank, input.data(), input.bytes(), type});
+            ops.push_back(
                 {false, rank, addresses[rank], dense[rank].bytes(), type});
           }
-          group.transfer(stream, transfers);
+          group.pointToPoint(stream, ops);
         }
         for (const auto& output : dense) output.writeBack();
       });
@@ -160,12 +159,12 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::gatherAll(
   }
   return collective(
       {type, "orccl:all_gather", device, inputs, outputs, options.timeout},
-      [&](Collectives& group, orStream_t stream) {
+      [&](Communicator& group, orStream_t stream) {
         for (size_t i = 0; i < inputs.size(); ++i) {
           const Dense input(inputs[i], Dense::kRead);
           const Dense output(outputs[i], Dense::kWrite);
           group.allGather(stream, partsOf(output, inputs[i].numel(), size_),
-                          input.data(), input.bytes(), numberTypeOf(inputs[i]));
+                          input.data(), input.bytes(), dataTypeOf(inputs[i]));
           output.writeBack();
         }
       });
@@ -218,7 +217,7 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::reduce_scatter(
   return collective(
       {c10d::OpType::REDUCE_SCATTER, "orccl:reduce_scatter", device, inputs[0],
        outputs, options.timeout},
-      [&](Collectives& group, orStream_t stream) {
+      [&](Communicator& group, orStream_t stream) {
         const Dense output(outputs[0], Dense::kWrite);
         std::vector<Dense> dense;
         std::vector<const void*> addresses;
@@ -253,7 +252,7 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::reduceScatterAll(
   }
   return collective(
       {type, "orccl:reduce_scatter", device, inputs, outputs, options.timeout},
-      [&](Collectives& group, orStream_t stream) {
+      [&](Communicator& group, orStream_t stream) {
         for (size_t i = 0; i < inputs.size(); ++i) {
           const Dense input(premultiplied(inputs[i], options.reduceOp),
                             Dense::kRead);
@@ -307,7 +306,7 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::barrier(
        {},
        {},
        options.timeout},
-      [](Collectives& group, orStream_t stream) { group.barrier(stream); });
+      [](Communicator& group, orStream_t stream) { group.barrier(stream); });
 }
 
 // [-]

@@ -36,7 +36,7 @@ ProcessGroupOrccl::ProcessGroupOrccl(c10::intrusive_ptr<c10d::Store> store,
                                      const c10d::Backend::Options& options)
     : Backend(rank, size),
       options_(copyOf(options)),
-      communicators_(std::make_shared<Communicators>(
+      communicators_(std::make_shared<CommunicatorMap>(
           std::move(store), rank, size, globalRank(rank, options),
           options.timeout)),
       state_(std::make_shared<GroupState>(communicators_)) {
@@ -47,7 +47,7 @@ ProcessGroupOrccl::ProcessGroupOrccl(c10::intrusive_ptr<c10d::Store> store,
 // [distributed.process-group.destroy] A forked child must not touch the memory that its parent shares with other ranks.
 ProcessGroupOrccl::~ProcessGroupOrccl() {
   if (orIsForked()) {
-    new std::shared_ptr<Communicators>(std::move(communicators_));
+    new std::shared_ptr<CommunicatorMap>(std::move(communicators_));
     new std::shared_ptr<GroupState>(std::move(state_));
     return;
   }
@@ -99,6 +99,17 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupOrccl::split(
   return part;
 }
 
+// [distributed.process-group.request] A group that was aborted before it was connected has done nothing that a stream could wait for.
+static void record(PendingOperation& operation, const Communicator& group,
+                   orStream_t stream) {
+  const orcclComm_t comm = group.comm();
+  orcclRequest_t request = nullptr;
+  if (!comm) return;
+  checkOrccl(
+      orcclRequestRecord(&request, operation.name.c_str(), comm, stream));
+  operation.request.reset(request);
+}
+
 // [distributed.process-group.start] The communication stream first waits for the current stream, so the inputs are ready.
 c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::start(const Call& call,
                                                             ChooseStream choose,
@@ -123,9 +134,8 @@ c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::start(const Call& call,
   auto work = describe(call, stream, is_collective);
   state_->add(work->operation());
   try {
-    enqueue(*group->collectives, nativeStream(stream));
-    Outcome::record(work->operation()->outcome, nativeStream(stream),
-                    group->collectives->abortedFlag());
+    enqueue(*group->communicator, nativeStream(stream));
+    record(*work->operation(), *group->communicator, nativeStream(stream));
   } catch (...) {
     state_->drop(work->operation());
     throw;
@@ -141,7 +151,7 @@ c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::start(const Call& call,
 // [distributed.process-group.describe] A message about an operation has its number, which is the same on all ranks for a collective.
 c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::describe(
     const Call& call, c10::Stream stream, bool is_collective) {
-  const uint64_t number = is_collective ? ++collectives_ : ++transfers_;
+  const uint64_t number = is_collective ? ++collectives_ : ++point_to_point_;
   const auto flag = is_timed_ ? c10::EventFlag::BACKEND_DEFAULT
                               : c10::EventFlag::PYTORCH_DEFAULT;
   const std::string name = c10::str(call.title + sizeof("orccl:") - 1,
@@ -152,8 +162,7 @@ c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::describe(
                                                      : call.timeout,
       .began = std::chrono::steady_clock::now(),
       .start = {},
-      .end = c10::Event(kDeviceType, flag),
-      .outcome = std::make_shared<Outcome>(name, state_->ending())});
+      .end = c10::Event(kDeviceType, flag)});
   if (is_timed_) {
     operation->start.emplace(kDeviceType, flag);
     operation->start->record(stream);
@@ -167,7 +176,7 @@ c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::describe(
 ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::collective(const Call& call,
                                                          Enqueue enqueue) {
   return start(
-      call, [](const DeviceGroup& group) { return group.collective_stream; },
+      call, [](DeviceCommunicator& group) { return group.collective_stream; },
       enqueue);
 }
 

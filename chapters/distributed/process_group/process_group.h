@@ -58,7 +58,7 @@ class ProcessGroupOrccl final : public c10d::Backend {
   /// Waits for what is under way, and leaves the group.
   void shutdown() override;
 
-  // [distributed.process-group.collectives] Collectives that the communicator has.
+  // [distributed.process-group.collectives] Collectives that the library has.
   WorkPtr broadcast(Tensors&, const c10d::BroadcastOptions&) override;
   WorkPtr allreduce(Tensors&, const c10d::AllreduceOptions&) override;
   WorkPtr allreduce_coalesced(Tensors&,
@@ -79,7 +79,7 @@ class ProcessGroupOrccl final : public c10d::Backend {
       Tensors&, Tensors&, const c10d::ReduceScatterOptions&) override;
   WorkPtr barrier(const c10d::BarrierOptions&) override;
 
-  // [distributed.process-group.transfers] Everything else is made of transfers between two ranks.
+  // [distributed.process-group.point-to-point] Everything else is made of sends and receives between two ranks.
   WorkPtr gather(Lists&, Tensors&, const c10d::GatherOptions&) override;
   WorkPtr scatter(Tensors&, Lists&, const c10d::ScatterOptions&) override;
   WorkPtr alltoall(Tensors&, Tensors&, const c10d::AllToAllOptions&) override;
@@ -102,8 +102,8 @@ class ProcessGroupOrccl final : public c10d::Backend {
     Tensors inputs, outputs;
     std::chrono::milliseconds timeout;
   };
-  using ChooseStream = c10::function_ref<c10::Stream(const DeviceGroup&)>;
-  using Enqueue = c10::function_ref<void(Collectives&, orStream_t)>;
+  using ChooseStream = c10::function_ref<c10::Stream(DeviceCommunicator&)>;
+  using Enqueue = c10::function_ref<void(Communicator&, orStream_t)>;
 
   c10::intrusive_ptr<CollectiveWork> start(const Call& call,
                                            ChooseStream choose,
@@ -112,7 +112,7 @@ class ProcessGroupOrccl final : public c10d::Backend {
                                               c10::Stream stream,
                                               bool is_collective);
   WorkPtr collective(const Call& call, Enqueue enqueue);
-  WorkPtr transfer(Tensors& tensors, int peer, bool is_send);
+  WorkPtr sendOrReceive(Tensors& tensors, int peer, bool is_send);
   WorkPtr reduceAll(c10d::OpType type, Tensors& tensors,
                     const c10d::AllreduceOptions& options);
   WorkPtr gatherAll(c10d::OpType type, Tensors& outputs, Tensors& inputs,
@@ -122,23 +122,23 @@ class ProcessGroupOrccl final : public c10d::Backend {
   c10::DeviceIndex deviceOf(const c10d::BarrierOptions& options) const;
   void checkRank(const char* what, int64_t rank) const;
 
-  // [distributed.process-group.members] Operations count collectives and transfers apart, because ranks make different transfers.
-  struct BatchedTransfer {
+  // [distributed.process-group.members] Operations count collectives and sends or receives apart, because ranks make different ones.
+  struct TensorOp {
     bool is_send;
     int peer;
     at::Tensor tensor;
   };
   struct Batch {
-    std::vector<BatchedTransfer> transfers;
+    std::vector<TensorOp> ops;
     c10::intrusive_ptr<CollectiveWork> last_collective;
   };
 
   const c10::intrusive_ptr<c10d::Backend::Options> options_;
-  std::shared_ptr<Communicators> communicators_;
+  std::shared_ptr<CommunicatorMap> communicators_;
   std::shared_ptr<GroupState> state_;
   std::mutex mutex_;  // a communicator takes calls from one thread at a time
   std::atomic<uint64_t> collectives_{0};
-  uint64_t transfers_ = 0;
+  uint64_t point_to_point_ = 0;
   std::atomic<bool> is_timed_{false};
   std::optional<Batch> batch_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/distributed/process_group/watchdog.h"
-#include "torch_openreg/chapters/distributed/communicator/background.h"
+#include "torch_openreg/common/background.h"
 #include "torch_openreg/common/waiting.h"
 
 #include <ATen/core/ivalue.h>
@@ -23,10 +23,6 @@ void GroupState::end(c10d::ErrorType error,
     if (error_ != c10d::ErrorType::SUCCESS) return;
     error_ = error;
     reason_ = reason;
-    {
-      const std::lock_guard lock(ending_->mutex);
-      ending_->reason = reason;
-    }
     const auto failure = std::make_exception_ptr(
         c10::DistBackendError({__func__, __FILE__, __LINE__}, reason));
     for (auto& operation : under_way_) {
@@ -35,7 +31,7 @@ void GroupState::end(c10d::ErrorType error,
     }
     under_way_.clear();
   }
-  communicators_->abort();
+  communicators_->abort(reason);
   for (const auto& complete : completions) complete();
 }
 
@@ -52,8 +48,8 @@ void GroupState::endAloud(c10d::ErrorType error, const std::string& reason) {
 // [distributed.group-state.aborted] A disagreement of the ranks ends the work on the device before the host knows of it.
 bool GroupState::endIfAborted() {
   for (const auto& group : communicators_->all()) {
-    if (!group->collectives->isAborted()) continue;
-    const std::string problem = group->collectives->problem();
+    if (!group->communicator->isAborted()) continue;
+    const std::string problem = group->communicator->problem();
     endAloud(c10d::ErrorType::COMM_ERROR,
              problem.empty() ? "an operation was enqueued in part" : problem);
     return true;
@@ -189,7 +185,7 @@ void GroupState::look() {
     // Asked after the events: an abort completes them.
     bool aborted = false;
     for (const auto& group : communicators_->all()) {
-      aborted = aborted || group->collectives->isAborted();
+      aborted = aborted || group->communicator->isAborted();
     }
     if (!aborted) {
       for (const auto& operation : done) {
@@ -210,7 +206,7 @@ void GroupState::lookForEndedPeer(const PendingOperation& oldest) {
   // Asking may cost a question to the store.
   if (now - oldest.began < std::chrono::milliseconds(250)) return;
   for (const auto& group : communicators_->all()) {
-    const std::string ended = group->collectives->endedPeer();
+    const std::string ended = group->communicator->endedPeer();
     if (ended.empty()) continue;
     {
       const std::lock_guard lock(mutex_);

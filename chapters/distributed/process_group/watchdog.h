@@ -1,48 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "torch_openreg/chapters/distributed/process_group/communicators.h"
+#include "torch_openreg/chapters/distributed/process_group/communicator_map.h"
 
 #include <c10/core/Event.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 
 namespace openreg {
 
-// [distributed.outcome] Whether an operation did its work is decided on its stream, because an abort ends all waits.
-/// What a stream knows of the operation that it has waited for.
-class Outcome {
- public:
-  /// `ending` is why the group has ended.
-  struct Ending {
-    std::mutex mutex;    ///< guards the reason
-    std::string reason;  ///< empty as long as the group lives
-  };
-  /// Of the operation `name`, which a refusal mentions.
-  explicit Outcome(std::string name, std::shared_ptr<Ending> ending)
-      : name_(std::move(name)), ending_(std::move(ending)) {}
-
-  /// Enqueued after the operation: it was done if `aborted` is false then.
-  static void record(std::shared_ptr<Outcome> outcome, orStream_t stream,
-                     std::shared_ptr<const std::atomic<bool>> aborted);
-  /// Enqueued after a wait for the operation. If it was not done, the
-  /// next wait for the stream or read from it throws an error that says why.
-  static void refuseIfWrong(std::shared_ptr<Outcome> outcome,
-                            orStream_t stream);
-
- private:
-  const std::string name_;
-  const std::shared_ptr<Ending> ending_;
-  std::atomic<bool> is_right_{false};
-};
+// [distributed.request] Whether an operation did its work is decided on its stream, because an abort ends all waits.
+/// What the library knows of an operation that a stream has waited for; null
+/// until it is enqueued.
+using Request = std::unique_ptr<orcclRequest, decltype(&orcclRequestFree)>;
 
 // [distributed.operation] What this rank has enqueued, without its tensors.
 /// The watchdog's thread drops operations. It must not drop a tensor, because
@@ -53,7 +29,7 @@ struct PendingOperation {
   std::chrono::steady_clock::time_point began;  ///< when it was called
   std::optional<c10::Event> start;              ///< if durations are measured
   c10::Event end;                               ///< after its last command
-  std::shared_ptr<Outcome> outcome;             ///< for streams that wait
+  Request request{nullptr, &orcclRequestFree};  ///< for streams that wait
   // Guarded by the group's mutex:
   bool is_enqueued = false;    ///< and its end is recorded
   std::exception_ptr error{};  ///< why it failed
@@ -65,7 +41,7 @@ struct PendingOperation {
 class GroupState {
  public:
   /// The communicators are aborted when the group ends in an error.
-  explicit GroupState(std::shared_ptr<Communicators> communicators)
+  explicit GroupState(std::shared_ptr<CommunicatorMap> communicators)
       : communicators_(std::move(communicators)) {}
 
   /// @throws c10::DistBackendError with the reason, if the group has ended.
@@ -80,8 +56,6 @@ class GroupState {
   /// Ends the group with this reason, unless it has ended before. Everything
   /// that is under way fails, and its waits on the device end.
   void end(c10d::ErrorType error, const std::string& reason) noexcept;
-  /// Why the group has ended; shared with the outcomes of its operations.
-  const std::shared_ptr<Outcome::Ending>& ending() const { return ending_; }
   /// SUCCESS as long as the group has not ended.
   c10d::ErrorType error() const;
   /// Whether the operation has ended, in success or failure.
@@ -110,13 +84,11 @@ class GroupState {
   bool endIfAborted();
   void lookForEndedPeer(const PendingOperation& oldest);
 
-  const std::shared_ptr<Communicators> communicators_;
+  const std::shared_ptr<CommunicatorMap> communicators_;
   mutable std::mutex mutex_;
   std::list<std::shared_ptr<PendingOperation>> under_way_;
   c10d::ErrorType error_ = c10d::ErrorType::SUCCESS;
   std::string reason_;
-  const std::shared_ptr<Outcome::Ending> ending_ =
-      std::make_shared<Outcome::Ending>();
   std::optional<std::chrono::steady_clock::time_point> peer_ended_;
 };
 

@@ -45,7 +45,10 @@ void CollectiveWork::synchronize() {
   const c10::Stream current = currentStream(stream_.device_index());
   operation_->end.block(current);
   if (opType_ == c10d::OpType::BARRIER) return waitOnHost(operation_->timeout);
-  Outcome::refuseIfWrong(operation_->outcome, nativeStream(current));
+  if (operation_->request) {
+    checkOrccl(
+        orcclRequestCheck(operation_->request.get(), nativeStream(current)));
+  }
 }
 
 bool CollectiveWork::wait(std::chrono::milliseconds limit) {

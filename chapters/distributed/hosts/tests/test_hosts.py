@@ -60,6 +60,13 @@ def pair():
     assert ranks.end() == [0] * 2
 
 
+@pytest.fixture(scope="module")
+def one_host():
+    ranks = ranks_on("a a")
+    yield ranks
+    assert ranks.end() == [0] * 2
+
+
 @pytest.fixture
 def fragile():
     """Two ranks on two hosts that a test may ruin."""
@@ -334,6 +341,26 @@ def test_a_rank_without_transfers_may_destroy_the_group_at_once(two_hosts):
 def test_the_last_operation_of_a_group_is_done_when_the_group_is_destroyed(pair, call):
     for _ in range(2):
         pair(ends_with, call)
+
+
+@pytest.mark.parametrize("call", ["send", "gather", "scatter", "uneven all_gather", "objects"])
+def test_the_last_operation_on_one_host_is_done_although_its_sender_has_left(one_host, call):
+    for _ in range(2):
+        one_host(ends_with, call)
+
+
+def sends_itself_another_size():
+    rank = dist.get_rank()
+    send = dist.P2POp(dist.isend, torch.ones(2, device=device()), rank)
+    receive = dist.P2POp(dist.irecv, torch.ones(1, device=device()), rank)
+    return failures.message_of(lambda: dist.batch_isend_irecv([send, receive]), ValueError)
+
+
+@pytest.mark.parametrize("where", ["one_host", "pair"])
+def test_a_rank_that_sends_itself_another_size_is_named(where, request):
+    messages = request.getfixturevalue(where)(sends_itself_another_size)
+    for rank, message in enumerate(messages):
+        assert f"Rank {rank} sends 8 bytes to itself, and receives 4." in message
 
 
 def connects_in_vain(what):

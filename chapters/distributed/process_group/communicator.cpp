@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/distributed/process_group/communicator.h"
+
+#include "torch_openreg/common/check.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+#include <vector>
+
+namespace openreg {
+
+// [distributed.communicator.check] The driver's errors keep the types that they have everywhere else.
+void checkOrccl(orcclResult_t result) {
+  if (result == orcclSuccess) return;
+  const std::string sentence = orcclGetLastError();
+  if (result == orcclUnhandledDriverError) check(orPeekAtLastError());
+  TORCH_CHECK_VALUE(result != orcclInvalidArgument, sentence);
+  TORCH_CHECK_WITH(DistBackendError, result != orcclRemoteError, sentence);
+  TORCH_CHECK(false, sentence);
+}
+
+namespace {
+
+// [distributed.communicator.bootstrap] No exception may pass through the library, so what the store throws waits beside it.
+struct StoreBootstrap {
+  c10::intrusive_ptr<c10d::Store> store;
+  std::exception_ptr error;
+
+  template <class Body>
+  static orcclResult_t run(void* context, Body body) noexcept {
+    auto& self = *static_cast<StoreBootstrap*>(context);
+    try {
+      body(*self.store);
+      return orcclSuccess;
+    } catch (...) {
+      self.error = std::current_exception();
+      return orcclSystemError;
+    }
+  }
+
+  orcclBootstrap functions() {
+    return {
+        this,
+        [](void* context, const char* key, const void* value, size_t bytes) {
+          const auto* begin = static_cast<const uint8_t*>(value);
+          return run(context, [&](c10d::Store& store) {
+            store.set(key, std::vector<uint8_t>(begin, begin + bytes));
+          });
+        },
+        [](void* context, const char* key, void* value, size_t capacity,
+           size_t* bytes) {
+          return run(context, [&](c10d::Store& store) {
+            const auto found = store.get(key);
+            *bytes = found.size();
+            std::copy_n(found.begin(), std::min(capacity, *bytes),
+                        static_cast<uint8_t*>(value));
+          });
+        }};
+  }
+};
+
+// [distributed.communicator.class] Each call passes its arguments on.
+class OrcclCommunicator final : public Communicator {
+ public:
+  OrcclCommunicator(int rank, int size, c10::intrusive_ptr<c10d::Store> store)
+      : bootstrap_{std::move(store), nullptr} {
+    const orcclBootstrap functions = bootstrap_.functions();
+    check(orcclCommInitRank(&comm_, size, &functions, rank));
+  }
+  ~OrcclCommunicator() override { orcclCommDestroy(comm_); }
+  orcclComm_t comm() const override { return comm_; }
+
+  void barrier(orStream_t stream) override {
+    check(orcclBarrier(comm_, stream));
+  }
+  void broadcast(orStream_t stream, void* data, size_t bytes, int root,
+                 orcclDataType_t type) override {
+    check(orcclBroadcast(data, bytes / orcclTypeSize(type), type, root, comm_,
+                         stream));
+  }
+  void allReduce(orStream_t stream, void* output, const void* input,
+                 size_t count, orcclDataType_t type, orcclRedOp_t op) override {
+    check(orcclAllReduce(input, output, count, type, op, comm_, stream));
+  }
+  void reduce(orStream_t stream, void* output, const void* input, size_t count,
+              orcclDataType_t type, orcclRedOp_t op, int root) override {
+    check(orcclReduce(input, output, count, type, op, root, comm_, stream));
+  }
+  void allGather(orStream_t stream, std::span<void* const> outputs,
+                 const void* input, size_t bytes,
+                 orcclDataType_t type) override {
+    check(orcclAllGather(input, outputs.data(), bytes / orcclTypeSize(type),
+                         type, comm_, stream));
+  }
+  void reduceScatter(orStream_t stream, void* output,
+                     std::span<const void* const> inputs, size_t count,
+                     orcclDataType_t type, orcclRedOp_t op) override {
+    check(orcclReduceScatter(inputs.data(), output, count, type, op, comm_,
+                             stream));
+  }
+
+  // [distributed.communicator.point-to-point] The end of a group says what was wrong with its calls.
+  void pointToPoint(orStream_t stream, std::span<const P2POp> ops) override {
+    orcclGroupStart();
+    for (const auto& [is_send, peer, data, bytes, type] : ops) {
+      const size_t count = bytes / orcclTypeSize(type);
+      is_send ? orcclSend(data, count, type, peer, comm_, stream)
+              : orcclRecv(data, count, type, peer, comm_, stream);
+    }
+    check(orcclGroupEnd());
+  }
+
+  void abort(const std::string& reason) noexcept override {
+    orcclCommAbort(comm_, reason.c_str());
+  }
+  bool isAborted() const noexcept override { return asyncError(); }
+  std::string problem() const override {
+    return asyncError() == orcclInvalidUsage ? orcclGetLastError() : "";
+  }
+  std::string endedPeer() const override {
+    return orcclCommCheckPeers(comm_) ? orcclGetLastError() : "";
+  }
+
+ private:
+  orcclResult_t asyncError() const {
+    orcclResult_t error = orcclSuccess;
+    orcclCommGetAsyncError(comm_, &error);
+    return error;
+  }
+  void check(orcclResult_t result) {
+    if (const auto error = std::exchange(bootstrap_.error, nullptr)) {
+      std::rethrow_exception(error);
+    }
+    checkOrccl(result);
+  }
+
+  StoreBootstrap bootstrap_;
+  orcclComm_t comm_ = nullptr;
+};
+
+// [-]
+}  // namespace
+
+// [distributed.communicator.make] Making one waits for no other rank.
+std::shared_ptr<Communicator> makeCommunicator(
+    int rank, int size, c10::intrusive_ptr<c10d::Store> store) {
+  return std::make_shared<OrcclCommunicator>(rank, size, std::move(store));
+}
+
+// [-]
+}  // namespace openreg

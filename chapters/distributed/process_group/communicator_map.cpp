@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/distributed/process_group/communicator_map.h"
+#include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/common/check.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+namespace openreg {
+
+// [distributed.factory.replace] A group keeps the communicators it has; a new factory makes the next ones.
+namespace {
+
+struct Factory {
+  std::mutex mutex;
+  CommunicatorFactory make = [](int rank, int size, int,
+                                c10::intrusive_ptr<JoiningStore> store) {
+    return makeCommunicator(rank, size, std::move(store));
+  };
+};
+
+Factory& factory() {
+  static Factory factory;
+  return factory;
+}
+
+}  // namespace
+
+CommunicatorFactory setCommunicatorFactory(CommunicatorFactory other) {
+  const std::lock_guard lock(factory().mutex);
+  return std::exchange(factory().make, std::move(other));
+}
+
+// [distributed.communicator-map.streams] PyTorch may hold a stream for as long as it likes, so groups pass streams on and never destroy them.
+namespace {
+
+struct SpareStreams {
+  std::mutex mutex;
+  std::array<std::vector<c10::Stream>, kMaxDevices> of;
+};
+
+SpareStreams& spareStreams() {
+  static auto* streams = new SpareStreams;
+  return *streams;
+}
+
+c10::Stream takeStream(c10::DeviceIndex index) {
+  const std::lock_guard lock(spareStreams().mutex);
+  auto& spare = spareStreams().of[index];
+  if (spare.empty()) {
+    const DeviceScope scope(index);
+    orStream_t stream = nullptr;
+    check(orStreamCreateWithPriority(&stream, 0, kGreatestPriority));
+    return streamOfHandle(stream, index);
+  }
+  const c10::Stream stream = spare.back();
+  spare.pop_back();
+  return stream;
+}
+
+}  // namespace
+
+// [distributed.communicator-map.device] A communicator takes its streams for as long as it lives.
+DeviceCommunicator::DeviceCommunicator(std::shared_ptr<Communicator> made,
+                                       c10::DeviceIndex index)
+    : communicator(std::move(made)),
+      collective_stream(takeStream(index)),
+      batch_stream(takeStream(index)) {}
+
+c10::Stream DeviceCommunicator::streamOf(bool is_send, int peer) {
+  const auto found = streams_.find({is_send, peer});
+  if (found != streams_.end()) return found->second;
+  const c10::Stream stream = takeStream(collective_stream.device_index());
+  return streams_.emplace(std::pair(is_send, peer), stream).first->second;
+}
+
+DeviceCommunicator::~DeviceCommunicator() {
+  const std::lock_guard lock(spareStreams().mutex);
+  auto& spare = spareStreams().of[collective_stream.device_index()];
+  spare.insert(spare.end(), {batch_stream, collective_stream});
+  for (const auto& [key, stream] : streams_) spare.push_back(stream);
+}
+
+// [distributed.communicator-map.groups] Each rank knows its groups, and the devices that it has used, in order.
+namespace {
+
+struct RankGroups {
+  std::set<CommunicatorMap*> groups;
+  std::vector<c10::DeviceIndex> devices;
+};
+
+std::mutex ranks_mutex;
+auto& ranks = *new std::map<uint64_t, RankGroups>;  // outlives all groups
+
+}  // namespace
+
+// [distributed.communicator-map.create] A new group is at once known on the devices that its rank has used.
+CommunicatorMap::CommunicatorMap(c10::intrusive_ptr<c10d::Store> store,
+                                 int rank, int size, uint64_t global_rank,
+                                 std::chrono::milliseconds timeout)
+    : patience_(std::make_shared<Patience>(timeout)),
+      store_(std::move(store)),
+      rank_(rank),
+      size_(size),
+      global_rank_(global_rank) {
+  const std::lock_guard lock(ranks_mutex);
+  RankGroups& ours = ranks[global_rank];
+  ours.groups.insert(this);
+  for (c10::DeviceIndex index : ours.devices) tryToMake(index);
+}
+
+CommunicatorMap::~CommunicatorMap() {
+  const std::lock_guard lock(ranks_mutex);
+  auto ours = ranks.find(global_rank_);
+  ours->second.groups.erase(this);
+  if (ours->second.groups.empty()) ranks.erase(ours);
+}
+
+// [distributed.communicator-map.make] A group that finds no room now tries again when it is used.
+std::shared_ptr<DeviceCommunicator> CommunicatorMap::on(
+    c10::DeviceIndex index) {
+  if (auto found = find(index)) return found;
+  const std::lock_guard lock(ranks_mutex);
+  RankGroups& ours = ranks.at(global_rank_);
+  const bool is_new = std::find(ours.devices.begin(), ours.devices.end(),
+                                index) == ours.devices.end();
+  make(index);
+  if (is_new) ours.devices.push_back(index);
+  for (CommunicatorMap* group : ours.groups) group->tryToMake(index);
+  return find(index);
+}
+
+void CommunicatorMap::tryToMake(c10::DeviceIndex index) {
+  try {
+    make(index);
+  } catch (const c10::Error&) {
+    // It is made again, or refused, when it is used.
+  }
+}
+
+// [distributed.communicator-map.factory] The communicator of a device has a part of the group's store.
+void CommunicatorMap::make(c10::DeviceIndex index) {
+  if (find(index)) return;
+  const DeviceScope scope(index);
+  const auto& devices = ranks.at(global_rank_).devices;
+  const auto number =
+      std::find(devices.begin(), devices.end(), index) - devices.begin();
+  CommunicatorFactory make;
+  {
+    const std::lock_guard lock(factory().mutex);
+    make = factory().make;
+  }
+  // The n-th device of a rank meets the n-th devices of its peers.
+  auto made = std::make_shared<DeviceCommunicator>(
+      make(rank_, size_, index,
+           c10::make_intrusive<JoiningStore>(std::to_string(number), store_,
+                                             patience_)),
+      index);
+  const std::lock_guard lock(mutex_);
+  made_.emplace(index, std::move(made));
+}
+
+// [distributed.communicator-map.users] The watchdog's thread may ask while another thread makes one.
+std::shared_ptr<DeviceCommunicator> CommunicatorMap::find(
+    c10::DeviceIndex index) const {
+  const std::lock_guard lock(mutex_);
+  auto found = made_.find(index);
+  return found == made_.end() ? nullptr : found->second;
+}
+
+std::vector<std::shared_ptr<DeviceCommunicator>> CommunicatorMap::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<DeviceCommunicator>> all;
+  for (const auto& [index, group] : made_) all.push_back(group);
+  return all;
+}
+
+void CommunicatorMap::setTimeout(std::chrono::milliseconds timeout) {
+  patience_->timeout = timeout;
+}
+
+void CommunicatorMap::abort(const std::string& reason) noexcept {
+  if (!is_leaving_) patience_->is_over = true;
+  for (const auto& group : all()) group->communicator->abort(reason);
+}
+
+void CommunicatorMap::clear() {
+  std::map<c10::DeviceIndex, std::shared_ptr<DeviceCommunicator>> gone;
+  const std::lock_guard lock(mutex_);
+  gone.swap(made_);
+}
+
+// [-]
+}  // namespace openreg

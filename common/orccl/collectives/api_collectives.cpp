@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/orccl/collectives/calls.h"
+#include "torch_openreg/common/orccl/collectives/orccl_comm.h"
+#include "torch_openreg/common/orccl/collectives/plans.h"
+#include "torch_openreg/common/orccl/collectives/reduce.h"
+#include "torch_openreg/common/orccl/group/result.h"
+
+#include <utility>
+
+using namespace openreg::orccl;
+
+// [common.orccl.api.enqueue] A call that fails halfway would leave this rank out of step, so it aborts.
+template <class Enqueue>
+static void enqueueInGroup(orcclComm& comm, orStream_t stream,
+                           Enqueue enqueue) {
+  if (comm.shared->isAborted()) return;
+  orStreamCaptureStatus status;
+  check(orStreamIsCapturing(stream, &status));
+  require(status == orStreamCaptureStatusNone, orcclInvalidUsage,
+          "A graph cannot hold communication with other processes; call it "
+          "before or after the capture.");
+  comm.shared->peers.connect(comm.bootstrap);
+  try {
+    enqueue();
+  } catch (...) {
+    comm.shared->abort(nullptr);
+    throw;
+  }
+}
+
+static void enqueue(orcclComm& comm, orStream_t stream, Plan plan) {
+  enqueueInGroup(comm, stream,
+                 [&] { comm.pipeline.enqueue(stream, std::move(plan)); });
+}
+
+static void checkRoot(const orcclComm& comm, int root) {
+  require(root >= 0 && root < comm.shared->size, orcclInvalidArgument,
+          "The root is rank ", root, "; the group has the ranks 0 to ",
+          comm.shared->size - 1, ".");
+}
+
+// [common.orccl.api.collectives.calls] A collective is a plan, and a barrier is one without data.
+orcclResult_t orcclBarrier(orcclComm_t comm, orStream_t stream) noexcept {
+  return guarded([&] { enqueue(find(comm), stream, Plan{}); });
+}
+
+orcclResult_t orcclBroadcast(void* buffer, size_t count, orcclDataType_t type,
+                             int root, orcclComm_t comm,
+                             orStream_t stream) noexcept {
+  return guarded([&] {
+    checkRoot(find(comm), root);
+    enqueue(*comm, stream,
+            planBroadcast(comm->shared->boxes, buffer, count, root, type));
+  });
+}
+
+orcclResult_t orcclAllGather(const void* sendbuff, void* const* recvbuffs,
+                             size_t count, orcclDataType_t type,
+                             orcclComm_t comm, orStream_t stream) noexcept {
+  return guarded([&] {
+    const Mailboxes& boxes = find(comm).shared->boxes;
+    enqueue(*comm, stream,
+            planAllGather(boxes, recvbuffs, sendbuff, count, type));
+  });
+}
+
+// [common.orccl.api.collectives.reductions] One rank or all of them want the result; the work is the same.
+orcclResult_t orcclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
+                             orcclDataType_t type, orcclRedOp_t op,
+                             orcclComm_t comm, orStream_t stream) noexcept {
+  return guarded([&] {
+    checkReduction(type, op);
+    const orcclCall_t call{orcclFuncAllReduce, type, op, 0, 0, 0};
+    enqueue(find(comm), stream,
+            planReduction(comm->shared->boxes, recvbuff, sendbuff, count, call,
+                          true));
+  });
+}
+
+orcclResult_t orcclReduce(const void* sendbuff, void* recvbuff, size_t count,
+                          orcclDataType_t type, orcclRedOp_t op, int root,
+                          orcclComm_t comm, orStream_t stream) noexcept {
+  return guarded([&] {
+    checkRoot(find(comm), root);
+    checkReduction(type, op);
+    const orcclCall_t call{orcclFuncReduce, type, op, root, 0, 0};
+    enqueue(*comm, stream,
+            planReduction(comm->shared->boxes, recvbuff, sendbuff, count, call,
+                          comm->shared->rank == root));
+  });
+}
+
+orcclResult_t orcclReduceScatter(const void* const* sendbuffs, void* recvbuff,
+                                 size_t count, orcclDataType_t type,
+                                 orcclRedOp_t op, orcclComm_t comm,
+                                 orStream_t stream) noexcept {
+  return guarded([&] {
+    checkReduction(type, op);
+    const Mailboxes& boxes = find(comm).shared->boxes;
+    enqueue(*comm, stream,
+            planReduceScatter(boxes, recvbuff, sendbuffs, count, type, op));
+  });
+}
+
+// [common.orccl.api.group] Sends and receives outside of a group are a group of one.
+namespace {
+
+struct Group {
+  int depth = 0;
+  orcclResult_t result = orcclSuccess;
+  orcclComm_t comm = nullptr;
+  orStream_t stream = nullptr;
+  std::vector<P2POp> ops;
+};
+thread_local Group group;
+
+void collect(P2POp op, orcclComm_t comm, orStream_t stream) {
+  const bool is_first = group.ops.empty();
+  require(is_first || (group.comm == comm && group.stream == stream),
+          orcclInvalidUsage,
+          "The sends and receives of a group are on one stream of one "
+          "communicator.");
+  find(comm);
+  group.comm = comm;
+  group.stream = stream;
+  group.ops.push_back(op);
+}
+
+orcclResult_t add(P2POp op, size_t count, orcclComm_t comm,
+                  orStream_t stream) noexcept {
+  orcclGroupStart();
+  const orcclResult_t result = guarded([&] {
+    op.bytes = count * orcclTypeSize(op.datatype);
+    collect(op, comm, stream);
+  });
+  if (!group.result) group.result = result;
+  const orcclResult_t ended = orcclGroupEnd();
+  return result ? result : ended;
+}
+
+}  // namespace
+
+// [common.orccl.api.group.calls] What a call is refused for, the end of its group says again.
+orcclResult_t orcclSend(const void* sendbuff, size_t count,
+                        orcclDataType_t type, int peer, orcclComm_t comm,
+                        orStream_t stream) noexcept {
+  return add({true, peer, const_cast<void*>(sendbuff), 0, type}, count, comm,
+             stream);
+}
+
+orcclResult_t orcclRecv(void* recvbuff, size_t count, orcclDataType_t type,
+                        int peer, orcclComm_t comm,
+                        orStream_t stream) noexcept {
+  return add({false, peer, recvbuff, 0, type}, count, comm, stream);
+}
+
+// [common.orccl.api.group.end] The outermost end checks all operations before it enqueues the first.
+orcclResult_t orcclGroupStart(void) noexcept {
+  if (group.depth == 0) group = {};
+  ++group.depth;
+  return orcclSuccess;
+}
+
+orcclResult_t orcclGroupEnd(void) noexcept {
+  return guarded([] {
+    require(group.depth > 0, orcclInvalidUsage,
+            "A group ends that has not begun; call orcclGroupStart first.");
+    if (--group.depth > 0) return;
+    const Group ended = std::exchange(group, {});
+    require(!ended.result, ended.result, orcclGetLastError());
+    if (ended.ops.empty()) return;
+    orcclComm& comm = *ended.comm;
+    comm.point_to_point.check(ended.ops);
+    enqueueInGroup(comm, ended.stream, [&] {
+      comm.point_to_point.enqueue(ended.stream, ended.ops);
+    });
+  });
+}
+
+// [common.orccl.api.host.calls] The host uses what the kernels use.
+orcclResult_t orcclCheckReduction(orcclDataType_t type,
+                                  orcclRedOp_t op) noexcept {
+  return guarded([&] { checkReduction(type, op); });
+}
+
+orcclResult_t orcclReduceLocal(const void* const* sendbuffs, int n,
+                               void* recvbuff, size_t count,
+                               orcclDataType_t type, orcclRedOp_t op) noexcept {
+  return guarded([&] {
+    checkReduction(type, op);
+    reduceNumbers(recvbuff, {sendbuffs, static_cast<size_t>(n)}, count, type,
+                  op);
+  });
+}
+
+orcclResult_t orcclCompareCalls(const orcclCall_t* calls, int nranks) noexcept {
+  return guarded([&] {
+    const std::string problem =
+        findDisagreement({calls, static_cast<size_t>(nranks)});
+    require(problem.empty(), orcclInvalidUsage, problem);
+  });
+}
+
+orcclResult_t orcclCompareSendRecv(int sender, const orcclCall_t* send,
+                                   int receiver,
+                                   const orcclCall_t* recv) noexcept {
+  return guarded([&] {
+    const std::string problem =
+        findDisagreement(sender, *send, receiver, *recv);
+    require(problem.empty(), orcclInvalidUsage, problem);
+  });
+}
+
+// [-]

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/orccl/collectives/orccl_comm.h"
+#include "torch_openreg/common/orccl/group/result.h"
+
+#include <cstdlib>
+#include <string>
+
+using namespace openreg::orccl;
+
+// [common.orccl.api.find] A null handle is refused; any other is believed.
+orcclComm& openreg::orccl::find(orcclComm_t comm) {
+  require(comm, orcclInvalidArgument, "The communicator is null.");
+  return *comm;
+}
+
+// [common.orccl.api.comm.init] Publishing never blocks, so groups may be made in different orders.
+/// The numbers of a group count from ORCCL_FIRST_NUMBER, the same on all ranks:
+/// tests set it so that they overflow.
+static uint32_t firstNumber() {
+  const char* text = std::getenv("ORCCL_FIRST_NUMBER");
+  return text ? static_cast<uint32_t>(std::strtoul(text, nullptr, 0)) : 0;
+}
+
+orcclResult_t orcclCommInitRank(orcclComm_t* comm, int nranks,
+                                const orcclBootstrap* bootstrap,
+                                int rank) noexcept {
+  return guarded([&] {
+    require(nranks >= 1 && nranks <= kMaxRanks, orcclInvalidArgument,
+            "A group on one host has 1 to ", kMaxRanks, " ranks; ", nranks,
+            " were asked for.");
+    require(rank >= 0 && rank < nranks, orcclInvalidArgument, "Rank ", rank,
+            " is not in a group with the ranks 0 to ", nranks - 1, ".");
+    auto shared = std::make_shared<Comm>(rank, nranks, firstNumber());
+    auto made = std::make_unique<orcclComm>(shared, *bootstrap);
+    try {
+      shared->peers.publish(*bootstrap);
+    } catch (...) {
+      Comm::leave(std::move(shared));
+      throw;
+    }
+    *comm = made.release();
+  });
+}
+
+orcclResult_t orcclCommDestroy(orcclComm_t comm) noexcept {
+  return guarded([&] {
+    Comm::leave(find(comm).shared);
+    delete comm;
+  });
+}
+
+// [common.orccl.api.comm.abort] What is asked from other threads uses only the shared part.
+orcclResult_t orcclCommAbort(orcclComm_t comm, const char* reason) noexcept {
+  return guarded([&] { find(comm).shared->abort(reason); });
+}
+
+orcclResult_t orcclCommGetAsyncError(orcclComm_t comm,
+                                     orcclResult_t* error) noexcept {
+  return guarded([&] {
+    *error = orcclSuccess;
+    const Ending& ending = *find(comm).shared->ending;
+    if (!ending.isAborted()) return;
+    const std::string disagreement = ending.disagreement();
+    *error = fail(disagreement.empty() ? orcclAborted : orcclInvalidUsage,
+                  disagreement.empty() ? ending.reason() : disagreement);
+  });
+}
+
+orcclResult_t orcclCommCheckPeers(orcclComm_t comm) noexcept {
+  return guarded([&] {
+    const std::string ended = find(comm).shared->peers.ended();
+    require(ended.empty(), orcclRemoteError, ended);
+  });
+}
+
+// [common.orccl.api.request.kernels] One kernel at the end of the operation looks, and one behind each wait refuses.
+struct orcclRequest {
+  struct Moment {
+    const std::string name;
+    const std::shared_ptr<Ending> ending;
+    std::atomic<bool> was_done{false};
+  };
+  const std::shared_ptr<Moment> moment;
+};
+
+// [common.orccl.api.request.calls] The host asks first, and saves a kernel if the operation is known to be done.
+orcclResult_t orcclRequestRecord(orcclRequest_t* request, const char* name,
+                                 orcclComm_t comm, orStream_t stream) noexcept {
+  return guarded([&] {
+    auto moment =
+        std::make_shared<orcclRequest::Moment>(name, find(comm).shared->ending);
+    check(openreg::launch(stream, "end", [moment] {
+      moment->was_done = !moment->ending->isAborted();
+    }));
+    *request = new orcclRequest{std::move(moment)};
+  });
+}
+
+orcclResult_t orcclRequestCheck(orcclRequest_t request,
+                                orStream_t stream) noexcept {
+  return guarded([&] {
+    if (request->moment->was_done) return;
+    check(openreg::launch(stream, "wait", [moment = request->moment] {
+      if (moment->was_done) return;
+      const std::string reason = moment->ending->reason();
+      throw openreg::Refusal(moment->name +
+                             " has no result, because its group failed" +
+                             (reason.empty() ? "." : ". " + reason));
+    }));
+  });
+}
+
+orcclResult_t orcclRequestFree(orcclRequest_t request) noexcept {
+  delete request;
+  return orcclSuccess;
+}
+
+// [-]

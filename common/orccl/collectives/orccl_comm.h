@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "torch_openreg/common/orccl/collectives/pipeline.h"
+#include "torch_openreg/common/orccl/collectives/point_to_point.h"
+
+#include <memory>
+
+// [common.orccl.api.handle] What a handle refers to belongs to the thread that calls; what kernels use is shared with them.
+struct orcclComm {
+  const std::shared_ptr<openreg::orccl::Comm> shared;   ///< with kernels
+  const orcclBootstrap bootstrap;                       ///< until connected
+  openreg::orccl::Pipeline pipeline{shared};            ///< of collectives
+  openreg::orccl::PointToPoint point_to_point{shared};  ///< of sends, receives
+};
+
+namespace openreg::orccl {
+/// @throws Failure if the handle is null.
+orcclComm& find(orcclComm_t comm);
+
+// [-]
+}  // namespace openreg::orccl

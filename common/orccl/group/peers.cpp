@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/orccl/group/peers.h"
+
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/common/orccl/group/result.h"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+namespace openreg::orccl {
+namespace {
+
+// [common.orccl.peers.card] A rank publishes where its mailbox is.
+struct Card {
+  int process;
+  /// For ranks of the same process.
+  char* address;
+  uint64_t identity;
+  orIpcMemHandle_t handle;
+};
+
+std::string keyOf(int rank) { return "mailbox/" + std::to_string(rank); }
+
+// [-]
+}  // namespace
+
+// [common.orccl.peers.publish] The table of strings carries the bytes of the card.
+void Peers::publish(const orcclBootstrap& bootstrap) {
+  char* const own = boxes_.mapped[boxes_.rank];
+  Card card{getpid(), own, boxes_.identity, {}};
+  check(orIpcGetMemHandle(&card.handle, own));
+  const std::string key = keyOf(boxes_.rank);
+  const orcclResult_t result =
+      bootstrap.publish(bootstrap.context, key.c_str(), &card, sizeof(card));
+  require(!result, result, "The bootstrap could not publish ", key, ".");
+}
+
+// [common.orccl.peers.map] The descriptor of a process comes before its memory, so both are of the same process.
+void Peers::map(int rank, const orcclBootstrap& bootstrap) {
+  Card card;
+  size_t bytes = 0;
+  const std::string key = keyOf(rank);
+  const orcclResult_t result = bootstrap.lookUp(bootstrap.context, key.c_str(),
+                                                &card, sizeof(card), &bytes);
+  require(!result, result, "The bootstrap could not look up ", key, ".");
+  require(bytes == sizeof(card), orcclInternalError, "Rank ", rank,
+          " has published ", bytes,
+          " bytes where its mailbox should be described in ", sizeof(card),
+          ".");
+  Peer& peer = peers_[rank];
+  peer.identity = card.identity;
+  peer.process = card.process;
+  if (card.process == getpid()) {
+    boxes_.mapped[rank] = card.address;
+    return;
+  }
+  if (peer.descriptor < 0) {
+    peer.descriptor =
+        static_cast<int>(syscall(SYS_pidfd_open, card.process, 0));
+  }
+  void* mapped = nullptr;
+  check(orIpcOpenMemHandle(&mapped, card.handle));
+  boxes_.mapped[rank] = static_cast<char*>(mapped);
+}
+
+void Peers::connect(const orcclBootstrap& bootstrap) {
+  if (is_connected_) return;
+  peers_[boxes_.rank].process = getpid();
+  peers_[boxes_.rank].identity = boxes_.identity;
+  for (int peer = 0; peer < boxes_.size; ++peer) {
+    if (!boxes_.mapped[peer]) map(peer, bootstrap);
+  }
+  introduce();
+  is_connected_ = true;
+}
+
+// [common.orccl.peers.introduce] A mailbox that was freed in the meantime is other memory, and must not be written to.
+void Peers::introduce() {
+  int missing = -1;
+  const auto look = [this, &missing] {
+    for (int peer = 0; peer < boxes_.size; ++peer) {
+      if (isClosed(peer)) {
+        missing = peer;
+      } else {
+        std::atomic_ref(boxes_.of(peer).presence[boxes_.rank].value) =
+            static_cast<uint32_t>(Presence::connected);
+      }
+    }
+  };
+  check(boxes_.run("connect", look));
+  require(missing < 0, orcclRemoteError, "Rank ", missing,
+          " has left the group before rank ", boxes_.rank,
+          " has connected to it.");
+}
+
+bool Peers::isClosed(int peer) const {
+  return std::atomic_ref(boxes_.of(peer).identity) != peers_[peer].identity;
+}
+
+// [common.orccl.peers.ended] A descriptor of a process is readable when the process has ended, even if its parent has not noticed.
+static bool hasEnded(int descriptor) {
+  pollfd process{descriptor, POLLIN, 0};
+  return descriptor >= 0 && poll(&process, 1, 0) == 1;
+}
+
+// [common.orccl.peers.look] What a peer has written in this rank's mailbox tells whether it left before it ended.
+Presence Peers::presenceOf(int peer) const {
+  uint32_t value = 0;
+  const auto look = [&] {
+    value = std::atomic_ref(boxes_.of(boxes_.rank).presence[peer].value).load();
+  };
+  return boxes_.run("look", look) ? Presence::connected
+                                  : static_cast<Presence>(value);
+}
+
+std::string Peers::ended() {
+  if (!is_connected_) return "";
+  std::lock_guard lock(mutex_);
+  for (int rank = 0; rank < boxes_.size; ++rank) {
+    Peer& peer = peers_[rank];
+    if (peer.has_left || !hasEnded(peer.descriptor)) continue;
+    peer.has_left = presenceOf(rank) >= Presence::left;
+    if (peer.has_left) continue;
+    return "rank " + std::to_string(rank) + " (process " +
+           std::to_string(peer.process) +
+           ") has ended without leaving the group";
+  }
+  return "";
+}
+
+// [common.orccl.peers.leave] Goodbye is written before the process can end, so that a peer that has left is not reported.
+void Peers::announce(Presence presence) noexcept {
+  if (!is_connected_) return;
+  const auto write = [this, presence] {
+    for (int peer = 0; peer < boxes_.size; ++peer) {
+      if (peer == boxes_.rank) continue;
+      std::atomic_ref(boxes_.of(peer).presence[boxes_.rank].value) =
+          static_cast<uint32_t>(presence);
+    }
+  };
+  static_cast<void>(boxes_.run("leave", write));
+}
+
+void Peers::leave() noexcept { announce(Presence::left); }
+
+// [common.orccl.peers.needed] A peer that this rank has used, but that has not connected, will find what was sent to it.
+bool Peers::isDone(int peer, bool may_come) const {
+  if (peer == boxes_.rank || hasEnded(peers_[peer].descriptor)) return true;
+  const Presence presence = presenceOf(peer);
+  if (presence != Presence::away) return presence == Presence::unmapped;
+  bool is_closed = true;
+  const auto look = [&] { is_closed = isClosed(peer); };
+  return !may_come || boxes_.run("look", look) || is_closed;
+}
+
+void Peers::wait(bool may_come) const {
+  for (int peer = 0, ms = 1; peer < boxes_.size;) {
+    if (isDone(peer, may_come)) {
+      ++peer;
+      continue;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    ms = std::min(2 * ms, 1000);
+  }
+}
+
+// [common.orccl.peers.unmap] A peer may connect until this rank's mailbox is closed, and then it is waited for.
+void Peers::unmap() noexcept {
+  announce(Presence::unmapped);
+  if (is_connected_) wait(true);
+  const auto close = [&own = boxes_.of(boxes_.rank)] {
+    std::atomic_ref(own.identity) = 0;
+  };
+  static_cast<void>(boxes_.run("close", close));
+  wait(false);
+  for (int peer = 0; peer < boxes_.size; ++peer) {
+    if (boxes_.mapped[peer] && peers_[peer].descriptor >= 0) {
+      static_cast<void>(orIpcCloseMemHandle(boxes_.mapped[peer]));
+    }
+  }
+}
+
+Peers::~Peers() {
+  for (const Peer& peer : peers_) {
+    if (peer.descriptor >= 0) close(peer.descriptor);
+  }
+}
+
+// [-]
+}  // namespace openreg::orccl

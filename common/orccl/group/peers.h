@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "torch_openreg/common/orccl/group/mailbox.h"
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace openreg::orccl {
+
+// [common.orccl.peers] A process is known by a file descriptor, because its number may become another's.
+/// How a rank finds the other ranks, and how it notices that they have gone.
+class Peers {
+ public:
+  explicit Peers(Mailboxes& boxes) : boxes_(boxes), peers_(boxes.size) {}
+  ~Peers();
+  Peers(const Peers&) = delete;
+  Peers& operator=(const Peers&) = delete;
+
+  /// Tells the peers where this rank's mailbox is; waits for nobody.
+  void publish(const orcclBootstrap& bootstrap);
+  /// Maps the mailboxes of the peers, unless that is done.
+  /// @throws Failure if a peer has left or ended.
+  void connect(const orcclBootstrap& bootstrap);
+  /// A sentence if a peer has ended without leaving; otherwise empty. Any
+  /// thread.
+  std::string ended();
+  /// Tells the peers that this rank leaves: it needs nobody any more.
+  void leave() noexcept;
+  /// After that, waits until nobody needs this rank, and unmaps the mailboxes
+  /// of the peers.
+  void unmap() noexcept;
+
+  // [common.orccl.peers.state] A thread waits for the device under the mutex, so no kernel may take it.
+ private:
+  struct Peer {
+    int process = 0;
+    int descriptor = -1;  // also for a rank in this process
+    uint64_t identity = 0;
+    bool has_left = false;
+  };
+
+  void map(int peer, const orcclBootstrap& bootstrap);
+  void introduce();
+  void announce(Presence presence) noexcept;
+  Presence presenceOf(int peer) const;
+  bool isClosed(int peer) const;
+  bool isDone(int peer, bool may_come) const;
+  void wait(bool may_come) const;
+
+  Mailboxes& boxes_;
+  std::vector<Peer> peers_;
+  std::mutex mutex_;
+  std::atomic<bool> is_connected_{false};
+};
+
+// [-]
+}  // namespace openreg::orccl

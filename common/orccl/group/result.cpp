@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/orccl/group/result.h"
+
+namespace openreg::orccl {
+
+// [common.orccl.result.last] The sentence belongs to the thread that made the call, as the driver's does.
+static thread_local std::string last_error;
+
+orcclResult_t fail(orcclResult_t result, const std::string& sentence) noexcept {
+  last_error = sentence;
+  return result;
+}
+
+void check(orError_t error) {
+  require(error == orSuccess, orcclUnhandledDriverError, orGetErrorDetail());
+}
+
+// [-]
+}  // namespace openreg::orccl
+
+// [common.orccl.result.get] Before the first failure it is empty.
+const char* orcclGetLastError(void) noexcept {
+  return openreg::orccl::last_error.c_str();
+}
+
+// [-]

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Groups that cannot go on, and arguments that are refused.
+#include "torch_openreg/common/openreg/interface/openreg_graphs.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/tests/orccl/ranks.h"
+
+#include <csignal>
+
+namespace {
+
+using std::chrono::steady_clock;
+
+double secondsSince(steady_clock::time_point begin) {
+  return std::chrono::duration<double>(steady_clock::now() - begin).count();
+}
+
+/// Rank 1 of three makes another call than the others.
+void expectProblem(const Part& common, const Part& different,
+                   const std::string& sentence) {
+  SCOPED_TRACE(sentence);
+  onThreads(3, [&](Group& group, orStream_t stream) {
+    group.barrier(stream);
+    (group.rank() == 1 ? different : common)(group, stream);
+    // Later calls end, too.
+    group.barrier(stream);
+    ok(orStreamSynchronize(stream));
+    EXPECT_TRUE(group.isAborted());
+    EXPECT_EQ(group.problem(), sentence);
+  });
+}
+
+Part reduces(size_t count, orcclDataType_t type, orcclRedOp_t reduction) {
+  return [=](Group& group, orStream_t stream) {
+    const Block block(64 << 20);
+    group.allReduce(stream, block.data, block.data, count, type, reduction);
+    ok(orStreamSynchronize(stream));
+  };
+}
+
+TEST(Disagreement, is_found_in_each_part_of_a_call) {
+  const Part common = reduces(256, orcclFloat32, orcclSum);
+  const std::string rank0 =
+      "rank 0 calls all_reduce of 1024 bytes of float32 with sum, rank 1 "
+      "calls ";
+  const std::string call = " (call number 2 of the group)";
+  expectProblem(common, reduces(255, orcclFloat32, orcclSum),
+                rank0 + "all_reduce of 1020 bytes of float32 with sum" + call);
+  expectProblem(common, reduces(256, orcclInt32, orcclSum),
+                rank0 + "all_reduce of 1024 bytes of int32 with sum" + call);
+  expectProblem(
+      common, reduces(256, orcclFloat32, orcclMax),
+      rank0 + "all_reduce of 1024 bytes of float32 with maximum" + call);
+  // Here one rank has chunks for which the others do not wait.
+  expectProblem(
+      common, reduces(16 << 20, orcclFloat32, orcclSum),
+      rank0 + "all_reduce of 67108864 bytes of float32 with sum" + call);
+  expectProblem(
+      common,
+      [](Group& group, orStream_t stream) {
+        const Block block(4);
+        group.broadcast(stream, block.data, 4, 0);
+        ok(orStreamSynchronize(stream));
+      },
+      rank0 + "broadcast of 4 bytes from rank 0" + call);
+  expectProblem(
+      common, [](Group& group, orStream_t stream) { group.barrier(stream); },
+      rank0 + "barrier" + call);
+}
+
+TEST(Disagreement, is_found_in_the_root) {
+  const auto broadcasts = [](int root) {
+    return [root](Group& group, orStream_t stream) {
+      const Block block(4);
+      group.broadcast(stream, block.data, 4, root);
+      ok(orStreamSynchronize(stream));
+    };
+  };
+  expectProblem(broadcasts(0), broadcasts(2),
+                "rank 0 calls broadcast of 4 bytes from rank 0, rank 1 calls "
+                "broadcast of 4 bytes from rank 2 (call number 2 of the "
+                "group)");
+  const auto reduces = [](int root) {
+    return [root](Group& group, orStream_t stream) {
+      const Block block(4);
+      group.reduce(stream, block.data, block.data, 1, orcclInt32, orcclSum,
+                   root);
+      ok(orStreamSynchronize(stream));
+    };
+  };
+  expectProblem(reduces(1), reduces(2),
+                "rank 0 calls reduce of 4 bytes of int32 with sum to rank 1, "
+                "rank 1 calls reduce of 4 bytes of int32 with sum to rank 2 "
+                "(call number 2 of the group)");
+}
+
+TEST(Disagreement, of_a_transfer_is_found_by_the_receiver) {
+  onThreads(2, [](Group& group, orStream_t stream) {
+    const Block block(20 << 20);
+    for (const size_t bytes : {size_t{8}, size_t{20} << 20}) {
+      const Transfer transfer{group.rank() == 0, 1 - group.rank(), block.data,
+                              group.rank() == 0 ? bytes : 8};
+      group.transfer(stream, {transfer});
+    }
+    ok(orStreamSynchronize(stream));
+    EXPECT_EQ(group.isAborted(), group.rank() == 1);
+    EXPECT_EQ(group.problem(),
+              group.rank() == 0
+                  ? ""
+                  : "rank 0 sends 20971520 bytes to rank 1, which receives 8 "
+                    "(transfer number 2 from rank 0 to rank 1)");
+  });
+}
+
+TEST(Abort, ends_all_waits_of_one_rank) {
+  onThreads(2, [](Group& group, orStream_t stream) {
+    group.barrier(stream);
+    ok(orStreamSynchronize(stream));
+    if (group.rank() == 1) return;
+    const Block block(32 << 20);
+    const std::vector<Transfer> transfers = {{true, 1, block.data, 16 << 20},
+                                             {false, 1, block.data, 16 << 20}};
+    const Stream other;
+    group.transfer(other.handle, transfers);
+    group.allReduce(stream, block.data, block.data, 4 << 20, orcclFloat32,
+                    orcclSum);
+    sleepMs(20);
+    EXPECT_EQ(orStreamQuery(stream), orErrorNotReady);
+    EXPECT_FALSE(group.isAborted());
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&] { group.abort(); });
+    }
+    for (auto& thread : threads) thread.join();
+    ok(orStreamSynchronize(stream));
+    ok(orStreamSynchronize(other.handle));
+    EXPECT_TRUE(group.isAborted());
+    EXPECT_EQ(group.problem(), "");
+    group.barrier(stream);
+    ok(orStreamSynchronize(stream));
+  });
+}
+
+// Signals that are on their way must not lower what an abort has raised.
+TEST(Abort, ends_waits_while_the_peers_go_on) {
+  for (int turn = 0; turn < 100; ++turn) {
+    onThreads(3, [&](Group& group, orStream_t stream) {
+      group.barrier(stream);
+      ok(orStreamSynchronize(stream));
+      for (int call = 0; call < 20; ++call) group.barrier(stream);
+      if (turn % 3 != group.rank()) sleepMs(turn % 2);
+      group.abort();
+      ok(orStreamSynchronize(stream));
+    });
+  }
+}
+
+TEST(Abort, is_part_of_the_destruction_and_the_memory_goes_back) {
+  size_t before = 0, now = 0, total = 0;
+  ok(orSetDevice(0));
+  ok(orDeviceSynchronize());
+  sleepMs(200);
+  ok(orMemGetInfo(&before, &total));
+  Table table;
+  const Stream stream;
+  {
+    std::vector<std::shared_ptr<Group>> ranks;
+    for (int rank = 0; rank < 2; ++rank) {
+      ranks.push_back(makeGroup(rank, 2, table.exchange()));
+    }
+    ranks[0]->barrier(stream.handle);
+    ok(orMemGetInfo(&now, &total));
+    EXPECT_LT(now, before);
+  }
+  ok(orStreamSynchronize(stream.handle));
+  const auto begin = steady_clock::now();
+  while (now != before && secondsSince(begin) < 10) {
+    sleepMs(1);
+    ok(orMemGetInfo(&now, &total));
+  }
+  EXPECT_EQ(now, before);
+}
+
+TEST(Request, is_refused_if_its_operation_was_aborted) {
+  onThreads(2, [](Group& group, orStream_t stream) {
+    orcclRequest_t done = nullptr, dropped = nullptr;
+    group.barrier(stream);
+    check(orcclRequestRecord(&done, "first", group.comm, stream));
+    ok(orStreamSynchronize(stream));
+    if (group.rank() == 1) {
+      check(orcclRequestFree(done));
+      return;
+    }
+    group.barrier(stream);
+    check(orcclRequestRecord(&dropped, "second", group.comm, stream));
+    check(orcclCommAbort(group.comm, "The test has seen enough."));
+    check(orcclCommAbort(group.comm, "This reason comes too late."));
+    ok(orStreamSynchronize(stream));
+    // A request knows its end when the communicator has gone.
+    orcclCommDestroy(std::exchange(group.comm, nullptr));
+    check(orcclRequestCheck(done, stream));
+    ok(orStreamSynchronize(stream));
+    check(orcclRequestCheck(dropped, stream));
+    EXPECT_EQ(orStreamSynchronize(stream), orErrorKernelRefused);
+    const std::string sentence = orGetErrorDetail();
+    EXPECT_NE(sentence.find("second has no result, because its group failed. "
+                            "The test has seen enough."),
+              std::string::npos)
+        << sentence;
+    check(orcclRequestFree(done));
+    check(orcclRequestFree(dropped));
+  });
+}
+
+TEST(Request, may_be_freed_when_there_is_none) {
+  EXPECT_EQ(orcclRequestFree(nullptr), orcclSuccess);
+}
+
+TEST(Ending, a_killed_peer_is_named) {
+  const auto statuses = onProcesses(2, [](Group& group, orStream_t stream) {
+    EXPECT_EQ(group.endedPeer(), "");
+    group.barrier(stream);
+    ok(orStreamSynchronize(stream));
+    if (group.rank() == 1) {
+      std::ofstream(std::string(std::getenv("OPENREG_TEST_FOLDER")) + "/pid")
+          << getpid();
+      kill(getpid(), SIGKILL);
+    }
+    const auto begin = steady_clock::now();
+    group.barrier(stream);
+    while (group.endedPeer().empty() && secondsSince(begin) < 10) sleepMs(1);
+    std::string process;
+    std::ifstream(std::string(std::getenv("OPENREG_TEST_FOLDER")) + "/pid") >>
+        process;
+    EXPECT_EQ(group.endedPeer(), "rank 1 (process " + process +
+                                     ") has ended without leaving the group");
+    EXPECT_EQ(orStreamQuery(stream), orErrorNotReady);
+    group.abort();
+    ok(orStreamSynchronize(stream));
+    EXPECT_LT(secondsSince(begin), 10);
+  });
+  if (statuses.empty()) return;
+  EXPECT_EQ(statuses[0], 0);
+  EXPECT_TRUE(WIFSIGNALED(statuses[1]));
+}
+
+TEST(Ending, a_peer_that_left_is_not_named) {
+  onGoodProcesses(2, [](Group& group, orStream_t stream) {
+    group.barrier(stream);
+    ok(orStreamSynchronize(stream));
+    // The other process ends when its test does.
+    if (group.rank() == 1) return;
+    for (int turn = 0; turn < 50; ++turn) {
+      EXPECT_EQ(group.endedPeer(), "");
+      sleepMs(10);
+    }
+  });
+}
+
+TEST(Ending, a_process_may_exit_with_work_pending) {
+  const auto begin = steady_clock::now();
+  onGoodProcesses(2, [](Group& group, orStream_t stream) {
+    group.barrier(stream);
+    ok(orStreamSynchronize(stream));
+    const Block block(16 << 20);
+    if (group.rank() == 0) group.barrier(stream);
+    const Transfer receive{false, 1, block.data, 16 << 20};
+    if (group.rank() == 0) group.transfer(stream, {receive});
+    std::exit(testing::Test::HasFailure());
+  });
+  EXPECT_LT(secondsSince(begin), 20);
+}
+
+TEST(Ending, a_lost_device_ends_the_waits) {
+  onGoodProcesses(2, [](Group& group, orStream_t stream) {
+    group.barrier(stream);
+    ok(orStreamSynchronize(stream));
+    if (group.rank() == 1) return;
+    group.barrier(stream);
+    ok(orInject("lost:0@1"));
+    EXPECT_EQ(openreg::launch(stream, "any", [] {}), orErrorDeviceLost);
+    group.abort();
+    EXPECT_EQ(orStreamSynchronize(stream), orErrorDeviceLost);
+    // What the peer wrote when it left cannot be read any more.
+    static_cast<void>(group.endedPeer());
+    // The others of this process must not wait for the device either.
+    std::exit(testing::Test::HasFailure());
+  });
+}
+
+/// The sentence with which `call` is refused.
+template <class Call>
+std::string refusalOf(orcclResult_t code, Call call) {
+  try {
+    call();
+  } catch (const Refused& refused) {
+    EXPECT_EQ(refused.code, code);
+    return refused.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(Refusal, names_the_argument) {
+  Table table;
+  EXPECT_EQ(refusalOf(orcclInvalidArgument,
+                      [&] { makeGroup(0, 65, table.exchange()); }),
+            "A group on one host has 1 to 64 ranks; 65 were asked for.");
+  EXPECT_EQ(refusalOf(orcclInvalidArgument,
+                      [&] { makeGroup(2, 2, table.exchange()); }),
+            "Rank 2 is not in a group with the ranks 0 to 1.");
+  const auto group = makeGroup(0, 1, table.exchange());
+  EXPECT_EQ(refusalOf(orcclInvalidArgument,
+                      [&] { group->broadcast(nullptr, nullptr, 0, 1); }),
+            "The root is rank 1; the group has the ranks 0 to 0.");
+  const auto reduce = [&](orcclDataType_t type, orcclRedOp_t reduction) {
+    return refusalOf(orcclInvalidArgument, [&] {
+      group->allReduce(nullptr, nullptr, nullptr, 0, type, reduction);
+    });
+  };
+  EXPECT_EQ(reduce(orcclBool, orcclAvg),
+            "Numbers of type boolean have no average.");
+  EXPECT_EQ(reduce(orcclFloat16, orcclBxor),
+            "Numbers of type float16 have no bitwise xor.");
+  EXPECT_EQ(reduce(orcclBytes, orcclSum), "Numbers of type bytes have no sum.");
+  EXPECT_FALSE(group->isAborted());
+}
+
+TEST(Refusal, of_transfers_names_the_rank) {
+  Table table;
+  const auto group = makeGroup(0, 1, table.exchange());
+  const auto transfer = [&](std::vector<Transfer> transfers) {
+    return refusalOf(orcclInvalidArgument,
+                     [&] { group->transfer(nullptr, transfers); });
+  };
+  EXPECT_EQ(transfer({{true, 3, nullptr, 0}}),
+            "The receiver is rank 3; the group has the ranks 0 to 0.");
+  EXPECT_EQ(transfer({{false, -1, nullptr, 0}}),
+            "The sender is rank -1; the group has the ranks 0 to 0.");
+  EXPECT_EQ(transfer({{true, 0, nullptr, 0}}),
+            "Rank 0 has in one call 1 sends to itself and 0 receives from "
+            "itself.");
+  EXPECT_EQ(transfer({{true, 0, nullptr, 8}, {false, 0, nullptr, 4}}),
+            "Rank 0 sends 8 bytes to itself, and receives 4.");
+  EXPECT_FALSE(group->isAborted());
+}
+
+TEST(Refusal, of_a_send_to_itself_names_the_rank_that_calls) {
+  onThreads(2, [](Group& group, orStream_t stream) {
+    const std::string rank = std::to_string(group.rank());
+    const Block block(8);
+    const std::vector<Transfer> transfers{{true, group.rank(), block.data, 8},
+                                          {false, group.rank(), block.data, 4}};
+    EXPECT_EQ(refusalOf(orcclInvalidArgument,
+                        [&] { group.transfer(stream, transfers); }),
+              "Rank " + rank + " sends 8 bytes to itself, and receives 4.");
+  });
+}
+
+TEST(Refusal, of_a_group_of_calls_says_what_is_wrong_with_it) {
+  Table table;
+  const auto one = makeGroup(0, 1, table.exchange());
+  const auto end = [] { check(orcclGroupEnd()); };
+  EXPECT_EQ(refusalOf(orcclInvalidUsage, end),
+            "A group ends that has not begun; call orcclGroupStart first.");
+  Table other;
+  const auto two = makeGroup(0, 1, other.exchange());
+  check(orcclGroupStart());
+  check(orcclSend(nullptr, 0, orcclBytes, 0, one->comm, nullptr));
+  const std::string sentence =
+      "The sends and receives of a group are on one stream of one "
+      "communicator.";
+  EXPECT_EQ(refusalOf(orcclInvalidUsage,
+                      [&] {
+                        check(orcclRecv(nullptr, 0, orcclBytes, 0, two->comm,
+                                        nullptr));
+                      }),
+            sentence);
+  EXPECT_EQ(refusalOf(orcclInvalidUsage, end), sentence);
+  EXPECT_EQ(refusalOf(orcclInvalidArgument,
+                      [] { check(orcclBarrier(nullptr, nullptr)); }),
+            "The communicator is null.");
+}
+
+TEST(Refusal, of_the_bootstrap_is_passed_on) {
+  orcclComm_t comm = nullptr;
+  orcclBootstrap bootstrap{
+      nullptr,
+      [](void*, const char*, const void*, size_t) { return orcclSystemError; },
+      [](void*, const char*, void*, size_t, size_t*) {
+        return orcclRemoteError;
+      }};
+  EXPECT_EQ(
+      refusalOf(orcclSystemError,
+                [&] { check(orcclCommInitRank(&comm, 2, &bootstrap, 1)); }),
+      "The bootstrap could not publish mailbox/1.");
+  bootstrap.publish = [](void*, const char*, const void*, size_t) {
+    return orcclSuccess;
+  };
+  check(orcclCommInitRank(&comm, 2, &bootstrap, 1));
+  EXPECT_EQ(
+      refusalOf(orcclRemoteError, [&] { check(orcclBarrier(comm, nullptr)); }),
+      "The bootstrap could not look up mailbox/0.");
+  check(orcclCommDestroy(comm));
+}
+
+TEST(Refusal, of_a_capture_says_what_to_do) {
+  Table table;
+  const auto group = makeGroup(0, 1, table.exchange());
+  const Stream stream;
+  ok(orStreamBeginCapture(stream.handle, orStreamCaptureModeRelaxed));
+  EXPECT_EQ(
+      refusalOf(orcclInvalidUsage, [&] { group->barrier(stream.handle); }),
+      "A graph cannot hold communication with other processes; call it "
+      "before or after the capture.");
+  orGraph_t graph;
+  ok(orStreamEndCapture(stream.handle, &graph));
+  ok(orGraphDestroy(graph));
+}
+
+TEST(Connecting, to_a_rank_that_has_left_is_refused) {
+  Table table;
+  const Stream stream;
+  makeGroup(0, 2, table.exchange());
+  const auto group = makeGroup(1, 2, table.exchange());
+  sleepMs(100);
+  EXPECT_EQ(refusalOf(orcclRemoteError, [&] { group->barrier(stream.handle); }),
+            "Rank 0 has left the group before rank 1 has connected to it.");
+}
+
+TEST(Connecting, to_a_rank_that_has_left_after_it_sent_something_finds_it) {
+  Table table;
+  Arena arena;
+  Arena::current() = &arena;
+  const Stream stream;
+  const Block sent(4), received(4);
+  const auto receiver = makeGroup(1, 2, table.exchange());
+  {
+    const auto sender = makeGroup(0, 2, table.exchange());
+    write(sent, std::vector<int>{42}, stream.handle);
+    sender->transfer(stream.handle, {{true, 1, sent.data, 4}});
+    ok(orStreamSynchronize(stream.handle));
+  }
+  sleepMs(100);
+  receiver->transfer(stream.handle, {{false, 0, received.data, 4}});
+  EXPECT_EQ(read<int>(received, 1, stream.handle), std::vector<int>{42});
+  EXPECT_EQ(receiver->endedPeer(), "");
+}
+
+TEST(Connecting, to_something_else_is_refused) {
+  Table table;
+  const Stream stream;
+  table.exchange().publish("mailbox/0", "abc");
+  const auto group = makeGroup(1, 2, table.exchange());
+  const std::string refusal =
+      refusalOf(orcclInternalError, [&] { group->barrier(stream.handle); });
+  EXPECT_EQ(refusal.rfind("Rank 0 has published 3 bytes where its mailbox "
+                          "should be described in ",
+                          0),
+            0)
+      << refusal;
+}
+
+}  // namespace
