@@ -15,7 +15,7 @@ from passages import MARKER
 
 FIRST, DRIVER = "examples/first/", "common/openreg/"
 # What the steps print depends on the driver, except where PyTorch speaks.
-LEFT_OUT = re.compile(r"(session|digits|measure)\.txt|\.clang-format")
+LEFT_OUT = re.compile(r".*/((session|digits|measure)\.txt|\.clang-format|solutions/.*)")
 KEPT = (
     "LICENSE",
     ".gitignore",
@@ -151,7 +151,7 @@ def stage(tree: dict[str, str], torch: str) -> dict[str, str]:
     staged = {
         path.removeprefix(FIRST): with_one_name(text)
         for path, text in tree.items()
-        if path.startswith(FIRST) and not LEFT_OUT.fullmatch(path.rsplit("/", 1)[-1])
+        if path.startswith(FIRST) and not LEFT_OUT.fullmatch(path)
     }
     staged = {with_one_name(path): text for path, text in staged.items()}
     staged |= {path: text for path, text in tree.items() if path in KEPT}

@@ -3,6 +3,7 @@
 
 import pytest
 import torch
+import torch_tiny  # noqa: F401
 from torch.nn import functional as F
 
 

@@ -3,6 +3,7 @@
 
 import pytest
 import torch
+import torch_tiny  # noqa: F401
 
 
 def test_gradients_are_those_of_the_cpu():

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import torch
+import torch_tiny  # noqa: F401
 
 STARTED = """
 import ctypes, torch, torch_tiny
