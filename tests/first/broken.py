@@ -9,8 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import sessions
-
 AT_THE_IMPORT = "everything, at the import"
 # Where a file of Python or of the metadata lies in the package.
 PLACES = {
@@ -92,9 +90,3 @@ class Broken:
         if done.returncode > 1:
             return {AT_THE_IMPORT}
         return set(re.findall(r"^FAILED \S*::(\w+)", done.stdout, re.MULTILINE)) or {"no test"}
-
-    def session(self, environment: dict[str, str]) -> str:
-        """What the session of the step prints, and the error that it ends in."""
-        _, out, err = sessions.run(self.patch.parents[1] / "session.py", environment)
-        errors = [line for line in err.splitlines() if sessions.LAST_ERROR.match(line)]
-        return out + "".join(errors[-1:])
