@@ -20,6 +20,7 @@ from pathlib import Path
 
 import new_bookmark
 import new_driver
+import new_first
 
 OLD, OLD_CAMEL, OLD_PREFIX = "openreg", "OpenReg", "or"
 ROOT = Path(__file__).resolve().parents[1]
@@ -329,3 +330,16 @@ def make(
     name_the_origin(new, name, tree)
     write(new, folder, modes)
     return names, format_code(folder, names, bare)
+
+
+def make_first(name: str, folder: Path, torch: str, root: Path = ROOT) -> tuple[Names, list[str]]:
+    """The same for the backend in a thousand lines, which needs the release `torch`."""
+    tree = read(root)
+    staged = new_first.stage(tree, torch)
+    check_name(name, staged)
+    make_folder(folder, root)
+    names = Names(name, staged)
+    new = renamed(staged, names)
+    name_the_origin(new, name, tree)
+    write(new, folder, {})
+    return names, format_code(folder, names, bare=True)

@@ -167,14 +167,15 @@ def has_text(function: str) -> bool:
 
 
 def definition(returned: str, function: str, arguments: str) -> str:
+    fails = f'notImplemented("{function}")'
     if function == "orDeviceIsStarted":
         # The package asks at the end of each process, and there the answer is known.
-        return f"{returned} {function}(int, int* started) noexcept {{ *started = 0; return orSuccess; }}\n"
+        known = "*started = 0; return orSuccess;"
+        return f"{returned} {function}(int, int* started) noexcept {{ {fails}; {known} }}\n"
     unnamed = re.sub(r"\s+", " ", arguments)
     unnamed = re.sub(r"(\w+)(?=,|$)", r"/*\1*/", unnamed) if unnamed != "void" else ""
     unnamed = re.sub(r"\(\*(\w+)\)", r"(*/*\1*/)", unnamed)
     # What returns no error can still leave one, as the last of its thread.
-    fails = f'notImplemented("{function}")'
     answers = {"orError_t": f"return {fails}", "void": fails}
-    answer = answers.get(returned, "return 0")
+    answer = answers.get(returned, f"{fails}; return 0")
     return f"{returned} {function}({unnamed}) noexcept {{ {answer}; }}\n"

@@ -16,14 +16,6 @@ static orError_t refuse(const char* function) noexcept {
   }
 }
 
-orError_t orStreamIsCapturing(orStream_t stream,
-                              orStreamCaptureStatus* status) noexcept {
-  if (!status) return refuseNull(__func__);
-  *status = orStreamCaptureStatusNone;
-  int device;
-  return orStreamGetDevice(stream, &device);
-}
-
 // [plain.optional.tools] Faults, observers, ranges, and memory of other processes.
 orError_t orInject(const char* order) noexcept {
   return order && *order ? refuse(__func__) : orSuccess;

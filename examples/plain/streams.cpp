@@ -95,6 +95,15 @@ orError_t orLaunchHostFunc(orStream_t stream, void (*function)(void*),
   });
 }
 
+// [plain.streams.captured] No stream records its commands, because this driver has no graphs.
+orError_t orStreamIsCapturing(orStream_t stream,
+                              orStreamCaptureStatus* status) noexcept {
+  if (!status) return refuseNull(__func__);
+  *status = orStreamCaptureStatusNone;
+  int device;
+  return orStreamGetDevice(stream, &device);
+}
+
 // [plain.events] An event is the number of a command, and the time at which it ran.
 orError_t orEventCreate(orEvent_t* event) noexcept {
   return orEventCreateWithFlags(event, orEventEnableTiming);

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import sessions
+from broken import Broken
 
 ROOT = Path(__file__).parents[2]
 FIRST = ROOT / "examples/first"
@@ -22,11 +23,13 @@ LONGEST = 1000
 # Empty metadata, which hides the entry point of a torch_openreg that is installed.
 NO_OTHER = Path(__file__).with_name("no_other_backend")
 SWEEP = Path(__file__).with_name("sweep.py")
+DIGITS = FIRST / "autocast/digits.py"
+PATCHES = sorted(FIRST.glob("*/solutions/*.patch"))
 
 
 def code():
     """The files of the backend: C++, Python and build files, without what only uses it."""
-    user = {"tests", "sessions", "session.py", "wall.py", "digits.py"}
+    user = {"tests", "solutions", "sessions", "session.py", "wall.py", "digits.py"}
     kinds = {".cpp", ".h", ".py", ".build", ".options"}
     files = [file for file in FIRST.rglob("*") if file.suffix in kinds]
     return [file for file in files if user.isdisjoint(file.relative_to(FIRST).parts)]
@@ -39,78 +42,112 @@ def environment(site=None):
     return env | ({"PYTHONPATH": os.pathsep.join(map(str, (site, NO_OTHER)))} if site else {})
 
 
+def run(command, site):
+    """What a program prints that uses the package in `site`; it must not fail."""
+    done = subprocess.run(command, env=environment(site), capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def claims(tests, site):
+    return run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], site)
+
+
+def trouble(programs, site):
+    """What programs of the pages do that their texts do not say."""
+    return [sessions.replay(program, environment(site), False) for program in programs]
+
+
 @pytest.fixture(scope="session")
-def sites(tmp_path_factory):
-    """A folder for each step, with the package as it is when the build stops there."""
-    folder = tmp_path_factory.mktemp("first")
-    build = folder / "build"
+def results(tmp_path_factory):
+    """What is to be known of each step, found while the next one is compiled on the other core.
+
+    Meson deletes the objects of later steps when a build goes back, so it goes forward, and each
+    file is compiled once.
+    """
+    folder, build = (tmp_path_factory.mktemp("first") / name for name in ("sites", "build"))
     meson = [sys.executable, "-m", "mesonbuild.mesonmain"]
-    run = {"check": True, "env": environment(), "stdout": subprocess.DEVNULL}
-    subprocess.run([*meson, "setup", build, FIRST], **run)
-    subprocess.run([*meson, "compile", "-C", build], **run)
-    for step in STEPS:
-        subprocess.run([*meson, "configure", build, f"-Dstep={step}"], **run)
-        subprocess.run([*meson, "compile", "-C", build], **run)
-        for file in build.glob("torch_tiny*/*"):
-            if file.suffix in (".py", ".so", ".txt") or file.name == "METADATA":
-                target = folder / step / file.relative_to(build)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(file, target)
-        for file in build.glob("*.py"):
-            shutil.copy(file, folder / step)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def troubles(sites):
-    """What each program of the pages does that its text does not say."""
-    programs = [(FIRST / "wall.py", None)]
-    for step in STEPS:
-        for program in (FIRST / step / "session.py", FIRST / step / "wall.py"):
-            if program.is_file():
-                programs.append((program, sites / step))
+    quiet = {"check": True, "env": environment(), "stdout": subprocess.DEVNULL}
+    found = {}
     with ThreadPoolExecutor(2) as pool:
-        found = pool.map(
-            lambda each: sessions.replay(each[0], environment(each[1]), False), programs
-        )
-        return {program: trouble for (program, _), trouble in zip(programs, found, strict=True)}
+        found["", "sessions"] = pool.submit(trouble, [FIRST / "wall.py"], None)
+        for step in STEPS:
+            site = folder / step
+            again = [] if step == STEPS[0] else ["--reconfigure"]
+            subprocess.run([*meson, "setup", *again, f"-Dstep={step}", build, FIRST], **quiet)
+            subprocess.run([*meson, "compile", "-C", build], **quiet)
+            copy_package(build, site)
+            programs = [FIRST / step / name for name in ("session.py", "wall.py")]
+            there = [program for program in programs if program.is_file()]
+            found[step, "sessions"] = pool.submit(trouble, there, site)
+            found[step, "claims"] = pool.submit(claims, [FIRST / step / "tests"], site)
+        tests = sorted(FIRST.glob("*/tests/test_*.py"))
+        found["end", "digits"] = pool.submit(run, [sys.executable, DIGITS], site)
+        found["end", "operators"] = pool.submit(run, [sys.executable, SWEEP], site)
+        found["end", "claims"] = pool.submit(claims, tests, site)
+        for patch in PATCHES:
+            found[patch] = pool.submit(broken, patch, build, site, folder / patch.stem)
+        for patch in PATCHES:
+            found[patch].exception()
+        subprocess.run([*meson, "setup", "--reconfigure", "-Dstep=memory", build, FIRST], **quiet)
+        found["back"] = {file.relative_to(build).as_posix() for file in build.glob("*/*.py")}
+        found["entry points"] = list(build.glob("*.dist-info"))
+    return found
+
+
+def broken(patch, build, site, folder):
+    """The claims that fail with the change of a solution."""
+    each = Broken(patch)
+    return each.failing(environment(each.make(build, site, folder)))
+
+
+def copy_package(build, site):
+    for file in build.glob("torch_tiny*/*"):
+        if file.suffix in (".py", ".so", ".txt") or file.name == "METADATA":
+            target = site / file.relative_to(build)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, target)
+    for file in build.glob("*.py"):
+        shutil.copy(file, site)
 
 
 @pytest.mark.parametrize("step", ["", *STEPS])
-def test_each_step_prints_its_session_and_ends_at_its_wall(troubles, step):
-    assert (
-        "".join(text for program, text in troubles.items() if program.parent == FIRST / step) == ""
-    )
+def test_each_step_prints_its_session_and_ends_at_its_wall(results, step):
+    assert "".join(results[step, "sessions"].result()) == ""
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_claims_of_a_step_hold_when_the_build_stops_there(results, step):
+    assert " passed" in results[step, "claims"].result()
 
 
 def test_every_step_but_the_last_has_a_wall():
     assert [(FIRST / step / "wall.py").is_file() for step in STEPS] == [True] * 9 + [False]
 
 
-def test_the_claims_of_all_steps_hold_at_the_end(sites):
-    tests = sorted(FIRST.glob("*/tests/test_*.py"))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
-    done = subprocess.run(
-        command, env=environment(sites / STEPS[-1]), capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout
+def test_a_build_that_goes_back_forgets_the_later_steps(results):
+    assert results["back"] == {"torch_tiny/__init__.py", "torch_tiny/guard.py"}
+    assert results["entry points"] == []
 
 
-def test_the_network_learns_the_digits_as_well_as_on_the_cpu(sites):
-    command = [sys.executable, FIRST / "autocast/digits.py"]
-    env = environment(sites / STEPS[-1])
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-    cpu, tiny, mixed = (float(share) for share in re.findall(r"([\d.]+)%", done.stdout))
+def test_the_claims_of_all_steps_hold_at_the_end(results):
+    assert " passed" in results["end", "claims"].result()
+
+
+@pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)
+def test_breaking_it_fails_the_claims_that_the_solution_names(results, patch):
+    assert results[patch].result() == Broken(patch).fails
+
+
+def test_the_network_learns_the_digits_as_well_as_on_the_cpu(results):
+    said = results["end", "digits"].result()
+    cpu, tiny, mixed = (float(share) for share in re.findall(r"([\d.]+)%", said))
     assert min(cpu, tiny, mixed) > 95 and abs(cpu - tiny) <= 1 and abs(cpu - mixed) <= 1
-    assert "aten::convolution_backward_overrideable" in done.stdout
+    assert "aten::convolution_backward_overrideable" in said
 
 
-def test_operators_of_pytorchs_database_give_the_results_of_the_cpu(sites):
-    command = [sys.executable, SWEEP]
-    env = environment(sites / STEPS[-1])
-    done = subprocess.run(command, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["wrong"] == {}
+def test_operators_of_pytorchs_database_give_the_results_of_the_cpu(results):
+    assert json.loads(results["end", "operators"].result())["wrong"] == {}
 
 
 def test_the_backend_has_at_most_a_thousand_lines():

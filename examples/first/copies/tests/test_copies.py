@@ -5,6 +5,7 @@ import itertools
 
 import pytest
 import torch
+import torch_tiny  # noqa: F401
 
 PLACES = ("cpu", "tiny:0", "tiny:1")
 

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 import torch
+import torch_tiny  # noqa: F401
 
 
 def test_a_device_that_does_not_exist_is_refused_and_the_current_one_stays():

@@ -3,6 +3,7 @@
 
 import pytest
 import torch
+import torch_tiny  # noqa: F401
 
 
 def test_gradients_are_those_of_the_cpu():
@@ -10,6 +11,23 @@ def test_gradients_are_those_of_the_cpu():
     w = x.to("tiny").requires_grad_()
     (w * w).sum().backward()
     assert w.grad.cpu().equal(2 * x) and w.grad.device.type == "tiny"
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_gradients_of_convolutions_are_those_of_the_cpu(transposed, bias):
+    torch.manual_seed(0)
+    kind = torch.nn.ConvTranspose2d if transposed else torch.nn.Conv2d
+    layer, x = kind(4, 6, 3, bias=bias, groups=2), torch.randn(2, 4, 5, 5)
+    grads = []
+    for device in ("cpu", "tiny"):
+        layer = layer.to(device)
+        layer.zero_grad()
+        y = layer(x.to(device))
+        y.sum().backward()
+        grads.append([y.detach().cpu(), *(p.grad.cpu() for p in layer.parameters())])
+    for on_cpu, on_tiny in zip(*grads, strict=True):
+        torch.testing.assert_close(on_tiny, on_cpu)
 
 
 def test_gradients_run_on_the_stream_of_the_forward_pass():

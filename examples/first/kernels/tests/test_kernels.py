@@ -3,6 +3,7 @@
 
 import pytest
 import torch
+import torch_tiny  # noqa: F401
 
 X = torch.arange(6.0).view(2, 3)
 

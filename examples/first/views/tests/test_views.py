@@ -5,6 +5,7 @@ import copy
 import io
 
 import torch
+import torch_tiny  # noqa: F401
 
 
 def test_a_copy_into_a_column_leaves_the_other_columns_alone():

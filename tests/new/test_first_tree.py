@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`./dev new --first`: the thousand lines under another name, and the checklist of its driver."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import checklist  # noqa: E402
+import new_backend  # noqa: E402
+from new_backend import OLD, OLD_PREFIX, Refused, make_first  # noqa: E402
+
+NAMES = [name for name in ("accinte", "aa_quantum") if name != OLD]
+TORCH = "2.13.0"
+STEPS = checklist.steps_in((ROOT / "examples/first/meson.options").read_text())
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def tree(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("first") / request.param
+    names, _ = make_first(request.param, folder, TORCH)
+    return folder, names
+
+
+def meson(*arguments):
+    dropped = ("PYTHONPATH", "LD_LIBRARY_PATH", "TORCH_DEVICE_BACKEND_AUTOLOAD")
+    environment = {k: v for k, v in os.environ.items() if k not in dropped}
+    command = [sys.executable, "-m", "mesonbuild.mesonmain", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def said_by_the_checklist(folder):
+    command = [sys.executable, "tools/checklist.py", "build"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    return done.returncode, done.stdout
+
+
+# The tree.
+
+
+def test_the_old_names_are_left_only_where_the_origin_is_named(tree):
+    texts = new_backend.read(tree[0])
+    assert not [path for path in texts if OLD in path or "tiny" in path]
+    old = re.compile(rf"(?i:{OLD}|tiny)|\b{OLD_PREFIX}[A-Z]\w*")
+    left = {
+        (path, line)
+        for path, text in texts.items()
+        for line in text.splitlines()
+        if old.search(line)
+    }
+    origin = f"BSD-3-Clause. It began as a copy of [torch_{OLD}](LICENSE) 0.1.0."
+    assert left == {("LICENSE", f"Copyright (c) the torch_{OLD} authors"), ("README.md", origin)}
+
+
+def test_no_marker_of_the_pages_is_left(tree):
+    for path, text in new_backend.read(tree[0]).items():
+        assert not re.search(r"(?://|#) \[[\w.-]+\]", text), path
+
+
+def test_the_formatters_find_nothing_to_do(tree):
+    for arguments in (("check", "-q"), ("format", "-q", "--check")):
+        command = [sys.executable, "-m", "ruff", *arguments, "."]
+        done = subprocess.run(command, cwd=tree[0], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+
+
+def test_what_the_readme_names_is_there(tree):
+    folder, _ = tree
+    text = (folder / "README.md").read_text()
+    assert f"torch=={TORCH}" in text
+    named = set(re.findall(r"`?((?:common|examples|tests|tools|autocast)/[\w./]+)`?", text))
+    assert len(named) >= 7
+    assert {name for name in named if not (folder / name).exists()} == set()
+    steps = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+    assert steps == STEPS and all((folder / step).is_dir() for step in steps)
+
+
+def test_a_word_of_the_tree_cannot_be_its_name(tmp_path):
+    with pytest.raises(Refused, match=r"kernels means something else in .*; choose another name"):
+        make_first("kernels", tmp_path / "kernels", TORCH)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_stub_compiles_and_another_driver_in_its_place_passes_all_tests(tree):
+    folder, names = tree
+    if folder.name != NAMES[0]:
+        pytest.skip("compiling one tree is enough")
+    build = folder / "build"
+    meson("setup", build, folder, "-Doptimization=0")
+    meson("compile", "-C", build)
+    code, said = said_by_the_checklist(folder)
+    functions = checklist.functions_of(checklist.header_of(folder))
+    written = {f"{names.prefix}{name}" for name in
+               ("GetErrorName", "GetErrorString", "GetErrorDetail", "GetLastError", "PeekAtLastError")}  # fmt: skip
+    assert code == 1
+    assert set(re.findall(r"\[ \] (\w+) +to write", said)) == set(functions) - written
+    assert said.endswith(f"The next function is {names.prefix}GetDeviceCount.\n")
+    needed = said.split(checklist.NO_STEP)[0].count("to write")
+    assert f"{needed} functions" in (ROOT / "docs/your_own_backend.md").read_text()
+    program = f"import torch_{folder.name} as device; device.device_count()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True,
+        env={**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PYTHONPATH": str(build)},
+    )  # fmt: skip
+    assert f"not implemented yet: {names.prefix}GetDeviceCount" in done.stderr
+
+    meson("configure", build, "-Ddriver=plain")
+    said = meson("test", "-C", build)
+    ended = dict(re.findall(r"torch_\w+:([\w-]+) +(\w+) ", said))
+    assert ended == {name: "OK" for name in ("any-driver", *STEPS)}, said
+    code, said = said_by_the_checklist(folder)
+    assert code == 0, said
+    assert set(re.findall(r"\[x\] (\w+)", said)) == set(functions)
+    assert "0 of 44 functions are to be written; 42 of 42 claims hold, 0 fail, 0 wait." in said
+
+
+# The checklist.
+
+
+def test_claims_call_every_function_but_one():
+    functions = checklist.functions_of(checklist.header_of(ROOT))
+    claims = checklist.claims_of(ROOT, functions)
+    text = "".join(file.read_text() for file in (ROOT / "tests" / OLD / "any_driver").glob("*.cpp"))
+    assert len(claims) == len(re.findall(r"^TEST", text, re.MULTILINE))
+    never = set(functions) - set().union(*claims.values())
+    assert never == {f"{OLD_PREFIX}DeviceReset"}
+
+
+def test_the_calls_of_helpers_and_of_fixtures_are_calls_of_the_claim():
+    blocks = checklist.blocks_of(
+        "struct Fixture : Base {\n  void SetUp() { orMalloc(); }\n};\n\n"
+        "inline void* helper(int n) {\n  return orFree(n);\n}\n\n"
+        "TEST_F(Fixture, claim) {\n  helper(1);\n}\n"
+    )
+    assert {"orMalloc", "orFree"} <= checklist.words_of("Fixture.claim", blocks)
+
+
+@pytest.fixture
+def some():
+    """A list of three functions; the third is not written."""
+    claims = {"A.one": {"f"}, "A.two": {"f", "g"}, "A.three": {"g", "h"}, "A.four": {"h"}}
+    return checklist.Checklist(claims, {"h"}, {"A.one": "", "A.two": ""})
+
+
+def test_a_function_is_ticked_off_when_its_claims_hold(some):
+    assert some.line("f").split(maxsplit=3) == ["[x]", "f", "2", "of 2 claims hold"]
+    assert some.line("g").endswith("1 of 2 claims hold; 1 wait")
+    assert some.line("h").split() == ["[", "]", "h", "to", "write"]
+    assert some.line("unused").endswith("written; no claim calls it")
+
+
+def test_a_function_whose_claims_cannot_run_names_what_the_nearest_waits_for(some):
+    some.trouble = {"A.one": ""}
+    some.claims["A.two"] = {"f", "g", "h", "i"}
+    some.missing.add("i")
+    assert some.line("g") == f"  [-] {'g':<31} written; A.three waits for h"
+
+
+def test_a_claim_that_fails_is_named_beside_its_functions(some):
+    some.trouble = {"A.one": "fails", "A.two": "dies of signal 11"}
+    assert some.line("f").endswith("A.one fails; 1 more")
+    assert some.line("g").endswith("A.two dies of signal 11")
+
+
+@pytest.mark.parametrize(
+    ("script", "trouble"),
+    [
+        ("exit 0", ""),
+        ("exit 1", "fails"),
+        ("kill -11 $$", "dies of signal 11"),
+        ("exec sleep 60", "does not end within 1 seconds"),
+    ],
+)
+def test_how_a_claim_ends_is_its_trouble(tmp_path, monkeypatch, script, trouble):
+    monkeypatch.setattr(checklist, "SECONDS", 1)
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    assert checklist.trouble_of(program, "A.one") == trouble
+
+
+def test_a_folder_without_a_build_is_refused(tmp_path, capsys):
+    assert checklist.main([str(tmp_path)]) == 2
+    sentence = f"{tmp_path} is no build folder; make it with `meson setup {tmp_path}`.\n"
+    assert capsys.readouterr().out == sentence
+
+
+def test_claims_that_cannot_be_built_are_said_with_the_reason(tmp_path, capsys):
+    (tmp_path / "build.ninja").write_text("nonsense\n")
+    assert checklist.main([str(tmp_path)]) == 2
+    said = capsys.readouterr().out
+    assert said.endswith("could not be built; above is why. It needs GoogleTest.\n")

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Prints which functions of a driver are written, and which of them do what every driver must.
+
+The functions are those that the driver's header declares. The claims are the tests in
+`any_driver`. A claim runs once all functions that it calls are written, each in a process of its
+own, because an unfinished driver may crash or wait for ever. If the backend is built in steps, the
+functions are listed under the first step that calls them, which is the order to write them in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SECONDS = 30
+PROGRAM = "test-any-driver"
+NO_STEP = "called by no step"
+
+
+# What there is, read from the sources.
+
+
+def header_of(root: Path) -> Path:
+    """The header that names the driver, beside which others may lie."""
+    headers = root.glob("common/*/interface/*.h")
+    return next(header for header in headers if header.stem == header.parts[-3])
+
+
+def functions_of(header: Path) -> list[str]:
+    """What the header declares, in its order."""
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", "", header.read_text("utf-8"), flags=re.DOTALL)
+    return re.findall(r"_EXPORT\s+[\w\s*]*?\b([a-z]+[A-Z]\w*)\s*\(", code)
+
+
+def to_write(root: Path, build: Path) -> set[str]:
+    """The functions that say themselves that they are not written; an example's driver has none."""
+    options = json.loads((build / "meson-info/intro-buildoptions.json").read_text("utf-8"))
+    driver = next((option["value"] for option in options if option["name"] == "driver"), "")
+    if driver and (root / "examples" / driver).is_dir():
+        return set()
+    folder = header_of(root).parents[1] / "driver"
+    texts = [file.read_text("utf-8") for file in sorted(folder.glob("*.cpp"))]
+    return {name for text in texts for name in re.findall(r'notImplemented\("(\w+)"\)', text)}
+
+
+def steps_of(root: Path, functions: list[str]) -> dict[str, list[str]]:
+    """Each function under the first step whose files call it."""
+    options = root / "meson.options"
+    text = options.read_text("utf-8") if options.is_file() else ""
+    steps = steps_in(text)
+    left, found = list(functions), {}
+    others = [header for header in header_of(root).parent.glob("*.h") if header != header_of(root)]
+    for step in steps:
+        files = [file for file in (root / step).glob("*.*") if file.suffix in (".cpp", ".h", ".py")]
+        code = "".join(file.read_text("utf-8") for file in files)
+        code += "".join(other.read_text("utf-8") for other in others if other.name in code)
+        words = set(re.findall(r"\w+", code))
+        found[step] = [name for name in left if name in words]
+        left = [name for name in left if name not in words]
+    return found | {NO_STEP if steps else header_of(root).name: left}
+
+
+def steps_in(options: str) -> list[str]:
+    """The choices of the option `step`."""
+    choices = re.search(r"'step'.*?choices: \[(.*?)\]", options, re.DOTALL)
+    return re.findall(r"'(\w+)'", choices[1]) if choices else []
+
+
+def claims_of(root: Path, functions: list[str]) -> dict[str, set[str]]:
+    """The functions that each claim calls, itself or through helpers of its file."""
+    folder = root / "tests" / header_of(root).stem
+    shared = {}
+    for helper in sorted(folder.glob("*.h")):
+        shared |= blocks_of(helper.read_text("utf-8"))
+    claims = {}
+    for file in sorted((folder / "any_driver").glob("*.cpp")):
+        blocks = shared | blocks_of(file.read_text("utf-8"))
+        for name in blocks:
+            if "." in name:
+                claims[name] = words_of(name, blocks) & set(functions)
+    return claims
+
+
+def blocks_of(text: str) -> dict[str, str]:
+    """The functions and classes of a file; a test is called by the name that GoogleTest gives it."""
+    blocks = {}
+    for block in re.split(r"(?<=^\})[;\s]|(?<=^\};)\s", text, flags=re.MULTILINE):
+        test = re.search(r"^TEST(?:_F)?\((\w+),\s*(\w+)\)", block, re.MULTILINE)
+        other = re.search(r"^(?:struct|class) (\w+)|^[\w:<>*&, ]*?(\w+)\(", block, re.MULTILINE)
+        if test:
+            blocks[f"{test[1]}.{test[2]}"] = block
+        elif other:
+            blocks[other[1] or other[2]] = block
+    return blocks
+
+
+def words_of(name: str, blocks: dict[str, str]) -> set[str]:
+    """The words of a block, and of all blocks that it uses."""
+    seen, words, left = set(), set(), [name]
+    while left:
+        seen.add(here := left.pop())
+        new = set(re.findall(r"\w+", blocks[here]))
+        words |= new
+        left += [word for word in new if word in blocks and word not in seen]
+    return words
+
+
+# What holds, found by running the claims.
+
+
+@dataclass
+class Checklist:
+    claims: dict[str, set[str]]
+    missing: set[str]
+    trouble: dict[str, str] = field(default_factory=dict)
+
+    def waiting(self, claim: str) -> set[str]:
+        return self.claims[claim] & self.missing
+
+    def run(self, program: Path) -> None:
+        """Runs each claim whose functions are all written."""
+        for claim in self.claims:
+            if not self.waiting(claim):
+                self.trouble[claim] = trouble_of(program, claim)
+
+    def line(self, function: str) -> str:
+        mine = [claim for claim, called in self.claims.items() if function in called]
+        failed = [claim for claim in mine if self.trouble.get(claim)]
+        ran = [claim for claim in mine if claim in self.trouble]
+        if function in self.missing:
+            mark, text = " ", "to write"
+        elif failed:
+            mark, text = "!", f"{failed[0]} {self.trouble[failed[0]]}"
+            text += f"; {len(failed) - 1} more" if len(failed) > 1 else ""
+        elif not mine:
+            mark, text = "x", "written; no claim calls it"
+        elif not ran:
+            nearest = min(mine, key=lambda claim: len(self.waiting(claim)))
+            names = sorted(self.waiting(nearest))
+            mark, text = "-", f"written; {nearest} waits for {', '.join(names)}"
+        else:
+            later = f"; {len(mine) - len(ran)} wait" if len(ran) < len(mine) else ""
+            mark, text = "x", f"{len(ran)} of {len(mine)} claims hold{later}"
+        return f"  [{mark}] {function:<31} {text}"
+
+
+def trouble_of(program: Path, claim: str) -> str:
+    """What is wrong with a claim; nothing if it holds."""
+    command = [program, f"--gtest_filter={claim}"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return f"does not end within {SECONDS} seconds"
+    if done.returncode < 0:
+        return f"dies of signal {-done.returncode}"
+    return "fails" if done.returncode else ""
+
+
+def there_are(program: Path) -> set[str]:
+    """The claims of the program; a build may leave some out."""
+    listed = subprocess.run(
+        [program, "--gtest_list_tests"], capture_output=True, text=True, check=True
+    ).stdout
+    found, suite = set(), ""
+    for line in listed.splitlines():
+        if line.startswith("  "):
+            found.add(suite + line.split()[0])
+        elif line.split() and line.split()[0].endswith("."):
+            suite = line.split()[0]
+    return found
+
+
+def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("build", nargs="?", type=Path, default=Path("build"))
+    build = parser.parse_args(arguments).build
+    if not (build / "build.ninja").is_file():
+        print(f"{build} is no build folder; make it with `meson setup {build}`.")
+        return 2
+    compile = [sys.executable, "-m", "mesonbuild.mesonmain", "compile", "-C", build, PROGRAM]
+    done = subprocess.run(compile, capture_output=True, text=True)
+    program = next(build.rglob(PROGRAM), None)
+    if done.returncode or not program:
+        print(done.stdout[-3000:] + done.stderr[-3000:])
+        print(f"{PROGRAM} could not be built; above is why. It needs GoogleTest.")
+        return 2
+    functions, there = functions_of(header_of(root)), there_are(program)
+    claims = {c: called for c, called in claims_of(root, functions).items() if c in there}
+    checklist = Checklist(claims, to_write(root, build) & set(functions))
+    checklist.run(program)
+    order = []
+    for step, names in steps_of(root, functions).items():
+        print("\n".join([step, *map(checklist.line, names)]) if names else step + "\n  (none)")
+        order += names
+    failed = [claim for claim, trouble in checklist.trouble.items() if trouble]
+    held = len(checklist.trouble) - len(failed)
+    print(
+        f"\n{len(checklist.missing)} of {len(functions)} functions are to be written; {held} of "
+        f"{len(claims)} claims hold, {len(failed)} fail, {len(claims) - held - len(failed)} wait."
+    )
+    following = next((name for name in order if name in checklist.missing), None)
+    if following:
+        print(f"The next function is {following}.")
+    return 1 if failed or following else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Makes a repository of the backend in a thousand lines, with a driver that waits to be written.
+
+The steps of examples/first become the root of the tree, and their name the name of the driver, so
+that one renaming serves for both. Beside them stand the driver's header, a definition for each of
+its functions, the claims that every driver must meet, and the driver over plain memory.
+"""
+
+from __future__ import annotations
+
+import re
+
+import new_driver
+from passages import MARKER
+
+FIRST, DRIVER = "examples/first/", "common/openreg/"
+# What the steps print depends on the driver, except where PyTorch speaks.
+LEFT_OUT = re.compile(r".*/((session|digits|measure)\.txt|\.clang-format|solutions/.*)")
+KEPT = (
+    "LICENSE",
+    ".gitignore",
+    "tools/checklist.py",
+    f"{DRIVER}interface/openreg.h",
+    f"{DRIVER}core/failure.cpp",
+    f"{DRIVER}core/failure.h",
+    f"{DRIVER}memory/block_table.cpp",
+    f"{DRIVER}memory/block_table.h",
+    f"{DRIVER}memory/region.cpp",
+    f"{DRIVER}memory/region.h",
+    "tests/openreg/allocate.h",
+    "tests/openreg/refused.h",
+    "tests/openreg/streams.h",
+)
+FOLDERS = ("tests/openreg/any_driver/", "examples/plain/")
+NOT_OF_PLAIN = ("examples/plain/optional.cpp", "examples/plain/meson.build")
+LAUNCH, KERNELS = "examples/plain/kernels_on_host.h", f"{DRIVER}interface/openreg_kernels.h"
+PACKAGES = ("meson", "ninja", "numpy", "scikit-learn", "pytest")
+FORMAT = "ColumnLimit: 100\n"
+DRIVER_PASSAGE = """\
+# [first.meson.driver] The driver is yours, or with -Ddriver=plain the one over plain memory.
+include = meson.project_build_root() / 'include'
+run_command('sh', '-c', 'mkdir -p "$1" && ln -sfn "$2" "$1/torch_openreg"', '-', include,
+    meson.project_source_root(), check: true)
+own = get_option('driver') == 'own'
+driver_sources = []
+foreach folder : ['common/openreg/core', 'common/openreg/memory',
+        own ? 'common/openreg/driver' : 'examples/plain']
+    driver_sources += run_command('sh', '-c', 'ls "$1"/*.cpp', '-', meson.project_source_root() / folder,
+        check: true).stdout().strip().split('\\n')
+endforeach
+
+"""
+TESTS = """\
+
+# The claims that every driver must meet, and below those of the steps that are built.
+gtest = dependency('gtest', main: true, required: false)
+if gtest.found()
+    claims = ['event', 'freeing', 'memory', 'refusal', 'stream', 'two_devices']
+    # The host can follow the addresses of plain memory.
+    claims += own ? ['own_memory'] : []
+    any_driver = []
+    foreach claim : claims
+        any_driver += files('tests/openreg/any_driver' / claim + '_test.cpp')
+    endforeach
+    test('any-driver', executable('test-any-driver', any_driver, include_directories: 'include',
+            link_with: driver, dependencies: gtest, build_by_default: false),
+        protocol: 'gtest', timeout: 300)
+endif
+foreach step : built
+    test(step, python, args: ['-m', 'pytest', '-q', '-p', 'no:cacheprovider',
+            files(step / 'tests' / 'test_' + step + '.py')],
+        depends: sources == [] ? [driver] : [driver, backend],
+        env: {'PYTHONPATH': meson.project_build_root()}, timeout: 300)
+endforeach
+"""
+OPTION = """\
+option('driver', type: 'combo', value: 'own', choices: ['own', 'plain'],
+    description: 'yours in common/openreg/driver, or the one in examples/plain')
+"""
+README = """\
+# torch_openreg
+
+A backend of PyTorch for the device `openreg`, in ten steps and fewer than a thousand lines. Its driver is yours to
+write: `{folder}` has one function for each that `common/openreg/interface/openreg.h` declares, and each answers
+that it is not implemented yet.
+
+## Set up
+
+On Debian or Ubuntu, with Python 3.10 and g++ 11, or newer:
+
+```
+sudo apt install g++ python3-dev python3-venv libgtest-dev
+python3 -m venv .venv && . .venv/bin/activate
+pip install torch=={torch}
+pip install -r requirements.txt
+meson setup build && ninja -C build
+```
+
+## Write the driver
+
+```
+python tools/checklist.py
+```
+
+prints all functions, in the order in which the steps need them: `[ ]` is to be written, `[x]` does what the claims in
+`tests/openreg/any_driver` say, `[!]` does not, and `[-]` waits for others before a claim can run. Write a function
+in `{folder}`, in any file there, and run it again; after a new file, type `meson setup --reconfigure build`
+once. What `core/failure.h` offers turns an error into a code and a sentence; `memory/region.h` hands out addresses, if
+you have no allocator.
+
+A driver of which all that is true is in `examples/plain`, over plain memory and one thread. With it you see at once
+how the finished tree behaves:
+
+```
+meson setup build-plain -Ddriver=plain
+meson test -C build-plain
+PYTHONPATH=build-plain python autocast/digits.py
+```
+
+## Step by step
+
+| step | what works then |
+|---|---|
+| `name` | `torch.device("openreg")`, `torch.openreg` |
+| `guard` | devices, streams, events |
+| `memory` | tensors without contents |
+| `copies` | data goes there and comes back |
+| `views` | slices, transposes, `deepcopy` |
+| `fallback` | every operator, on the CPU, counted |
+| `kernels` | the device computes |
+| `hooks` | autograd, optimizers, random numbers |
+| `autoload` | `import torch` is enough |
+| `autocast` | mixed precision, and `autocast/digits.py` trains |
+
+`meson configure build -Dstep=guard` builds up to a step, and `meson test -C build` then runs the claims of the driver
+and of the steps so far. Each step's `session.py` shows what works, and its `wall.py` ends in the error that the next
+step removes.
+
+## Your kernels
+
+`common/openreg/interface/openreg_kernels.h` launches a kernel as a function of the host, which works where the host can
+follow the addresses of your device. Put your runtime's launch into its place. `torch.openreg.fallback_report()` says
+which operators ran on the CPU, and so which kernel to write first.
+
+BSD-3-Clause.
+"""
+
+
+def stage(tree: dict[str, str], torch: str) -> dict[str, str]:
+    """The files of the new tree, under their old names; `torch` is the release that it is for."""
+    staged = {
+        path.removeprefix(FIRST): with_one_name(text)
+        for path, text in tree.items()
+        if path.startswith(FIRST) and not LEFT_OUT.fullmatch(path)
+    }
+    staged = {with_one_name(path): text for path, text in staged.items()}
+    staged |= {path: text for path, text in tree.items() if path in KEPT}
+    staged |= {
+        path: text
+        for path, text in tree.items()
+        if path.startswith(FOLDERS) and path not in (*NOT_OF_PLAIN, LAUNCH)
+    }
+    new_driver.add_driver(staged)
+    for path in (new_driver.PAGE, f"{DRIVER}driver/meson.build"):
+        del staged[path]
+    staged[KERNELS] = tree[LAUNCH].replace(f"torch_openreg/{DRIVER}interface/", "")
+    build(staged)
+    for path, text in staged.items():
+        staged[path] = without_names(text)
+    wanted = re.compile(rf"^(?:{'|'.join(PACKAGES)})==.*\n", re.MULTILINE)
+    staged["requirements.txt"] = "".join(wanted.findall(tree["requirements.txt"]))
+    staged["README.md"] = README.format(folder=f"{DRIVER}driver", torch=torch)
+    lines = [line for line in tree[".clang-format"].split("\n") if "[" not in line]
+    staged[".clang-format"] = "\n".join(lines) + FORMAT
+    ruff = tree["pyproject.toml"].index("[tool.ruff]")
+    staged["pyproject.toml"] = tree["pyproject.toml"][ruff:]
+    return dict(sorted(staged.items()))
+
+
+def build(staged: dict[str, str]) -> None:
+    """The driver of the tree, and its tests, in the place of the simulated driver's sources."""
+    text = staged["meson.build"]
+    begin, end = (text.index(f"# [first.meson.{name}]") for name in ("driver", "order"))
+    staged["meson.build"] = text[:begin] + DRIVER_PASSAGE + text[end:] + TESTS
+    staged["meson.options"] += OPTION
+    package = "torch_openreg/meson.build"
+    text = staged[package].replace("../../../common", "../common")
+    staged[package] = text.replace("    shared_library(", "    backend = shared_library(")
+
+
+def with_one_name(text: str) -> str:
+    """The name of the steps becomes that of the driver; the library keeps another than the driver's."""
+    text = re.sub(
+        r"libtiny|(?<=shared_library\(')tiny", lambda found: found[0][:-4] + "torch_tiny", text
+    )
+    text = re.sub(r"\b([Aa]) (?=[`\"']*tiny\b)", r"\1n ", text)
+    return text.replace("tiny", "openreg")
+
+
+def without_names(text: str) -> str:
+    """Markers are for pages, which this tree does not have; their sentences stay."""
+    lines = []
+    for line in text.split("\n"):
+        found = MARKER.fullmatch(line)
+        if not found:
+            lines.append(line)
+        elif found[4]:
+            lines.append(f"{found[1]}{found[2]} {found[4]}")
+    return re.sub(r"\n+\Z", "\n", "\n".join(lines))
