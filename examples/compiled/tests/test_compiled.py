@@ -64,6 +64,16 @@ def test_take_refuses_tensors_of_two_devices():
         torch.take(torch.zeros(3, device=DEVICE), torch.tensor([0], device=f"{DEVICE}:1"))
 
 
+def test_a_graph_of_the_compiler_calls_the_kernels_one_by_one():
+    def program(source, index):
+        return torch.take(source, index) + 1
+
+    arguments = matrix().to(DEVICE), torch.tensor([3, 0]).to(DEVICE)
+    torch.openreg.reset_fallback_report()
+    assert torch.compile(program, backend="aot_eager")(*arguments).tolist() == [4, 1]
+    assert "aten::take" not in torch.openreg.fallback_report()
+
+
 # Assertions of kernels.
 
 
