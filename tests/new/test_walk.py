@@ -17,6 +17,7 @@ from test_install import fresh_environment, pip, run  # noqa: E402
 from test_path import NAME, PLAN, consoles, rows_of_the_plan, typed  # noqa: E402
 
 KERNEL = "docs/your_first_kernel.md"
+MONDAY = "docs/monday.md"
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +78,12 @@ def test_the_wheel_works_where_nothing_else_of_the_tree_is(with_kernel, tmp_path
     pip(python, "install", "--no-deps", wheel)
     program = f"import torch; x = torch.ones(3, device='{NAME}'); print((x + 2).tolist())"
     assert run(python, "-c", program, cwd=tmp_path) == "[3.0, 3.0, 3.0]\n"
+
+
+def test_the_kernels_of_another_compiler_pass_their_tests(with_kernel):
+    # In the same build folder, so that only what differs is compiled.
+    commands = [command for command, _ in consoles(with_kernel, MONDAY)[:3]]
+    assert commands[2].endswith("meson test -C build-compiled own-python")
+    for command in commands:
+        command = command.replace("setup build-compiled", "setup --reconfigure build-compiled")
+        typed(with_kernel, command.replace("build-compiled", "build"))
