@@ -24,15 +24,13 @@ thread_local std::string sentence;
 
 // [compiled.assertions.report] The host has the words; the kernel has only left the values.
 std::string describe(const AssertionRecord& record) {
-  switch (record.assertion) {
+  switch (Assertion(record.assertion)) {
     case kIndexInRange:
       return "A kernel met index " + std::to_string(record.values[0]) +
              ", which is out of range for " + std::to_string(record.values[1]) +
              " elements.";
-    default:
-      return "A kernel met assertion " + std::to_string(record.assertion) +
-             ", which has no description.";
   }
+  return {};  // Then the driver has a sentence for the code.
 }
 
 /// What a call that has waited returns: its own error before that of a kernel.
@@ -40,13 +38,12 @@ orError_t reported(orError_t error) noexcept {
   AssertionRecord* const record = the_record;
   if (error || !record) return error;
   std::atomic_ref<int32_t> state(record->state);
-  if (state.load(std::memory_order_acquire) != kWritten) return error;
-  sentence = describe(*record);
-  // Two threads may have waited for the same kernel; one of them reports it.
+  // Several threads may have waited for the kernel; one of them reports it.
   int32_t written = kWritten;
-  return state.compare_exchange_strong(written, kNothingFailed)
-             ? orErrorKernelRefused
-             : orSuccess;
+  if (!state.compare_exchange_strong(written, kBeingWritten)) return error;
+  sentence = describe(*record);
+  state = kNothingFailed;
+  return orErrorKernelRefused;
 }
 
 }  // namespace
