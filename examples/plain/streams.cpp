@@ -123,12 +123,17 @@ orError_t orEventElapsedTime(float* ms, orEvent_t start,
   return guarded([&] {
     const Event first = machine().get(start), last = machine().get(end);
     float& between = answer(ms, "orEventElapsedTime");
-    for (const Event& event : {first, last}) {
-      if (event.is_timed && event.recorded && event.device == first.device)
-        continue;
+    if (!first.is_timed || !last.is_timed || !first.recorded ||
+        !last.recorded) {
       throw fail(orErrorInvalidValue,
                  "The time between two events needs both created with timing, "
-                 "and recorded on one device.");
+                 "and recorded.");
+    }
+    if (first.device != last.device) {
+      throw fail(orErrorInvalidValue,
+                 "The events were recorded on openreg:", first.device,
+                 " and openreg:", last.device,
+                 "; there is a time only between two events of one device.");
     }
     if (!machine().hasRun(std::max(first.recorded, last.recorded)))
       throw orErrorNotReady;
