@@ -26,6 +26,7 @@ FOLDERS = (
     "common",
     "chapters",
     "python",
+    "examples/compiled",
     "examples/fallback",
     "examples/first",
     "examples/opencl",

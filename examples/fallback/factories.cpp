@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/device/runtime.h"
-#include "torch_openreg/chapters/operators/minimal/layouts.h"
-
-#include <ATen/EmptyTensor.h>
-#include <ATen/native/TensorFactories.h>
 #include <ATen/ops/tril_indices.h>
 #include <ATen/ops/triu_indices.h>
 #include <torch/library.h>
@@ -31,24 +26,10 @@ at::Tensor triuIndices(int64_t row, int64_t col, int64_t offset, Dtype dtype,
       .to(*device);
 }
 
-// [fallback.factories.zero] Autograd uses zeros without memory for gradients that are always zero.
-at::Tensor efficientZeroTensor(at::IntArrayRef size, Dtype dtype, Layout,
-                               Device device, Pin) {
-  refuseOtherLayouts();
-  at::native::ZeroTensorAllocator allocator(
-      {kDeviceType, resolveDevice(device ? device->index() : -1)});
-  return at::detail::empty_generic(
-      size, &allocator,
-      c10::DispatchKeySet(
-          {c10::DispatchKey::PrivateUse1, c10::DispatchKey::ZeroTensor}),
-      c10::dtype_or_default(dtype), std::nullopt);
-}
-
-// [fallback.factories.register] These three make tensors of nothing.
+// [fallback.factories.register] These two make tensors of nothing.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("tril_indices", &trilIndices);
   m.impl("triu_indices", &triuIndices);
-  m.impl("_efficientzerotensor", &efficientZeroTensor);
 }
 
 // [-]

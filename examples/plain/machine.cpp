@@ -54,25 +54,32 @@ int& current() {
 }
 
 // [plain.start.forked] A forked child has the memory of its parent, but not the thread that runs its commands.
-orError_t enter() {
-  if (!is_forked) return orSuccess;
-  return fail(orErrorForked,
-              "This process was forked from one that had started the device; "
-              "use the start method \"spawn\".");
+void enter() {
+  if (!is_forked) return;
+  throw fail(orErrorForked,
+             "This process was forked from one that had started the device; "
+             "use the start method \"spawn\".");
 }
 
-orError_t checkMayWait() {
-  if (!is_device_thread) return orSuccess;
-  return fail(orErrorNotPermitted,
-              "This function runs on the device's thread, which cannot wait "
-              "for itself.");
+// [plain.start.checks] Three checks that many functions share.
+void checkMayWait() {
+  if (!is_device_thread) return;
+  throw fail(orErrorNotPermitted,
+             "This function runs on the device's thread, which cannot wait "
+             "for itself.");
 }
 
-orError_t checkDevice(int index) {
-  if (index >= 0 && index < Machine::kDevices) return orSuccess;
-  return fail(orErrorInvalidDevice, "openreg:", index,
-              " does not exist; this machine has ", Machine::kDevices,
-              " openreg devices, numbered from 0.");
+void checkDevice(int index) {
+  if (index >= 0 && index < Machine::kDevices) return;
+  throw fail(orErrorInvalidDevice, "openreg:", index,
+             " does not exist; this machine has ", Machine::kDevices,
+             " openreg devices, numbered from 0.");
+}
+
+void checkFlags(unsigned int flags, unsigned int most) {
+  if (flags <= most) return;
+  throw fail(orErrorInvalidValue, "The flags are ", flags,
+             "; they must be at most ", most, ".");
 }
 
 // [plain.commands.run] The device takes one command after the other, and runs it without the lock.
@@ -92,72 +99,86 @@ void Machine::run() {
   }
 }
 
-// [plain.commands.enqueue] A null handle is the default stream of the current device.
-orError_t Machine::with(orStream_t handle,
-                        const std::function<orError_t(Stream&)>& use) {
+// [plain.commands.enqueue] The stream is looked up under the lock that orders the commands, so no other thread destroys it in between.
+uint64_t Machine::enqueue(orStream_t stream, std::function<void()> command) {
   std::lock_guard lock(mutex_);
-  const auto found = streams_.find(handle ? handle : defaultStream(current()));
-  return found == streams_.end() ? refuseStream(handle) : use(found->second);
+  Stream& found = find(stream);
+  commands_.push_back(std::move(command));
+  work_.notify_one();
+  return found.last = ++submitted_;
 }
 
-orError_t Machine::enqueue(orStream_t stream, std::function<void()> command,
-                           uint64_t* number) {
-  return with(stream, [&](Stream& found) {
-    commands_.push_back(std::move(command));
-    found.last = ++submitted_;
-    if (number) *number = submitted_;
-    work_.notify_one();
-    return orSuccess;
-  });
-}
-
-// [plain.commands.wait] Waiting for a command means waiting for all that were enqueued before it.
-orError_t Machine::wait(uint64_t number) {
-  if (const orError_t error = checkMayWait()) return error;
+// [plain.commands.wait] The thread counts the commands that have run, and a call that waits looks at the count.
+void Machine::wait(uint64_t number) {
+  checkMayWait();
   std::unique_lock lock(mutex_);
-  done_.wait(lock, [&] { return hasRun(number); });
-  return orSuccess;
+  done_.wait(lock, [&] { return number <= completed_; });
 }
 
-uint64_t Machine::submitted() {
+void Machine::waitForAll() {
+  std::unique_lock lock(mutex_);
+  const uint64_t last = submitted_;
+  lock.unlock();
+  wait(last);
+}
+
+bool Machine::hasRun(uint64_t number) {
   std::lock_guard lock(mutex_);
-  return submitted_;
+  return number <= completed_;
 }
 
 // [plain.handles.streams] A stream can be destroyed while its commands wait, because they do not refer to it.
-orStream_t Machine::createStream() {
+Stream& Machine::find(orStream_t handle) {
+  const auto found = streams_.find(handle ? handle : defaultStream(current()));
+  if (found == streams_.end()) throw refuseStream(handle);
+  return found->second;
+}
+
+Stream Machine::get(orStream_t handle) {
+  std::lock_guard lock(mutex_);
+  return find(handle);
+}
+
+orStream_t Machine::add(Stream stream) {
   std::lock_guard lock(mutex_);
   const auto handle = reinterpret_cast<orStream_t>(++last_handle_);
-  streams_[handle] = {current(), 0};
+  streams_[handle] = stream;
   return handle;
 }
 
-orError_t Machine::destroy(orStream_t handle) {
+void Machine::destroy(orStream_t handle) {
   std::lock_guard lock(mutex_);
-  const bool is_default =
-      reinterpret_cast<uintptr_t>(handle) <= uintptr_t{kDevices};
-  const bool mine = !is_default && streams_.erase(handle);
-  return mine ? orSuccess : refuseStream(handle);
+  const bool is_default = handle <= defaultStream(kDevices - 1);
+  if (is_default || !streams_.erase(handle)) throw refuseStream(handle);
 }
 
 // [plain.handles.events] The same for events.
-orError_t Machine::with(orEvent_t handle,
-                        const std::function<orError_t(Event&)>& use) {
-  std::lock_guard lock(mutex_);
+Event& Machine::find(orEvent_t handle) {
   const auto found = events_.find(handle);
-  return found == events_.end() ? refuseEvent(handle) : use(found->second);
+  if (found == events_.end()) throw refuseEvent(handle);
+  return found->second;
 }
 
-orEvent_t Machine::createEvent(bool is_timed) {
+Event Machine::get(orEvent_t handle) {
+  std::lock_guard lock(mutex_);
+  return find(handle);
+}
+
+void Machine::set(orEvent_t handle, Event event) {
+  std::lock_guard lock(mutex_);
+  find(handle) = std::move(event);
+}
+
+orEvent_t Machine::add(Event event) {
   std::lock_guard lock(mutex_);
   const auto handle = reinterpret_cast<orEvent_t>(++last_handle_);
-  events_[handle] = {-1, is_timed, 0, nullptr};
+  events_[handle] = std::move(event);
   return handle;
 }
 
-orError_t Machine::destroy(orEvent_t handle) {
+void Machine::destroy(orEvent_t handle) {
   std::lock_guard lock(mutex_);
-  return events_.erase(handle) ? orSuccess : refuseEvent(handle);
+  if (!events_.erase(handle)) throw refuseEvent(handle);
 }
 
 // [-]

@@ -27,16 +27,17 @@ struct Stream {
 struct Event {
   using Time = std::chrono::steady_clock::time_point;
 
+  bool is_timed = false;
   /// Of the first recording; -1 before.
   int device = -1;
-  bool is_timed = false;
   /// The command that recorded it last; 0 if none has.
   uint64_t recorded = 0;
   /// Written by that command.
   std::shared_ptr<Time> time;
 };
 
-/// Started by the first call that needs it, and never ended.
+/// Started by the first call that needs it, and never ended. Its functions
+/// throw the orError_t that the interface returns.
 class Machine {
  public:
   /// Two, so that the tests of copies between devices have something to do.
@@ -45,29 +46,25 @@ class Machine {
 
   Machine();
 
-  // [plain.machine.commands] A handle is looked up and its command enqueued under one lock, so no other thread destroys it in between.
-  /// Enqueues `command`; `number` becomes the command's, unless it is null.
-  orError_t enqueue(orStream_t stream, std::function<void()> command,
-                    uint64_t* number = nullptr);
-  /// Waits until command `number` and all before it have run.
-  orError_t wait(uint64_t number);
-  /// The number of the command that was enqueued last.
-  uint64_t submitted();
-  /// Calls `use(state)` under the lock, or refuses the handle.
-  orError_t with(orStream_t handle,
-                 const std::function<orError_t(Stream&)>& use);
-  orError_t with(orEvent_t handle, const std::function<orError_t(Event&)>& use);
-  /// Only within `with`.
-  bool hasRun(uint64_t number) const { return number <= completed_; }
+  // [plain.machine.commands] A command is known by its number, and waiting for it means waiting for all before it.
+  /// @returns the number of the command.
+  uint64_t enqueue(orStream_t stream, std::function<void()> command);
+  void wait(uint64_t number);
+  /// Waits for all commands of all streams.
+  void waitForAll();
+  bool hasRun(uint64_t number);
 
   // [plain.machine.handles] Handles are numbers that are never used twice, so an old one is refused.
   static orStream_t defaultStream(int device) {
     return reinterpret_cast<orStream_t>(uintptr_t(device + 1));
   }
-  orStream_t createStream();
-  orError_t destroy(orStream_t handle);
-  orEvent_t createEvent(bool is_timed);
-  orError_t destroy(orEvent_t handle);
+  orStream_t add(Stream stream);
+  orEvent_t add(Event event);
+  Stream get(orStream_t handle);
+  Event get(orEvent_t handle);
+  void set(orEvent_t handle, Event event);
+  void destroy(orStream_t handle);
+  void destroy(orEvent_t handle);
 
   // [plain.machine.memory] Each device has a range of plain memory, which the host can read and write.
   std::array<Region, kDevices> memory;
@@ -75,13 +72,15 @@ class Machine {
 
   // [plain.machine.state] One lock protects everything but the memory, which has its own.
  private:
+  Stream& find(orStream_t handle);
+  Event& find(orEvent_t handle);
   void run();
 
   std::mutex mutex_;
   std::condition_variable work_, done_;
   std::deque<std::function<void()>> commands_;
   uint64_t submitted_ = 0, completed_ = 0;
-  uintptr_t last_handle_ = uintptr_t{1} << 32;
+  uintptr_t last_handle_ = kDevices;
   std::map<orStream_t, Stream> streams_;
   std::map<orEvent_t, Event> events_;
 };
@@ -89,25 +88,43 @@ class Machine {
 // [plain.machine.enter] Each call begins by asking for the machine, which starts with the first of them.
 Machine& machine();
 bool isStarted();
-/// orErrorForked in a process that was forked after the start.
-orError_t enter();
-/// orErrorNotPermitted on the device's own thread, which cannot wait for
-/// itself.
-orError_t checkMayWait();
-orError_t checkDevice(int index);
-/// The number of the device that is current on the calling thread.
+/// The device that is current on the calling thread.
 int& current();
 
-/// Runs the body of a function of the interface, out of which no exception may
-/// come.
+// [plain.machine.checks] A check throws the code that the function of the interface returns.
+/// Refuses a process that was forked after the start.
+void enter();
+/// Refuses the device's own thread, which cannot wait for itself.
+void checkMayWait();
+void checkDevice(int index);
+void checkFlags(unsigned int flags, unsigned int most);
+/// Where `function` writes its answer.
+template <class T>
+T& answer(T* pointer, const char* function) {
+  if (!pointer) throw refuseNull(function);
+  return *pointer;
+}
+
+// [plain.machine.border] Within the driver an error is thrown; at the border it becomes a code.
 template <class Body>
-orError_t guarded(Body body) noexcept {
+orError_t caught(Body body) noexcept {
   try {
-    if (const orError_t error = enter()) return error;
-    return body();
+    body();
+    return orSuccess;
+  } catch (orError_t error) {
+    return error;
   } catch (...) {
     return failWithException();
   }
+}
+
+/// The same, for a function that needs the machine.
+template <class Body>
+orError_t guarded(Body body) noexcept {
+  return caught([&] {
+    enter();
+    body();
+  });
 }
 
 // [-]

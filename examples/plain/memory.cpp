@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/examples/plain/machine.h"
 
-#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -26,28 +25,26 @@ orPointerAttributes attributesOf(const void* pointer) {
 }
 
 // [plain.memory] Device memory and pinned memory differ in their range only.
-orError_t allocate(Region& region, void** pointer, size_t size,
-                   const char* function) {
-  if (!pointer) return refuseNull(function);
-  *pointer = nullptr;
-  if (size == 0) return orSuccess;
-  *pointer = reinterpret_cast<void*>(region.allocate(size));
-  if (*pointer) return orSuccess;
-  return fail(orErrorMemoryAllocation, function, " has no room for ", size,
-              " bytes; ", region.freeBytes(), " of ", region.size(),
-              " are free.");
+void allocate(Region& region, void** pointer, size_t size,
+              const char* function) {
+  void*& block = answer(pointer, function) = nullptr;
+  if (size == 0) return;
+  block = reinterpret_cast<void*>(region.allocate(size));
+  if (block) return;
+  throw fail(orErrorMemoryAllocation, function, " has no room for ", size,
+             " bytes; ", region.freeBytes(), " of ", region.size(),
+             " are free.");
 }
 
 /// Claims the block, so that no other call finds it, and then waits for the
 /// work that may still use it.
-orError_t release(Region& region, void* pointer, const char* origin) {
-  if (!pointer) return orSuccess;
-  if (const orError_t error = checkMayWait()) return error;
+void release(Region& region, void* pointer, const char* origin) {
+  if (!pointer) return;
+  checkMayWait();
   const auto begin = reinterpret_cast<uintptr_t>(pointer);
-  if (!region.blocks().claim(begin)) return refuseBlock(pointer, origin);
-  machine().wait(machine().submitted());
+  if (!region.blocks().claim(begin)) throw refuseBlock(pointer, origin);
+  machine().waitForAll();
   region.free(begin);
-  return orSuccess;
 }
 
 // [-]
@@ -56,172 +53,157 @@ orError_t release(Region& region, void* pointer, const char* origin) {
 // [plain.memory.api] The four functions of allocating and freeing.
 orError_t orMalloc(void** pointer, size_t size) noexcept {
   return guarded([&] {
-    return allocate(machine().memory[current()], pointer, size, "orMalloc");
+    allocate(machine().memory[current()], pointer, size, "orMalloc");
   });
 }
 
 orError_t orFree(void* pointer) noexcept {
   return guarded([&] {
-    const int device = attributesOf(pointer).device;
-    return release(machine().memory[device < 0 ? 0 : device], pointer,
-                   "orMalloc");
+    const int device = std::max(attributesOf(pointer).device, 0);
+    release(machine().memory[device], pointer, "orMalloc");
   });
 }
 
 orError_t orMallocHost(void** pointer, size_t size) noexcept {
-  return guarded([&] {
-    return allocate(machine().pinned, pointer, size, "orMallocHost");
-  });
+  return guarded(
+      [&] { allocate(machine().pinned, pointer, size, "orMallocHost"); });
 }
 
 orError_t orFreeHost(void* pointer) noexcept {
-  return guarded(
-      [&] { return release(machine().pinned, pointer, "orMallocHost"); });
+  return guarded([&] { release(machine().pinned, pointer, "orMallocHost"); });
 }
 
 // [plain.memory.queries] What the driver says of its memory, and of an address.
 orError_t orMemGetInfo(size_t* free, size_t* total) noexcept {
   return guarded([&] {
-    if (!free || !total) return refuseNull("orMemGetInfo");
-    *free = machine().memory[current()].freeBytes();
-    *total = machine().memory[current()].size();
-    return orSuccess;
+    answer(free, "orMemGetInfo") = machine().memory[current()].freeBytes();
+    answer(total, "orMemGetInfo") = Machine::kMemory;
   });
 }
 
 orError_t orPointerGetAttributes(orPointerAttributes* attributes,
                                  const void* pointer) noexcept {
   return guarded([&] {
-    if (!attributes) return refuseNull("orPointerGetAttributes");
-    *attributes = attributesOf(pointer);
-    return orSuccess;
+    answer(attributes, "orPointerGetAttributes") = attributesOf(pointer);
   });
 }
 
 // [plain.copy.check] Each side of a copy must be where the kind says, and large enough.
 namespace {
 
-orError_t checkSide(const void* pointer, size_t count, bool on_device,
-                    orPointerAttributes* found) {
+orMemoryType checkSide(const void* pointer, size_t count, bool on_device) {
   if (!pointer)
-    return fail(orErrorInvalidValue, "A copy needs two addresses, not null.");
-  *found = attributesOf(pointer);
+    throw fail(orErrorInvalidValue, "A copy needs two addresses, not null.");
+  const orPointerAttributes found = attributesOf(pointer);
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   bool ours = machine().pinned.contains(address);
   for (const Region& region : machine().memory)
     ours = ours || region.contains(address);
-  if (found->type == orMemoryTypeUnmanaged && ours) {
-    return fail(orErrorInvalidValue, pointer,
-                " is in no block; it was freed, or is past the end of one.");
+  const bool is_unmanaged = found.type == orMemoryTypeUnmanaged;
+  if (is_unmanaged && ours) {
+    throw fail(orErrorInvalidValue, pointer,
+               " is in no block; it was freed, or is past the end of one.");
   }
-  if ((found->type == orMemoryTypeDevice) != on_device) {
-    return fail(orErrorInvalidMemcpyDirection, pointer, " is ",
-                on_device ? "not in" : "in",
-                " device memory, but the kind of the copy says the opposite.");
+  if ((found.type == orMemoryTypeDevice) != on_device) {
+    throw fail(orErrorInvalidMemcpyDirection, pointer, " is ",
+               on_device ? "not in" : "in",
+               " device memory, but the kind of the copy says the opposite.");
   }
-  const uintptr_t end =
-      reinterpret_cast<uintptr_t>(found->pointer) + found->size;
-  if (found->type == orMemoryTypeUnmanaged || count <= end - address)
-    return orSuccess;
-  return fail(orErrorInvalidValue, pointer, " has ", end - address,
-              " bytes to the end of its block, and ", count,
-              " were asked for.");
+  const size_t rest =
+      reinterpret_cast<uintptr_t>(found.pointer) + found.size - address;
+  if (is_unmanaged || count <= rest) return found.type;
+  throw fail(orErrorInvalidValue, pointer, " has ", rest,
+             " bytes to the end of its block, and ", count, " were asked for.");
 }
-
-// [plain.copy.stream] Where nothing is copied, the stream and the kind are checked all the same.
-orError_t checkStream(orStream_t stream) {
-  return machine().with(stream, [](Stream&) { return orSuccess; });
-}
-
-orError_t checkKind(orMemcpyKind kind) {
-  if (kind >= orMemcpyHostToHost && kind <= orMemcpyDeviceToDevice)
-    return orSuccess;
-  return fail(orErrorInvalidMemcpyDirection, "There is no kind of copy ",
-              int{kind}, ".");
-}
-
-}  // namespace
 
 // [plain.copy] A copy is a command; a pageable source is read before the call returns, and a pageable target written.
+void copy(void* dst, const void* src, size_t count, orMemcpyKind kind,
+          orStream_t stream) {
+  machine().get(stream);  // Checked even if nothing is copied.
+  if (kind < orMemcpyHostToHost || kind > orMemcpyDeviceToDevice) {
+    throw fail(orErrorInvalidMemcpyDirection, "There is no kind of copy ",
+               int{kind}, ".");
+  }
+  if (count == 0) return;
+  const auto to = checkSide(dst, count, kind & orMemcpyHostToDevice);
+  const auto from = checkSide(src, count, kind & orMemcpyDeviceToHost);
+  if (to == orMemoryTypeUnmanaged) {
+    checkMayWait();
+    machine().wait(
+        machine().enqueue(stream, [=] { std::memmove(dst, src, count); }));
+  } else if (from == orMemoryTypeUnmanaged) {
+    const auto* bytes = static_cast<const char*>(src);
+    machine().enqueue(stream,
+                      [dst, staged = std::vector(bytes, bytes + count)] {
+                        std::memcpy(dst, staged.data(), staged.size());
+                      });
+  } else {
+    machine().enqueue(stream, [=] { std::memmove(dst, src, count); });
+  }
+}
+
+// [plain.copy.peer] A copy between devices differs in that the caller names both.
+void copyPeer(void* dst, int to, const void* src, int from, size_t count,
+              orStream_t stream) {
+  checkDevice(to);
+  checkDevice(from);
+  for (auto [side, device] :
+       {std::pair<const void*, int>(dst, to), {src, from}}) {
+    if (count && attributesOf(side).device != device)
+      throw fail(orErrorInvalidValue, side, " is not on openreg:", device, ".");
+  }
+  copy(dst, src, count, orMemcpyDeviceToDevice, stream);
+}
+
+// [plain.copy.set] Setting bytes needs one address, which must be the device's.
+void set(void* pointer, int value, size_t count, orStream_t stream) {
+  machine().get(stream);
+  if (count == 0) return;
+  checkSide(pointer, count, /*on_device=*/true);
+  machine().enqueue(stream, [=] { std::memset(pointer, value, count); });
+}
+
+// [plain.copy.waiting] What copies or sets and then waits uses the default stream.
+template <class Work>
+orError_t andWait(Work work) noexcept {
+  return guarded([&] {
+    checkMayWait();
+    work();
+    machine().wait(machine().get(orStream_t{}).last);
+  });
+}
+
+// [-]
+}  // namespace
+
+// [plain.copy.api] Each of the three comes in two forms: with a stream, and waiting.
 orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
                         orMemcpyKind kind, orStream_t stream) noexcept {
-  return guarded([&] {
-    orError_t error = checkStream(stream);
-    if (!error) error = checkKind(kind);
-    if (error || count == 0) return error;
-    orPointerAttributes to, from;
-    error = checkSide(dst, count, kind & orMemcpyHostToDevice, &to);
-    if (!error)
-      error = checkSide(src, count, kind & orMemcpyDeviceToHost, &from);
-    const bool waits = to.type == orMemoryTypeUnmanaged;
-    if (!error && waits) error = checkMayWait();
-    if (error) return error;
-    if (from.type == orMemoryTypeUnmanaged && !waits) {
-      const auto* bytes = static_cast<const char*>(src);
-      return machine().enqueue(
-          stream, [dst, staged = std::vector<char>(bytes, bytes + count)] {
-            std::memcpy(dst, staged.data(), staged.size());
-          });
-    }
-    uint64_t number = 0;
-    error = machine().enqueue(
-        stream, [=] { std::memmove(dst, src, count); }, &number);
-    return error || !waits ? error : machine().wait(number);
-  });
+  return guarded([&] { copy(dst, src, count, kind, stream); });
 }
 
 orError_t orMemcpy(void* dst, const void* src, size_t count,
                    orMemcpyKind kind) noexcept {
-  if (const orError_t error = orMemcpyAsync(dst, src, count, kind, nullptr))
-    return error;
-  return orStreamSynchronize(nullptr);
+  return andWait([&] { copy(dst, src, count, kind, nullptr); });
 }
 
-// [plain.copy.peer] A copy between devices differs in that the caller names both.
 orError_t orMemcpyPeerAsync(void* dst, int to, const void* src, int from,
                             size_t count, orStream_t stream) noexcept {
-  return guarded([&] {
-    orError_t error = checkDevice(to);
-    if (!error) error = checkDevice(from);
-    if (!error) error = checkStream(stream);
-    if (error || count == 0) return error;
-    for (auto [side, device] :
-         {std::pair<const void*, int>(dst, to), {src, from}}) {
-      if (attributesOf(side).device != device) {
-        return fail(orErrorInvalidValue, side, " is not on openreg:", device,
-                    ".");
-      }
-    }
-    return orMemcpyAsync(dst, src, count, orMemcpyDeviceToDevice, stream);
-  });
+  return guarded([&] { copyPeer(dst, to, src, from, count, stream); });
 }
 
 orError_t orMemcpyPeer(void* dst, int to, const void* src, int from,
                        size_t count) noexcept {
-  if (const orError_t error =
-          orMemcpyPeerAsync(dst, to, src, from, count, nullptr))
-    return error;
-  return orStreamSynchronize(nullptr);
+  return andWait([&] { copyPeer(dst, to, src, from, count, nullptr); });
 }
 
-// [plain.copy.set] Setting bytes needs one address, which must be the device's.
 orError_t orMemsetAsync(void* pointer, int value, size_t count,
                         orStream_t stream) noexcept {
-  return guarded([&] {
-    orError_t error = checkStream(stream);
-    if (error || count == 0) return error;
-    orPointerAttributes found;
-    error = checkSide(pointer, count, /*on_device=*/true, &found);
-    if (error) return error;
-    return machine().enqueue(stream,
-                             [=] { std::memset(pointer, value, count); });
-  });
+  return guarded([&] { set(pointer, value, count, stream); });
 }
 
 orError_t orMemset(void* pointer, int value, size_t count) noexcept {
-  if (const orError_t error = orMemsetAsync(pointer, value, count, nullptr))
-    return error;
-  return orStreamSynchronize(nullptr);
+  return andWait([&] { set(pointer, value, count, nullptr); });
 }
 
 // [-]

@@ -344,6 +344,24 @@ def test_the_version_of_the_build_is_that_of_the_changelog_and_the_citation():
     assert re.search(r"^version: (\S+)", text("CITATION.cff"), re.M)[1] == version
 
 
+def test_setup_prepares_for_the_tests_and_builds_nothing(dev, monkeypatch, capsys):
+    prepared = []
+    monkeypatch.setattr(dev, "set_up", lambda with_tests=False: prepared.append(with_tests))
+    dev.main(["setup"])
+    assert prepared == [True]
+    assert capsys.readouterr().out == ".venv is ready; begin with .venv/bin/meson setup build.\n"
+
+
+def test_a_new_tree_goes_on_with_what_it_can_pass(dev, monkeypatch, capsys):
+    backend = type(sys)("new_backend")
+    made = type("Made", (), {"prefix": "qu"})
+    backend.Refused, backend.make = ValueError, lambda *_: (made, [])
+    monkeypatch.setitem(sys.modules, "new_backend", backend)
+    for options, last in (((), "./dev test"), (("--bare",), "./dev setup")):
+        dev.main(["new", "quasar", "there", *options])
+        assert capsys.readouterr().out.splitlines()[-1].strip() == last
+
+
 @pytest.mark.parametrize("command", ["build", "test"])
 def test_an_unknown_chapter_is_refused_with_the_names_of_all(dev, capsys, command):
     assert dev.main([command, "nvidia"]) == 1

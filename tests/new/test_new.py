@@ -261,7 +261,7 @@ def test_a_tree_without_the_device_keeps_what_knows_nothing_of_it(made):
     driver = folder / f"common/{NAMES[1]}"
     for path in ("core/handle_table.h", "memory/block_table.cpp", "memory/region.cpp"):
         assert (driver / path).is_file()
-    for example in ("plain", "opencl", "fallback", "own"):
+    for example in ("compiled", "plain", "opencl", "fallback", "own", "stub"):
         assert (folder / f"examples/{example}/meson.build").is_file()
     assert not (driver / "execution").exists()
 

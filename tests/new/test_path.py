@@ -33,7 +33,8 @@ def typed(folder, command):
     command = command.replace("meson setup build ", "meson setup build -Ddriver=plain ")
     dropped = ("PYTHONPATH", "LD_LIBRARY_PATH", "TORCH_DEVICE_BACKEND_AUTOLOAD")
     environment = {k: v for k, v in os.environ.items() if k not in dropped}
-    if "devenv" not in command:  # an installed backend must not load while this one is built
+    # An installed backend must not load while this one is built.
+    if "devenv" not in command and "meson test" not in command:
         environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     done = subprocess.run(
         ["bash", "-ec", command], cwd=folder, env=environment, capture_output=True, text=True
@@ -42,13 +43,17 @@ def typed(folder, command):
     return done.stdout
 
 
+def is_whole(command):
+    return command.count('"') % 2 == 0 and not command.endswith("\\\n")
+
+
 def consoles(folder, page):
     """The commands of a page, each with what the page says that it prints."""
     found = []
     for block in re.findall(r"^```console\n(.*?)^```", (folder / page).read_text(), re.M | re.S):
         for text in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             lines = text.splitlines(keepends=True)
-            end = next(n for n in range(1, len(lines) + 1) if not "".join(lines[:n]).count('"') % 2)
+            end = next(n for n in range(1, len(lines) + 1) if is_whole("".join(lines[:n])))
             found.append(("".join(lines[:end]).rstrip("\n"), "".join(lines[end:])))
     return found
 

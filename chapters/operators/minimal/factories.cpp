@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/launch/launcher.h"
-#include "torch_openreg/chapters/operators/minimal/layouts.h"
 
-#include <ATen/EmptyTensor.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tril_indices.h>
@@ -52,24 +50,10 @@ at::Tensor triuIndices(int64_t row, int64_t col, int64_t offset, Dtype dtype,
       device);
 }
 
-// [operators.factories.zero] Zeros without memory, which autograd uses for gradients that are zero whatever the input.
-at::Tensor efficientZeroTensor(at::IntArrayRef size, Dtype dtype, Layout,
-                               Device device, Pin) {
-  refuseOtherLayouts();
-  at::native::ZeroTensorAllocator allocator(
-      {kDeviceType, resolveDevice(device ? device->index() : -1)});
-  return at::detail::empty_generic(
-      size, &allocator,
-      c10::DispatchKeySet(
-          {c10::DispatchKey::PrivateUse1, c10::DispatchKey::ZeroTensor}),
-      c10::dtype_or_default(dtype), std::nullopt);
-}
-
-// [operators.factories.register] These three are not composed of `empty` and an operator that fills, so they need kernels.
+// [operators.factories.register] These two are not composed of `empty` and an operator that fills, so they need kernels.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("tril_indices", &trilIndices);
   m.impl("triu_indices", &triuIndices);
-  m.impl("_efficientzerotensor", &efficientZeroTensor);
 }
 
 // [-]

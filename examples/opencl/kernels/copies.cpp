@@ -2,15 +2,11 @@
 #include "torch_openreg/chapters/device/runtime.h"
 #include "torch_openreg/chapters/operators/fallback/fallback.h"
 #include "torch_openreg/chapters/operators/minimal/copy_kernel.h"
-#include "torch_openreg/chapters/operators/minimal/layouts.h"
 #include "torch_openreg/examples/opencl/kernels/elementwise.h"
 
-#include <ATen/EmptyTensor.h>
 #include <ATen/native/CPUFallback.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/fill.h>
-#include <ATen/ops/tril_indices.h>
-#include <ATen/ops/triu_indices.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zero.h>
 #include <torch/library.h>
@@ -106,49 +102,11 @@ at::Tensor& fillTensor(at::Tensor& self, const at::Tensor& value) {
 
 at::Tensor& zero(at::Tensor& self) { return fillScalar(self, 0); }
 
-// [opencl.copies.zero-tensor] Autograd uses zeros without memory for gradients that are always zero.
-at::Tensor efficientZeroTensor(at::IntArrayRef size,
-                               std::optional<at::ScalarType> dtype,
-                               std::optional<at::Layout>,
-                               std::optional<at::Device> device,
-                               std::optional<bool>) {
-  refuseOtherLayouts();
-  at::native::ZeroTensorAllocator allocator(
-      {kDeviceType, resolveDevice(device ? device->index() : -1)});
-  return at::detail::empty_generic(
-      size, &allocator,
-      c10::DispatchKeySet(
-          {c10::DispatchKey::PrivateUse1, c10::DispatchKey::ZeroTensor}),
-      c10::dtype_or_default(dtype), std::nullopt);
-}
-
-// [opencl.copies.triangles] The host lists the indices of triangles, checks their sizes, and copies them to the device.
-at::Tensor trilIndices(int64_t row, int64_t col, int64_t offset,
-                       std::optional<at::ScalarType> dtype,
-                       std::optional<at::Layout> layout,
-                       std::optional<at::Device> device, std::optional<bool>) {
-  return at::tril_indices(row, col, offset, dtype.value_or(at::kLong), layout,
-                          at::kCPU, false)
-      .to(*device);
-}
-
-at::Tensor triuIndices(int64_t row, int64_t col, int64_t offset,
-                       std::optional<at::ScalarType> dtype,
-                       std::optional<at::Layout> layout,
-                       std::optional<at::Device> device, std::optional<bool>) {
-  return at::triu_indices(row, col, offset, dtype.value_or(at::kLong), layout,
-                          at::kCPU, false)
-      .to(*device);
-}
-
 // [opencl.copies.register] PyTorch composes `full`, `ones` and `zeros` of the fills.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("tril_indices", &trilIndices);
-  m.impl("triu_indices", &triuIndices);
   m.impl("fill_.Scalar", &fillScalar);
   m.impl("fill_.Tensor", &fillTensor);
   m.impl("zero_", &zero);
-  m.impl("_efficientzerotensor", &efficientZeroTensor);
 }
 
 // [-]
