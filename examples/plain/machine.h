@@ -80,7 +80,7 @@ class Machine {
   std::condition_variable work_, done_;
   std::deque<std::function<void()>> commands_;
   uint64_t submitted_ = 0, completed_ = 0;
-  uintptr_t last_handle_ = kDevices;
+  uintptr_t last_handle_ = uintptr_t{1} << 32;
   std::map<orStream_t, Stream> streams_;
   std::map<orEvent_t, Event> events_;
 };
