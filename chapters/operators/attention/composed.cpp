@@ -34,8 +34,8 @@ struct Block {
 /// Calls `body` with blocks in the precision in which sums are computed. Keys
 /// and values are repeated for the queries that share them.
 template <class Body>
-void forEachBlock(const at::Tensor& query, const at::Tensor& key,
-                  const at::Tensor& value, Body body) {
+void forEachTile(const at::Tensor& query, const at::Tensor& key,
+                 const at::Tensor& value, Body body) {
   const auto precise = at::toOpMathType(query.scalar_type());
   const int64_t scores =
       std::max<int64_t>(1, query.size(1) * query.size(2) * key.size(2));
@@ -97,7 +97,7 @@ void attentionComposed(const AttentionCall& call, const DropoutState& state,
                        const at::Tensor& output, const at::Tensor& logsumexp,
                        const at::Tensor& query, const at::Tensor& key,
                        const at::Tensor& value, const at::Tensor& bias) {
-  forEachBlock(query, key, value, [&](const Block& block) {
+  forEachTile(query, key, value, [&](const Block& block) {
     const at::Tensor scores = scoresOf(call, block, bias);
     at::Tensor weights = at::_safe_softmax(scores, -1);
     const at::Tensor factors = dropoutFactors(call, state, block, weights);
@@ -118,7 +118,7 @@ void attentionBackwardComposed(const AttentionCall& call,
   const auto precise = at::toOpMathType(query.scalar_type());
   at::Tensor of_bias;
   if (gradients.bias.defined()) of_bias = at::zeros_like(bias, precise);
-  forEachBlock(query, key, value, [&](const Block& block) {
+  forEachTile(query, key, value, [&](const Block& block) {
     const auto write = [&](const at::Tensor& to, const at::Tensor& from) {
       const int64_t heads = to.size(1), queries = from.size(1) / heads;
       block.of(to).copy_(from.unflatten(1, {heads, queries}).sum(2));
