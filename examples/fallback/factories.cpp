@@ -6,21 +6,22 @@
 namespace openreg {
 namespace {
 
-using Dtype = std::optional<at::ScalarType>;
 using Layout = std::optional<at::Layout>;
 using Device = std::optional<at::Device>;
 using Pin = std::optional<bool>;
 
 // [fallback.factories.triangles] The fallback has no tensor from which to learn the device, so the host lists the indices and copies them.
-at::Tensor trilIndices(int64_t row, int64_t col, int64_t offset, Dtype dtype,
-                       Layout layout, Device device, Pin) {
+at::Tensor trilIndices(int64_t row, int64_t col, int64_t offset,
+                       std::optional<at::ScalarType> dtype, Layout layout,
+                       Device device, Pin) {
   return at::tril_indices(row, col, offset, dtype.value_or(at::kLong), layout,
                           at::kCPU, false)
       .to(*device);
 }
 
-at::Tensor triuIndices(int64_t row, int64_t col, int64_t offset, Dtype dtype,
-                       Layout layout, Device device, Pin) {
+at::Tensor triuIndices(int64_t row, int64_t col, int64_t offset,
+                       std::optional<at::ScalarType> dtype, Layout layout,
+                       Device device, Pin) {
   return at::triu_indices(row, col, offset, dtype.value_or(at::kLong), layout,
                           at::kCPU, false)
       .to(*device);

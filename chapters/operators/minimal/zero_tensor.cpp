@@ -9,13 +9,13 @@
 namespace openreg {
 namespace {
 
-using Dtype = std::optional<at::ScalarType>;
 using Layout = std::optional<at::Layout>;
 using Device = std::optional<at::Device>;
 using Pin = std::optional<bool>;
 
 // [operators.factories.zero] Zeros without memory, which autograd uses for gradients that are zero whatever the input.
-at::Tensor efficientZeroTensor(at::IntArrayRef size, Dtype dtype, Layout,
+at::Tensor efficientZeroTensor(at::IntArrayRef size,
+                               std::optional<at::ScalarType> dtype, Layout,
                                Device device, Pin) {
   refuseOtherLayouts();
   at::native::ZeroTensorAllocator allocator(
