@@ -238,7 +238,7 @@ def test_a_claim_of_several_bookmarks_is_counted_once(bookmarks, capsys):
     assert selections == {
         "device": ["--suite=device", "--suite=bookmark", "--no-suite=slow"],
         "hooks": ["--suite=hooks", "--suite=bookmark", "--no-suite=slow"],
-        "amp": [],
+        "amp": ["--no-suite=all"],
     }
 
 
@@ -274,6 +274,7 @@ def test_a_chapter_or_the_quick_tests_are_chosen_by_suites(bookmarks):
     chosen = {"hooks": ["--suite=hooks", "--suite=bookmark", "--suite=pages"]}
     assert bookmarks(logs, "hooks") == (0, chosen)
     assert bookmarks(logs, "--quick") == (0, {"amp": ["--no-suite=slow"]})
+    assert bookmarks(logs, "--all")[1]["amp"] == []
 
 
 def test_opencl_is_tested_last_or_alone_and_left_out_with_the_reason(bookmarks, capsys):

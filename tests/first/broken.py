@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-AT_THE_IMPORT = "everything, at the import"
+AT_THE_IMPORT = "everything at the import"
 # Where a file of Python or of the metadata lies in the package.
 PLACES = {
     "name/package.py": "torch_tiny/__init__.py",

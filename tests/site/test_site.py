@@ -242,7 +242,7 @@ def test_an_arrow_key_turns_the_page(site, tab):
         tab.send("Input.dispatchKeyEvent", type=kind, key="ArrowRight", code="ArrowRight",
                  windowsVirtualKeyCode=39)  # fmt: skip
     tab.browser.wait_for("Page.loadEventFired")
-    assert tab.evaluate("location.pathname").endswith("/introduction.html")
+    assert tab.evaluate("location.pathname").endswith("/first.html")
 
 
 def test_what_is_copied_is_the_code_without_numbers(site, tab):
