@@ -31,6 +31,7 @@ INTERFACES = {
     "at::CachingHostAllocatorImpl": "ATen/core/CachingHostAllocator.h",
     "at::HostAllocator": "ATen/core/CachingHostAllocator.h",
     "c10::BackendMeta": "c10/core/TensorImpl.h",
+    "c10::OperatorKernel": "ATen/core/boxing/OperatorKernel.h",
     "c10::GeneratorImpl": "c10/core/GeneratorImpl.h",
     "torch::profiler::impl::ProfilerStubs": "torch/csrc/profiler/stubs/base.h",
     "libkineto::IActivityProfiler": "kineto/IActivityProfiler.h",
