@@ -76,7 +76,8 @@ def test_the_wheel_works_where_nothing_else_of_the_tree_is(with_kernel, tmp_path
     [wheel] = (with_kernel / "wheels").glob("*.whl")
     pip(python, "install", "--no-deps", wheel)
     program = f"import torch; x = torch.ones(3, device='{NAME}'); print((x + 2).tolist())"
-    assert run(python, "-c", program, cwd=tmp_path) == "[3.0, 3.0, 3.0]\n"
+    loads = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "1"}
+    assert run(python, "-c", program, cwd=tmp_path, env=loads) == "[3.0, 3.0, 3.0]\n"
 
 
 def test_the_kernels_of_another_compiler_pass_their_tests(with_kernel):
