@@ -30,7 +30,9 @@ def header_of(root: Path) -> Path:
     """The header that names the driver, for which there are claims; others may lie beside it."""
     headers = root.glob("common/*/interface/*.h")
     named = (header for header in headers if header.stem == header.parts[-3])
-    return next(header for header in named if (root / "tests" / header.stem / "any_driver").is_dir())
+    return next(
+        header for header in named if (root / "tests" / header.stem / "any_driver").is_dir()
+    )
 
 
 def functions_of(header: Path) -> list[str]:

@@ -179,7 +179,9 @@ def test_other_devices_are_refused_on_the_short_path():
         x * torch.ones(4)
     with pytest.raises(RuntimeError, match="needs all tensors on one openreg device"):
         x * torch.ones(4, device="openreg:1")
-    with pytest.raises(RuntimeError, match="aten::mul_ on an openreg device cannot write to a tensor on"):
+    with pytest.raises(
+        RuntimeError, match="aten::mul_ on an openreg device cannot write to a tensor on"
+    ):
         torch.tensor(1.0).mul_(torch.tensor(2.0, device="openreg"))
 
 
