@@ -71,7 +71,7 @@ def figures():
     shown, all_lines = lines_of_code()
     found = [
         (f"{shown:,} of {all_lines:,}", "lines of code are on these pages", "tools/passages.py"),
-        (f"{tests():,}", "test functions", "./dev test"),
+        (f"{tests():,}", "test functions", "./dev test --all"),
         (
             f"{rows_that_are_tests() + programs_that_are_replayed():,}",
             "rows of tables and programs on these pages that a test repeats",

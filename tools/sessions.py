@@ -120,7 +120,8 @@ def programs_in(folder: Path) -> list[Path]:
     return [shell if shell.is_file() else shell.with_suffix(".py") for shell in shells]
 
 
-def programs_up_to(chapter: str, order: list[str], root: Path) -> list[Path]:
+def programs_up_to(chapter: str, order: list[str], root: Path, own: bool = False) -> list[Path]:
+    """With `own`, without the sessions of the chapters before."""
     if chapter == "none":
         return [root / "docs/wall.py"]
 
@@ -133,7 +134,7 @@ def programs_up_to(chapter: str, order: list[str], root: Path) -> list[Path]:
     following = order[len(built) : len(built) + 1]
     sessions = [
         program
-        for name in built
+        for name in (built[-1:] if own else built)
         for part in parts(name)
         for program in sessions_of(part, required=part.name == name)
     ]
@@ -152,6 +153,7 @@ def programs_up_to(chapter: str, order: list[str], root: Path) -> list[Path]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Replays the sessions and walls of the pages.")
     parser.add_argument("--chapter", required=True, help="how far the build goes, or 'none'")
+    parser.add_argument("--own", action="store_true", help="leave out the chapters before")
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[1])
     parser.add_argument("--update", action="store_true", help="write what was printed")
     parser.add_argument("--names", action="store_true", help="print how each program ended")
@@ -169,7 +171,7 @@ def main(arguments: list[str] | None = None) -> int:
         environment["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, folders))
 
     failed = 0
-    programs = programs_up_to(options.chapter, order, options.root)
+    programs = programs_up_to(options.chapter, order, options.root, options.own)
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         troubles = pool.map(lambda program: replay(program, environment, options.update), programs)
         for program, trouble in zip(programs, troubles, strict=True):

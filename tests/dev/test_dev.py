@@ -236,9 +236,18 @@ def test_a_claim_of_several_bookmarks_is_counted_once(bookmarks, capsys):
         "2 passed, 0 failed",
     ]
     assert selections == {
+        "device": ["--suite=bookmark"],
+        "hooks": ["--suite=bookmark"],
+        "amp": ["--no-suite=slow"],
+    }
+
+
+def test_everything_runs_the_chapters_at_their_bookmarks_too(bookmarks):
+    logs = dict.fromkeys(("device", "hooks", "amp"), GOOD_LOG)
+    assert bookmarks(logs, "--all")[1] == {
         "device": ["--suite=device", "--suite=bookmark", "--no-suite=slow"],
         "hooks": ["--suite=hooks", "--suite=bookmark", "--no-suite=slow"],
-        "amp": ["--no-suite=all"],
+        "amp": [],
     }
 
 
@@ -273,18 +282,17 @@ def test_a_chapter_or_the_quick_tests_are_chosen_by_suites(bookmarks):
     logs = dict.fromkeys(("device", "hooks", "amp"), GOOD_LOG)
     chosen = {"hooks": ["--suite=hooks", "--suite=bookmark", "--suite=pages"]}
     assert bookmarks(logs, "hooks") == (0, chosen)
-    assert bookmarks(logs, "--quick") == (0, {"amp": ["--no-suite=slow"]})
-    assert bookmarks(logs, "--all")[1]["amp"] == []
+    assert bookmarks(logs, "--quick") == (0, {"amp": ["--no-suite=slow", "--no-suite=book"]})
 
 
 def test_opencl_is_tested_last_or_alone_and_left_out_with_the_reason(bookmarks, capsys):
     logs = dict.fromkeys(("device", "hooks", "amp"), GOOD_LOG)
-    status, selections = bookmarks(logs)
+    status, selections = bookmarks(logs, "--all")
     assert (status, "opencl" in selections) == (0, False)
     reason = "The driver over OpenCL is left out: pocl-opencl-icd is missing."
     assert reason in capsys.readouterr().out.splitlines()
     logs["opencl"] = [("chapters", "FAIL", BAD, UNDER_PYTEST)]
-    status, selections = bookmarks(logs)
+    status, selections = bookmarks(logs, "--all")
     assert (status, list(selections)) == (1, ["device", "hooks", "amp", "opencl"])
     again = "      ./dev build opencl && .venv/bin/meson devenv -C build-opencl -w . "
     assert again in capsys.readouterr().out
@@ -294,9 +302,9 @@ def test_opencl_is_tested_last_or_alone_and_left_out_with_the_reason(bookmarks, 
 def test_without_a_browser_the_reason_is_said(bookmarks, capsys):
     logs = dict.fromkeys(("device", "hooks", "amp"), GOOD_LOG)
     reason = "The pages are not tested in a browser: chromium is missing."
-    assert bookmarks(logs)[0] == 0
+    assert bookmarks(logs, "--all")[0] == 0
     assert reason in capsys.readouterr().out.splitlines()
-    for there, arguments in (["browser"], []), ([], ["--quick"]), ([], ["hooks"]):
+    for there, arguments in (["browser"], ["--all"]), ([], []), ([], ["--quick"]), ([], ["hooks"]):
         assert bookmarks(logs | dict.fromkeys(there), *arguments)[0] == 0
         assert "browser" not in capsys.readouterr().out
 
@@ -320,7 +328,7 @@ def test_what_opencl_needs_is_named_by_package(dev, monkeypatch, tmp_path):
 def test_the_suites_that_are_chosen_are_those_of_meson():
     listed = text("tests/meson.build") + text("docs/meson.build")
     assert "suite: chapter," in listed
-    for suite in ("bookmark", "pages", "slow"):
+    for suite in ("bookmark", "book", "pages", "slow"):
         assert re.search(rf"suite: \[?[^\]\n]*'{suite}'", listed)
 
 
