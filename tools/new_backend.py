@@ -37,8 +37,8 @@ CPP_WORDS = (
 )
 # What speaks of PyTorch's own reference backend is not true of a backend with another name.
 ABOUT_THE_REFERENCE = {
-    "README.md": "## If you know the reference backend",
-    "docs/driver.md": "### Differences from the reference driver",
+    "docs/afterword.md": "## If you know the reference backend",
+    "docs/driver.md": "### Differences from the reference backend's driver",
     "docs/yours/pytorch.md": "## The tests of the reference backend",
 }
 # What tests this program is full of names that it could give.
@@ -251,9 +251,10 @@ def without_links(text: str, target: str) -> str:
 
 def leave_out_the_reference(tree: dict[str, str]) -> None:
     for path, heading in ABOUT_THE_REFERENCE.items():
-        anchor = heading.lstrip("# ").lower().replace(" ", "-")
-        page = tree[path].replace(section(tree[path], heading), "")
-        tree[path] = without_links(page, rf"#{anchor}")
+        anchor = re.sub(r"[^\w-]", "", heading.lstrip("# ").lower().replace(" ", "-"))
+        tree[path] = tree[path].replace(section(tree[path], heading), "")
+        for page in [page for page in tree if page.endswith(".md")]:
+            tree[page] = without_links(tree[page], rf"[\w./]*#{anchor}")
 
 
 def begin_the_changelog(tree: dict[str, str]) -> None:

@@ -202,6 +202,15 @@ SOME = pytest.mark.parametrize(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("path", new_backend.ABOUT_THE_REFERENCE)
+def test_what_is_about_the_reference_backend_stays_behind(made, tree, path):
+    heading = new_backend.ABOUT_THE_REFERENCE[path]
+    anchor = re.sub(r"[^\w-]", "", heading.lstrip("# ").lower().replace(" ", "-"))
+    text = new_backend.read(made(NAMES[0]))
+    assert f"\n{heading}\n" in tree[path] and heading not in text[path]
+    assert not [page for page in text if f"#{anchor}" in text[page]]
+
+
 @ALL
 def test_the_old_name_is_left_only_where_the_origin_is_named(made, kind):
     folder = made(*kind)

@@ -52,9 +52,8 @@ class DeviceCommunicator {
 // [distributed.communicator-map.class] The first use of a device makes the communicators of all groups of a rank.
 /// The communicators of one rank of one group.
 ///
-/// Making one tells the peers through the store where this rank's memory is,
-/// and waits for nobody. The first collective waits until the peers have told
-/// the same. So that two groups may be used in different orders on different
+/// Making one publishes in the store where this rank's memory is, and does not
+/// block. The first collective blocks until all peers have published theirs. So that two groups may be used in different orders on different
 /// ranks, the first use of a device by one group makes the communicators of all
 /// groups of this rank. A rank that uses several devices must use them first
 /// in the same order as its peers do.

@@ -69,7 +69,7 @@ char* Mailboxes::slot(int owner, int sender, uint32_t chunk) const {
          (sender * kSlots + chunk % kSlots) * kSlotBytes;
 }
 
-// [common.orccl.mailbox.settle] So the host asks the control stream until it is empty.
+// [common.orccl.mailbox.settle] This thread polls the control stream until it is empty.
 orError_t Mailboxes::settle() const noexcept {
   orError_t error = orStreamQuery(control);
   for (int us = 10; error == orErrorNotReady; us = std::min(2 * us, 1000)) {

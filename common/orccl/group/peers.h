@@ -18,7 +18,7 @@ class Peers {
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
-  /// Tells the peers where this rank's mailbox is; waits for nobody.
+  /// Tells the peers where this rank's mailbox is, without waiting for them.
   void publish(const orcclBootstrap& bootstrap);
   /// Maps the mailboxes of the peers, unless that is done.
   /// @throws Failure if a peer has left or ended.
@@ -26,10 +26,10 @@ class Peers {
   /// A sentence if a peer has ended without leaving; otherwise empty. Any
   /// thread.
   std::string ended();
-  /// Tells the peers that this rank leaves: it needs nobody any more.
+  /// Tells the peers that this rank leaves and reads no mailbox any more.
   void leave() noexcept;
-  /// After that, waits until nobody needs this rank, and unmaps the mailboxes
-  /// of the peers.
+  /// After that, waits until no peer reads this rank's mailbox any more, and
+  /// unmaps the mailboxes of the peers.
   void unmap() noexcept;
 
   // [common.orccl.peers.state] A thread waits for the device under the mutex, so no kernel may take it.
