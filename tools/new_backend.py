@@ -37,6 +37,7 @@ CPP_WORDS = (
 )
 # What speaks of PyTorch's own reference backend is not true of a backend with another name.
 ABOUT_THE_REFERENCE = {
+    "README.md": "## If you know PyTorch's own small backend",
     "docs/afterword.md": "## If you know the reference backend",
     "docs/driver.md": "### Differences from the reference backend's driver",
     "docs/yours/pytorch.md": "## The tests of the reference backend",

@@ -114,6 +114,11 @@ def test_the_package_has_no_driver_and_finds_the_machines(installed, real):
     assert f"This process has no device openreg: {DRIVER}: cannot open shared object file" in alone
 
 
+def test_a_wheel_can_be_configured_as_the_page_says(tmp_path):
+    [command] = re.findall(r"^pip wheel .*-Ddriver=stub.*", (ROOT / PAGE).read_text(), re.M)
+    meson("setup", tmp_path / "build", *re.findall(r"-Csetup-args=(\S+)", command))
+
+
 def test_the_page_names_what_auditwheel_must_leave_alone(installed):
     libraries = list(installed.rglob("*.so"))
     needed = set().union(*(elf(library)[0] for library in libraries))
