@@ -275,7 +275,7 @@ def part_without(part: str, folder: str, missing: set[str]) -> str:
         return ""
     if (found := re.match(r"```\{doxygenfile\} (\S+)", part)) and f"*{found[1]}" in missing:
         return ""
-    if part.startswith("```{toctree}"):
+    if part.startswith(("```{toctree}", "```{way}")):
         lines = [line for line in part.split("\n") if not (line and is_missing(f"{line}.md"))]
         return "\n".join(lines) if any(re.match(r"\w", line) for line in lines) else ""
     if part.startswith("|"):
