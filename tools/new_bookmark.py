@@ -81,7 +81,9 @@ ABOUT = [
     (
         "common/openreg/execution",
         r"The device is simulated, but behaves as hardware does:.*?\n\n",
-        "The driver is yours to write.\n\n",
+        "The driver is yours to write. [The plan](docs/your_own_backend.md) says in which order, and\n"
+        "which command passes after each step. What this page says of commands and figures is true\n"
+        "at its end.\n\n",
     ),
     ("tests/ladder/test_book.py", r"## Everything is there\n.*\Z", ""),
     ("chapters/operators/conformance", r"## How it is judged\n.*?(?=## )", ""),

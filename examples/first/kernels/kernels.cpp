@@ -62,6 +62,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("add.out", &addOut);
   m.impl("mul.out", &mulOut);
   m.impl("fill_.Scalar", &fill);
+  m.impl("zero_", [](at::Tensor& self) -> at::Tensor& { return fill(self, 0); });
 }
 
 // [-]

@@ -19,6 +19,16 @@ def test_a_kernel_gives_the_results_of_the_cpu_for_every_kind_of_argument(a, b):
     assert torch.add(x, y, alpha=2).cpu().equal(torch.add(a, b, alpha=2))
 
 
+def test_ones_zeros_and_full_run_on_the_device_alone():
+    torch.tiny.fallback_report(reset=True)
+    one, nought = torch.ones(2, device="tiny"), torch.zeros(2, device="tiny")
+    seven = torch.full((2,), 7.0, device="tiny")
+    again = seven.clone().zero_()
+    assert torch.tiny.fallback_report() == {}
+    found = [tensor.cpu().tolist() for tensor in (one, nought, seven, again)]
+    assert found == [[1, 1], [0, 0], [7, 7], [0, 0]]
+
+
 def test_two_devices_in_one_call_are_refused():
     with pytest.raises(RuntimeError, match="same device"):
         X.to("tiny:0") + X.to("tiny:1")
