@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 #include "torch_openreg/chapters/operators/random/random.h"
+#include "torch_openreg/common/math/random/samplers.h"
 #include "torch_openreg/chapters/operators/attention/composed.h"
 
 #include <ATen/ExpandUtils.h>
@@ -147,8 +148,8 @@ attention(const at::Tensor& query, const at::Tensor& key,
                 on_device.dtype(at::kFloat));
   const at::Tensor seed = at::empty({}, on_device.dtype(at::kLong));
   const at::Tensor offset = at::empty_like(seed);
-  const RandomRange range =
-      dropout > 0 ? reserve(output, std::nullopt) : RandomRange{};
+  const math::RandomNumbers range =
+      dropout > 0 ? reserve(output, std::nullopt, 1) : math::RandomNumbers{};
   launchKernel(
       kName,
       [call = callOf(query, dropout, causal, scale), range](
@@ -156,7 +157,7 @@ attention(const at::Tensor& query, const at::Tensor& key,
           const at::Tensor& seed, const at::Tensor& offset,
           const at::Tensor& query, const at::Tensor& key,
           const at::Tensor& value, const at::Tensor& bias) {
-        const RandomState numbers = onDevice(range);
+        const math::RandomNumbers numbers = math::resolved(range);
         seed.fill_(static_cast<int64_t>(numbers.seed));
         offset.fill_(static_cast<int64_t>(numbers.offset));
         run(call, {seed, offset}, output, logsumexp, query, key, value, bias);

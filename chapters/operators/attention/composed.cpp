@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/operators/random/random.h"
+#include "torch_openreg/common/math/random/samplers.h"
 #include "torch_openreg/chapters/operators/attention/composed.h"
 
 #include <ATen/Dispatch.h>
@@ -76,15 +76,15 @@ at::Tensor dropoutFactors(const AttentionCall& call, const DropoutState& state,
                           const Block& block, const at::Tensor& weights) {
   if (call.dropout == 0) return {};
   at::Tensor factors = at::empty_like(weights);
-  const RandomState numbers{
+  const math::RandomNumbers numbers{
       static_cast<uint64_t>(state.seed.item<int64_t>()),
       static_cast<uint64_t>(state.offset.item<int64_t>())};
   const int64_t first = block.first * weights[0].numel();
   const double keep = 1 - call.dropout;
   AT_DISPATCH_FLOATING_TYPES(factors.scalar_type(), "attention", [&] {
-    fillEach<scalar_t>(factors, [&](int64_t i) -> scalar_t {
-      const uint64_t bits = randomBits(numbers, first + i);
-      return unitInterval<double>(bits) < keep ? 1 / keep : 0;
+    math::fillEach<scalar_t>(factors, [&](int64_t i) -> scalar_t {
+      const uint64_t bits = math::randomBits(numbers, first + i);
+      return math::unitInterval<double>(bits) < keep ? 1 / keep : 0;
     });
   });
   return factors;

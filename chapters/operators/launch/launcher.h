@@ -3,20 +3,16 @@
 
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/chapters/operators/launch/operands.h"
-#include "torch_openreg/common/check.h"
 #include "torch_openreg/common/math/checks/outputs.h"
 #include "torch_openreg/common/math/checks/rehearsal.h"
-#include "torch_openreg/common/math/launch/device_code.h"
-#include "torch_openreg/common/math/launch/view.h"
-#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
-#include "torch_openreg/common/waiting.h"
+#include "torch_openreg/common/math/launch/launch_views.h"
 
 #include <tuple>
 #include <utility>
 
 namespace openreg {
 
-// [operators.launcher.launch] The launch of a kernel checks its tensors and captures views of them.
+// [operators.launcher.launch] The launch of a kernel checks its tensors; the math library captures views of them.
 /// Enqueues `kernel(tensors...)` on the current stream of the tensors' device.
 /// On the device the kernel gets CPU tensors over the device's memory. The
 /// first tensor is an output, so it must not be on the host. `name` must
@@ -25,16 +21,8 @@ template <class Kernel, class... Tensors>
 void launchKernel(const char* name, Kernel kernel, const Tensors&... tensors) {
   const c10::DeviceIndex index = commonDevice(name, tensors...);
   checkWritten(name, std::get<0>(std::tie(tensors...)));
-  WithoutGil others_run;  // A full queue makes the host wait.
-  check(launch(nativeStream(currentStream(index)), name,
-               [kernel = std::move(kernel),
-                views = std::make_tuple(View(tensors)...), modes = Modes()] {
-                 runKernel(modes, [&] {
-                   std::apply(
-                       [&](const auto&... view) { kernel(view.tensor()...); },
-                       views);
-                 });
-               }));
+  math::launchViews(name, nativeStream(currentStream(index)), std::move(kernel),
+                    tensors...);
 }
 
 // [operators.launcher.rehearsed] A kernel that does not accept all dtypes first runs on the host, over zeros.
