@@ -24,6 +24,8 @@ FIRST_CHAPTER = {
     "benchmarks/meson.build": "",
     "common/background.h": "distributed",
     "common/math": "operators",
+    "common/tensors.cpp": "operators",
+    "common/tensors.h": "operators",
     "common/orccl": "distributed",
     "docs/math": "operators",
     "docs/math.md": "operators",

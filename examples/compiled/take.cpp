@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/fallback/fallback.h"
-#include "torch_openreg/common/math/launch/view.h"
+#include "torch_openreg/common/tensors.h"
 #include "torch_openreg/examples/compiled/assertions.h"
 #include "torch_openreg/examples/compiled/embedded.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/memory/allocator.h"
 #include "torch_openreg/chapters/device/runtime.h"
-#include "torch_openreg/common/math/launch/view.h"
+#include "torch_openreg/common/tensors.h"
 #include "torch_openreg/examples/compiled/device/arguments.h"
 #include "torch_openreg/examples/compiled/embedded.h"
 

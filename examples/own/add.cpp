@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/by_hand/structured.h"
 #include "torch_openreg/chapters/operators/fallback/fallback.h"
-#include "torch_openreg/common/math/launch/view.h"
+#include "torch_openreg/common/tensors.h"
 #include "torch_openreg/examples/own/launch.h"
 
 #include <ATen/native/CPUFallback.h>

@@ -31,20 +31,20 @@ def reached(root, path):
     return found
 
 
-def code_of(chapter, above="chapters"):
-    files = sorted((ROOT / above / chapter).rglob("*.*"))
+def code_of(chapter):
+    files = sorted((ROOT / "chapters" / chapter).rglob("*.*"))
     paths = [file.relative_to(ROOT).as_posix() for file in files if file.suffix in (".cpp", ".h")]
     return [path for path in paths if NOT_IN_THE_BOOK.isdisjoint(path.split("/"))]
 
 
 @functools.cache
-def uses_kernels():
-    """The list that the build files declare."""
+def kernel_files():
+    """The lists `kernel_sources` and `kernel_headers` of the build files."""
     found = set()
-    folders = (ROOT / "chapters", ROOT / "common" / "math")
-    for file in sorted(build for folder in folders for build in folder.rglob("meson.build")):
+    entries = re.compile(r"^kernel_(?:sources|headers) \+= files\((.*?)\)", re.M | re.S)
+    for file in sorted((ROOT / "chapters").rglob("meson.build")):
         folder = file.parent.relative_to(ROOT).as_posix()
-        for names in re.findall(r"^uses_kernels \+= files\((.*?)\)", file.read_text(), re.M | re.S):
+        for names in entries.findall(file.read_text()):
             found |= {f"{folder}/{name}" for name in re.findall(r"'([^']+)'", names)}
     return found
 
@@ -70,10 +70,15 @@ def test_the_first_chapters_need_only_what_every_driver_has(chapter):
         assert found <= allowed, f"{path} reaches {sorted(found - allowed)}"
 
 
-def test_the_list_of_files_that_use_kernels_is_exact():
+def names_a_kernel(header):
+    return header == KERNELS or header.startswith("common/math/")
+
+
+def test_the_lists_of_files_that_name_a_kernel_are_exact():
     code = [path for chapter in CHAPTERS[3:] for path in code_of(chapter)]
-    code += code_of("math", above="common")
-    assert {path for path in code if KERNELS in reached(ROOT, path)} == uses_kernels()
+    assert {
+        path for path in code if any(map(names_a_kernel, reached(ROOT, path)))
+    } == kernel_files()
 
 
 def test_the_tests_of_any_driver_know_nothing_of_the_simulator():
@@ -100,16 +105,13 @@ def named_in(cell):
     return set(re.findall(r"`([^`]+)`", cell))
 
 
-def test_the_table_of_what_a_vendor_does_agrees_with_the_list():
+def test_the_table_of_what_a_vendor_does_agrees_with_the_build():
     rows = table_of("docs/your_own_backend.md")
-    assert {row[1] for row in rows} >= {"unchanged", "replaces"}
-    names = {answer: set() for answer in ("unchanged", "adapts", "replaces")}
+    names = {answer: set() for answer in ("replaces", "unchanged", "adapts")}
     for part, answer, _ in rows:
         names[answer] |= named_in(part)
-    by_name = {Path(path).name for path in uses_kernels()}
-    changed = names["adapts"] | names["replaces"]
-    assert {name for name in changed if "/" not in name} == by_name
-    assert names["adapts"].isdisjoint(names["replaces"])
-    assert not names["unchanged"] & changed
-    for name in names["unchanged"] | changed:
-        assert (ROOT / name).exists() or name in by_name, name
+    libraries = {folder.parent for folder in (ROOT / "common").glob("*/interface")}
+    assert names["replaces"] == {folder.relative_to(ROOT).as_posix() for folder in libraries}
+    assert len(rows) == len(libraries) + 2, "one row each, one unchanged, one adapted"
+    assert all((ROOT / name).exists() for name in names["unchanged"])
+    assert names["adapts"] == {Path(path).name for path in kernel_files()}

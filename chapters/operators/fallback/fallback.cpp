@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/fallback/fallback.h"
 #include "torch_openreg/chapters/operators/fallback/fallback_policy.h"
-#include "torch_openreg/common/math/launch/argument.h"
+#include "torch_openreg/common/tensors.h"
 
 #include <ATen/native/CPUFallback.h>
 #include <ATen/ops/empty.h>

@@ -2,7 +2,7 @@
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/chapters/hooks/host_memory.h"
 #include "torch_openreg/chapters/operators/minimal/copy_kernel.h"
-#include "torch_openreg/common/math/launch/view.h"
+#include "torch_openreg/common/tensors.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"
 

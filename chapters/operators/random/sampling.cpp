@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/random/random.h"
+#include "torch_openreg/chapters/operators/launch/launcher.h"
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/native/Resize.h>
@@ -11,13 +12,8 @@
 #include <ATen/ops/searchsorted.h>
 #include <torch/library.h>
 
-#include <algorithm>
-#include <vector>
-
 namespace openreg {
 namespace {
-
-using MaybeGenerator = std::optional<at::Generator>;
 
 // [operators.sampling] Random operators that are composed of samplers we already have.
 /// Copies `result` into the `out=` tensor of the user, after resizing it.
@@ -48,7 +44,7 @@ at::Tensor& bernoulliTensor(at::Tensor& self, const at::Tensor& p,
   TORCH_CHECK(at::is_expandable_to(p.sizes(), self.sizes()),
               "Probabilities of ", p.sizes(), " do not fit a tensor of ",
               self.sizes(), "; they must be expandable to it.");
-  checkFloating("bernoulli_", p);
+  math::checkFloating("bernoulli_", p);
   checkNumbers(
       "bernoulli_", p,
       [](const at::Tensor& p) { return p.ge(0).logical_and_(p.le(1)); },
@@ -72,73 +68,29 @@ void checkDeviations(const at::Tensor& std) {
       "normal needs std >= 0, for each element.");
 }
 
-at::Tensor standardNormal(at::IntArrayRef sizes,
-                          const at::TensorOptions& options,
-                          MaybeGenerator generator) {
-  return at::empty(sizes, options).normal_(0, 1, std::move(generator));
+/// One of `mean` and `std`, or both, are tensors.
+template <class Mean, class Std>
+at::Tensor normal(Mean mean, Std std, MaybeGenerator generator) {
+  if constexpr (std::is_same_v<Std, double>) {
+    TORCH_CHECK(std >= 0, "normal needs std >= 0; it is ", std, ".");
+  } else {
+    checkDeviations(std);
+  }
+  at::Tensor out;
+  if constexpr (std::is_same_v<Std, double>) {
+    out = at::empty(mean.sizes(), mean.options());
+  } else if constexpr (std::is_same_v<Mean, double>) {
+    out = at::empty(std.sizes(), std.options());
+  } else {
+    out = at::empty(at::infer_size(mean.sizes(), std.sizes()), mean.options());
+  }
+  return out.normal_(0, 1, std::move(generator)).mul_(std).add_(mean);
 }
 
-at::Tensor normalMean(const at::Tensor& mean, double std,
-                      MaybeGenerator generator) {
-  TORCH_CHECK(std >= 0, "normal needs std >= 0; it is ", std, ".");
-  return standardNormal(mean.sizes(), mean.options(), std::move(generator))
-      .mul_(std)
-      .add_(mean);
-}
-
-at::Tensor normalStd(double mean, const at::Tensor& std,
-                     MaybeGenerator generator) {
-  checkDeviations(std);
-  return standardNormal(std.sizes(), std.options(), std::move(generator))
-      .mul_(std)
-      .add_(mean);
-}
-
-at::Tensor normalBoth(const at::Tensor& mean, const at::Tensor& std,
-                      MaybeGenerator generator) {
-  checkDeviations(std);
-  return standardNormal(at::infer_size(mean.sizes(), std.sizes()),
-                        mean.options(), std::move(generator))
-      .mul_(std)
-      .add_(mean);
-}
-
-// [operators.sampling.normal-out] The same three into a tensor of the user's.
-at::Tensor& normalMeanOut(const at::Tensor& mean, double std,
-                          MaybeGenerator generator, at::Tensor& out) {
-  return copyInto(out, normalMean(mean, std, std::move(generator)));
-}
-
-at::Tensor& normalStdOut(double mean, const at::Tensor& std,
-                         MaybeGenerator generator, at::Tensor& out) {
-  return copyInto(out, normalStd(mean, std, std::move(generator)));
-}
-
-at::Tensor& normalBothOut(const at::Tensor& mean, const at::Tensor& std,
-                          MaybeGenerator generator, at::Tensor& out) {
-  return copyInto(out, normalBoth(mean, std, std::move(generator)));
-}
-
-// [operators.sampling.permutation] Indices sorted by a random key; equal keys keep the order of the indices.
-at::Tensor& randperm(int64_t n, MaybeGenerator generator, at::Tensor& out) {
-  TORCH_CHECK(n >= 0, "randperm needs n >= 0; it is ", n, ".");
-  checkReal("randperm", out, /*with_bool=*/false);
-  checkHolds("randperm", out, n);
-  at::native::resize_output(out, {n});
-  launchKernel(
-      "randperm",
-      [n, range = reserve(out, generator)](at::Tensor out) {
-        const RandomState state = onDevice(range);
-        std::vector<std::pair<uint64_t, int64_t>> keys(n);
-        for (int64_t i = 0; i < n; ++i) keys[i] = {randomBits(state, i), i};
-        std::sort(keys.begin(), keys.end());
-        at::Tensor order = at::empty({n}, at::TensorOptions(at::kLong));
-        auto* data = order.mutable_data_ptr<int64_t>();
-        for (int64_t i = 0; i < n; ++i) data[i] = keys[i].second;
-        out.copy_(order);
-      },
-      out);
-  return out;
+template <class Mean, class Std>
+at::Tensor& normalOut(Mean mean, Std std, MaybeGenerator generator,
+                      at::Tensor& out) {
+  return copyInto(out, normal<Mean, Std>(mean, std, std::move(generator)));
 }
 
 // [operators.sampling.weights] The host checks shapes at once; the device checks the weights later.
@@ -218,16 +170,17 @@ at::Tensor& rreluOut(const at::Tensor& self, at::Tensor& noise,
 }
 
 // [operators.sampling.register] PyTorch derives none of these forms, so each of them is registered.
+using Each = const at::Tensor&;
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("bernoulli_.Tensor", &bernoulliTensor);
   m.impl("bernoulli.out", &bernoulliOut);
-  m.impl("normal.Tensor_float", &normalMean);
-  m.impl("normal.Tensor_float_out", &normalMeanOut);
-  m.impl("normal.float_Tensor", &normalStd);
-  m.impl("normal.float_Tensor_out", &normalStdOut);
-  m.impl("normal.Tensor_Tensor", &normalBoth);
-  m.impl("normal.Tensor_Tensor_out", &normalBothOut);
-  m.impl("randperm.generator_out", &randperm);
+  m.impl("normal.Tensor_float", &normal<Each, double>);
+  m.impl("normal.Tensor_float_out", &normalOut<Each, double>);
+  m.impl("normal.float_Tensor", &normal<double, Each>);
+  m.impl("normal.float_Tensor_out", &normalOut<double, Each>);
+  m.impl("normal.Tensor_Tensor", &normal<Each, Each>);
+  m.impl("normal.Tensor_Tensor_out", &normalOut<Each, Each>);
   m.impl("multinomial", &drawCategories);
   m.impl("multinomial.out", &drawCategoriesOut);
   m.impl("rrelu_with_noise", &rrelu);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/tools/trace.h"
 #include "torch_openreg/chapters/device/runtime.h"
-#include "torch_openreg/common/math/launch/argument.h"
+#include "torch_openreg/common/tensors.h"
 
 #include <ATen/record_function.h>
 

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "torch_openreg/common/math/launch/view.h"
+#include "torch_openreg/common/tensors.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 
-#include <functional>
 #include <variant>
 #include <vector>
 
@@ -34,19 +34,6 @@ class Argument {
   std::variant<View, std::vector<View>, c10::IValue> captured_;
   List list_ = List::none;
 };
-
-/// All defined tensors among the arguments, including those in lists.
-std::vector<at::Tensor> tensorsOf(c10::ArrayRef<c10::IValue> arguments);
-
-/// The tensors of a `Tensor[]` or a `Tensor?[]`, in which a missing one is
-/// undefined.
-std::vector<at::Tensor> tensorsInList(const c10::IValue& value);
-
-/// A copy of `value` in which `change` has replaced every defined tensor, alone
-/// or in a list.
-c10::IValue mapTensors(
-    const c10::IValue& value,
-    const std::function<at::Tensor(const at::Tensor&)>& change);
 
 // [common.argument.promote] Integers that PyTorch promotes to the default dtype take that of their launch.
 /// Converts `inputs` to `default_dtype` if the default has changed since, the

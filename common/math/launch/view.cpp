@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/math/launch/view.h"
+#include "torch_openreg/common/tensors.h"
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/DefaultDtype.h>
@@ -28,14 +29,6 @@ View::View(const at::Tensor& tensor) : defined_(tensor.defined()) {
     checkMemory(tensor);
     data_ = tensor.data_ptr();
   }
-}
-
-// [common.view.memory] A tensor whose storage was resized to 0 bytes is refused on the host.
-void checkMemory(const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.unsafeGetTensorImpl()->storage_initialized(),
-              "The tensor of ", tensor.sizes(), " on ", tensor.device(),
-              " has no memory: its storage was resized to 0 bytes. Resize it "
-              "before you use the tensor.");
 }
 
 // [-]

@@ -37,9 +37,6 @@ class View {
   alignas(16) std::byte scalar_[16];
 };
 
-/// @throws c10::Error if `tensor` has elements and its storage has no bytes.
-void checkMemory(const at::Tensor& tensor);
-
 // [common.view.result] A kernel may give its output other memory, but the host keeps the old address.
 /// Copies `result` to `output` unless it already is there with the same strides
 /// and bits. Some of PyTorch's kernels allocate new memory for their output;

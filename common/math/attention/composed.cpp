@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/operators/random/random.h"
-#include "torch_openreg/chapters/operators/attention/composed.h"
+#include "torch_openreg/common/math/random/samplers.h"
+#include "torch_openreg/common/math/attention/composed.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
@@ -16,10 +16,10 @@
 #include <algorithm>
 #include <limits>
 
-namespace openreg {
+namespace openreg::math {
 namespace {
 
-// [operators.attention.composed.block] The kernel computes one block of the batch at a time, so it never stores the scores of all examples.
+// [common.math.attention.composed.block] The kernel computes one block of the batch at a time, so it never stores the scores of all examples.
 constexpr int64_t kScoresPerBlock = 1 << 21;
 
 struct Block {
@@ -34,8 +34,8 @@ struct Block {
 /// Calls `body` with blocks in the precision in which sums are computed. Keys
 /// and values are repeated for the queries that share them.
 template <class Body>
-void forEachTile(const at::Tensor& query, const at::Tensor& key,
-                 const at::Tensor& value, Body body) {
+void forEachTile(const AttentionInputs& inputs, Body body) {
+  const auto& [query, key, value, bias] = inputs;
   const auto precise = at::toOpMathType(query.scalar_type());
   const int64_t scores =
       std::max<int64_t>(1, query.size(1) * query.size(2) * key.size(2));
@@ -54,7 +54,7 @@ void forEachTile(const at::Tensor& query, const at::Tensor& key,
   }
 }
 
-// [operators.attention.composed.scores] A causal query sees the keys up to its own position.
+// [common.math.attention.composed.scores] A causal query sees the keys up to its own position.
 at::Tensor scoresOf(const AttentionCall& call, const Block& block,
                     const at::Tensor& bias) {
   at::Tensor scores =
@@ -69,14 +69,15 @@ at::Tensor scoresOf(const AttentionCall& call, const Block& block,
   return scores;
 }
 
-// [operators.attention.composed.dropout] Weight i is kept as `bernoulli_` would keep it, so any block and either pass can draw it again.
+// [common.math.attention.composed.dropout] Weight i is kept as `bernoulli_` would keep it, so any block and either pass can draw it again.
 /// Zero for a weight that is dropped, and otherwise the factor that makes up
 /// for the dropped ones; undefined without dropout.
-at::Tensor dropoutFactors(const AttentionCall& call, const DropoutState& state,
-                          const Block& block, const at::Tensor& weights) {
+at::Tensor dropoutFactors(const AttentionCall& call,
+                          const AttentionResults& state, const Block& block,
+                          const at::Tensor& weights) {
   if (call.dropout == 0) return {};
   at::Tensor factors = at::empty_like(weights);
-  const RandomState numbers{
+  const RandomNumbers numbers{
       static_cast<uint64_t>(state.seed.item<int64_t>()),
       static_cast<uint64_t>(state.offset.item<int64_t>())};
   const int64_t first = block.first * weights[0].numel();
@@ -90,41 +91,38 @@ at::Tensor dropoutFactors(const AttentionCall& call, const DropoutState& state,
   return factors;
 }
 
-// [operators.attention.composed.forward] A query whose keys are all masked gets zeros.
+// [common.math.attention.composed.forward] A query whose keys are all masked gets zeros.
 }  // namespace
 
-void attentionComposed(const AttentionCall& call, const DropoutState& state,
-                       const at::Tensor& output, const at::Tensor& logsumexp,
-                       const at::Tensor& query, const at::Tensor& key,
-                       const at::Tensor& value, const at::Tensor& bias) {
-  forEachTile(query, key, value, [&](const Block& block) {
-    const at::Tensor scores = scoresOf(call, block, bias);
+void attentionComposed(const AttentionCall& call, const AttentionInputs& inputs,
+                       const AttentionResults& results) {
+  forEachTile(inputs, [&](const Block& block) {
+    const at::Tensor scores = scoresOf(call, block, inputs.bias);
     at::Tensor weights = at::_safe_softmax(scores, -1);
-    const at::Tensor factors = dropoutFactors(call, state, block, weights);
+    const at::Tensor factors = dropoutFactors(call, results, block, weights);
     if (factors.defined()) weights *= factors;
-    block.of(output).copy_(weights.matmul(block.value));
-    block.of(logsumexp).copy_(scores.logsumexp(-1));
+    block.of(results.output).copy_(weights.matmul(block.value));
+    block.of(results.logsumexp).copy_(scores.logsumexp(-1));
   });
 }
 
-// [operators.attention.composed.backward] The weights are computed again, and the gradients of shared keys and values are added up.
+// [common.math.attention.composed.backward] The weights are computed again, and the gradients of shared keys and values are added up.
 void attentionBackwardComposed(const AttentionCall& call,
-                               const DropoutState& state,
-                               const AttentionGradients& gradients,
+                               const AttentionInputs& inputs,
+                               const AttentionResults& results,
                                const at::Tensor& grad_output,
-                               const at::Tensor& query, const at::Tensor& key,
-                               const at::Tensor& value,
-                               const at::Tensor& bias) {
-  const auto precise = at::toOpMathType(query.scalar_type());
+                               const AttentionGradients& gradients) {
+  const at::Tensor& bias = inputs.bias;
+  const auto precise = at::toOpMathType(inputs.query.scalar_type());
   at::Tensor of_bias;
   if (gradients.bias.defined()) of_bias = at::zeros_like(bias, precise);
-  forEachTile(query, key, value, [&](const Block& block) {
+  forEachTile(inputs, [&](const Block& block) {
     const auto write = [&](const at::Tensor& to, const at::Tensor& from) {
       const int64_t heads = to.size(1), queries = from.size(1) / heads;
       block.of(to).copy_(from.unflatten(1, {heads, queries}).sum(2));
     };
     at::Tensor weights = at::_safe_softmax(scoresOf(call, block, bias), -1);
-    const at::Tensor factors = dropoutFactors(call, state, block, weights);
+    const at::Tensor factors = dropoutFactors(call, results, block, weights);
     const at::Tensor kept = factors.defined() ? weights * factors : weights;
     const at::Tensor grad = block.of(grad_output).to(precise);
     write(gradients.value, kept.transpose(-2, -1).matmul(grad));
@@ -145,4 +143,4 @@ void attentionBackwardComposed(const AttentionCall& call,
 }
 
 // [-]
-}  // namespace openreg
+}  // namespace openreg::math

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/operators/launch/launcher.h"
+#include "torch_openreg/chapters/operators/launch/operands.h"
+#include "torch_openreg/chapters/device/runtime.h"
 #include "torch_openreg/common/differences.h"
 
 #include <ATen/ops/empty.h>
@@ -8,7 +9,7 @@
 
 namespace openreg {
 
-// [operators.launcher.device.add] Tensors on different devices are refused before anything is enqueued.
+// [operators.operands.add] Tensors on different devices are refused before anything is enqueued.
 void CommonDevice::add(const at::Tensor& tensor) {
   if (!tensor.defined() || (tensor.is_cpu() && tensor.dim() == 0)) return;
   const c10::Device device = tensor.device();
@@ -32,7 +33,7 @@ c10::DeviceIndex commonDevice(const char* name,
   return device.index();
 }
 
-// [operators.launcher.convert] Filling a CPU tensor on the host checks the value and throws the CPU's own error.
+// [operators.operands.convert] Filling a CPU tensor on the host checks the value and throws the CPU's own error.
 void checkConvertible(const at::Scalar& value, at::ScalarType dtype) {
   const bool is_usual = dtype == at::kFloat || dtype == at::kDouble ||
                         dtype == at::kHalf || dtype == at::kBFloat16;

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "torch_openreg/common/math/interface/openreg_random.h"
+#include "torch_openreg/common/math/launch/launch_views.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/PhiloxRNGEngine.h>
+
+#include <cmath>
+#include <limits>
+
+namespace openreg::math {
+
+// [common.math.random.bits] Number i is a function of seed, offset and i, so any thread may compute it.
+inline uint64_t randomBits(const RandomNumbers& from, int64_t i) {
+  at::Philox4_32 engine(from.seed, static_cast<uint64_t>(i), from.offset);
+  const uint64_t high = engine();
+  return high << 32 | engine();
+}
+
+/// Number i of a second sequence, independent of `randomBits`.
+inline uint64_t moreRandomBits(const RandomNumbers& from, int64_t i) {
+  at::Philox4_32 engine(from.seed, static_cast<uint64_t>(i), from.offset);
+  engine(), engine();
+  const uint64_t high = engine();
+  return high << 32 | engine();
+}
+
+/// A number in [0, 1) with as many binary digits as T has.
+template <class T>
+double unitInterval(uint64_t bits) {
+  constexpr int digits = std::numeric_limits<T>::digits;
+  return std::ldexp(static_cast<double>(bits >> (64 - digits)), -digits);
+}
+
+// [common.math.random.fill] A sampler is a function from 64 random bits to an element.
+/// Sets `self[i] = sample(i)` for every element, in logical order. Must run on
+/// the device.
+template <class Element, class Sample>
+void fillEach(at::Tensor& self, Sample sample) {
+  at::Tensor packed = self.contiguous();
+  auto* data = packed.data_ptr<Element>();
+  at::parallel_for(0, packed.numel(), 1 << 12, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) data[i] = sample(i);
+  });
+  if (!packed.is_same(self)) self.copy_(packed);
+}
+
+/// Sets `self[i] = sample(bits)`, with different bits for every element.
+template <class Element, class Sample>
+void sampleInto(at::Tensor& self, const RandomNumbers& from, Sample sample) {
+  fillEach<Element>(self,
+                    [&](int64_t i) { return sample(randomBits(from, i)); });
+}
+
+// [common.math.random.on-device] A launch that is replayed begins elsewhere each time, so the kernel itself looks where.
+/// Where the numbers of a launch begin. Only for code that runs on the device.
+inline RandomNumbers resolved(const RandomNumbers& numbers) {
+  if (!numbers.base) return numbers;
+  const uint64_t* base = onDevice(numbers.base);
+  return {base[0], base[1] + numbers.offset};
+}
+
+/// A draw whose phase two launches `kernel(numbers, tensors...)`.
+template <class Kernel, class... Tensors>
+Draw drawBy(const char* name, uint64_t offsets, Kernel kernel,
+            const Tensors&... tensors) {
+  return {offsets, [=](const RandomNumbers& numbers, orStream_t stream) {
+            launchViews(
+                name, stream,
+                [kernel, numbers](const auto&... views) {
+                  kernel(resolved(numbers), views...);
+                },
+                tensors...);
+          }};
+}
+
+// [common.math.random.check] The host refuses what it can see before it enqueues anything.
+/// @throws c10::NotImplementedError unless the dtype is integral, or floating
+/// point of more than eight bits; `with_bool` allows Bool too.
+void checkReal(const char* name, const at::Tensor& self, bool with_bool);
+
+/// @throws c10::Error if the dtype of `self` cannot hold `from` and `to`.
+void checkRange(const char* name, const at::Tensor& self, double from,
+                double to);
+
+/// The largest n for which the dtype holds every integer up to n, plus one.
+int64_t endOfIntegers(at::ScalarType dtype);
+
+/// @throws c10::Error if the dtype cannot hold `n` different integers.
+void checkHolds(const char* name, const at::Tensor& self, int64_t n);
+
+// [-]
+}  // namespace openreg::math

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/tensors.h"
+
+namespace openreg {
+
+// [common.tensors.of] An argument can be a tensor, a list of tensors, or a list of optional tensors.
+std::vector<at::Tensor> tensorsInList(const c10::IValue& value) {
+  if (value.isTensorList()) return value.toTensorVector();
+  std::vector<at::Tensor> tensors;
+  for (const auto& tensor : value.toOptionalTensorVector()) {
+    tensors.push_back(tensor.value_or(at::Tensor()));
+  }
+  return tensors;
+}
+
+std::vector<at::Tensor> tensorsOf(c10::ArrayRef<c10::IValue> arguments) {
+  std::vector<at::Tensor> tensors;
+  const auto add = [&](const at::Tensor& tensor) {
+    if (tensor.defined()) tensors.push_back(tensor);
+  };
+  for (const c10::IValue& argument : arguments) {
+    if (argument.isTensor()) {
+      add(argument.toTensor());
+    } else if (argument.isTensorList() || argument.isOptionalTensorList()) {
+      for (const at::Tensor& tensor : tensorsInList(argument)) add(tensor);
+    }
+  }
+  return tensors;
+}
+
+// [common.tensors.map] Replacing every tensor keeps the argument's type, which the schema requires.
+c10::IValue mapTensors(
+    const c10::IValue& value,
+    const std::function<at::Tensor(const at::Tensor&)>& change) {
+  const auto changed = [&](const at::Tensor& tensor) {
+    return tensor.defined() ? change(tensor) : tensor;
+  };
+  if (value.isTensor()) return changed(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& tensor : value.toTensorVector())
+      list.push_back(changed(tensor));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const auto& tensor : value.toOptionalTensorVector())
+      list.push_back(tensor ? std::optional(changed(*tensor)) : tensor);
+    return list;
+  }
+  return value;
+}
+
+// [common.tensors.memory] A tensor whose storage was resized to 0 bytes is refused on the host.
+void checkMemory(const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.unsafeGetTensorImpl()->storage_initialized(),
+              "The tensor of ", tensor.sizes(), " on ", tensor.device(),
+              " has no memory: its storage was resized to 0 bytes. Resize it "
+              "before you use the tensor.");
+}
+
+// [-]
+}  // namespace openreg
