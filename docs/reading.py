@@ -111,7 +111,11 @@ def show(app, document, page):
         if pages[at:]:
             line += [nodes.Text(", then "), link(pages[at])]
     if not any(page in pages for pages in ways(env).values()):
-        line += [nodes.Text(" · on no "), link("ways", "way"), nodes.Text(": read it when you need it")]
+        line += [
+            nodes.Text(" · on no "),
+            link("ways", "way"),
+            nodes.Text(": read it when you need it"),
+        ]
     found = nodes.container("", line, classes=["reading"])
     if VENDORS.match(page):
         words = "The vendor's software: on a real device, yours takes its place."

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ways through the book lead to pages that there are, and their times are counted."""
+
+import re
+from pathlib import Path
+
+import pytest
+import reading
+from docutils import nodes
+
+DOCS = Path(__file__).parents[2] / "docs"
+WAYS = re.findall(r"^```\{way\} (.*)\n([^`]*)```", (DOCS / "ways.md").read_text("utf-8"), re.M)
+
+
+def test_a_page_counts_its_words_and_its_lines_of_code():
+    listing = nodes.literal_block("", "\n".join(["x = 1"] * 24))
+    page = nodes.section("", nodes.paragraph("", "word " * 600), listing)
+    assert reading.measured(page) == 600 // 200 + 24 // 12
+    assert reading.measured(nodes.section("", nodes.paragraph("", "short"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("minutes", "words"),
+    [(1, "1 minute"), (44, "44 minutes"), (80, "1.5 hours"), (900, "15 hours")],
+)
+def test_times_are_told_in_minutes_and_long_ones_in_hours(minutes, words):
+    assert reading.told(minutes) == words
+
+
+@pytest.mark.parametrize("way", [name for name, _ in WAYS])
+def test_a_way_leads_to_each_of_its_pages_once(way):
+    pages = dict(WAYS)[way].split()
+    assert pages and len(pages) == len(set(pages))
+    assert all((DOCS / f"{page}.md").is_file() for page in pages)
+
+
+def test_the_pages_of_the_vendors_software_are_known_by_their_folders():
+    named = {page for page in ("driver", "driver/tools", "math/plan", "orccl", "device", "drivers") if
+             reading.VENDORS.match(page)}  # fmt: skip
+    assert named == {"driver", "driver/tools", "math/plan", "orccl"}
