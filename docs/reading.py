@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 WORDS_A_MINUTE, LINES_A_MINUTE = 200, 12
 # The pages about what every vendor has already, with all below them.
 VENDORS = re.compile(r"(driver|math|orccl)(/|$)")
-# Nobody reads these from top to bottom.
+# Pages to look things up in.
 LOOKED_UP = ("index", "ways", "reference", "glossary")
 NOT_READ = (nodes.literal_block, nodes.raw, nodes.comment)
 
@@ -63,11 +63,11 @@ def measured(document):
     return max(1, round(words / WORDS_A_MINUTE + lines / LINES_A_MINUTE))
 
 
-def told(minutes):
-    """`45 minutes` or `2 hours`, to the half hour."""
-    halves = round(minutes / 30)
+def told(count):
+    """A number of minutes as `44 minutes` or `2 hours`, to the half hour."""
+    halves = round(count / 30)
     if halves < 3:
-        return f"{minutes} minute{'s' * (minutes != 1)}"
+        return f"{count} minute{'s' * (count != 1)}"
     return f"{halves / 2:g} hours"
 
 
