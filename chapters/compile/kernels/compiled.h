@@ -8,14 +8,15 @@
 #include <c10/util/Exception.h>
 
 #include <cstdint>
+#include <exception>
 #include <mutex>
-#include <stdexcept>
 #include <utility>
 
 namespace openreg {
 
-// [compile.kernels.launch] A compiled kernel is launched like any other, and keeps the message of its error.
-/// Enqueues `loops()`. `name` must outlive the launch; errors quote it.
+// [compile.kernels.launch] A compiled kernel is launched like any other, and an error in it refuses its result.
+/// Enqueues `loops()`, which refuses its arguments with an exception. `name`
+/// must outlive the launch; errors quote it.
 template <class Loops>
 orError_t launchCompiled(uintptr_t stream, const char* name, Loops loops) {
   WithoutGil others_run;  // A full queue makes the host wait.
@@ -24,7 +25,9 @@ orError_t launchCompiled(uintptr_t stream, const char* name, Loops loops) {
                   try {
                     loops();
                   } catch (const c10::Error& error) {
-                    throw std::runtime_error(error.what_without_backtrace());
+                    throw Refusal(error.what_without_backtrace());
+                  } catch (const std::exception& error) {
+                    throw Refusal(error.what());
                   }
                 });
 }

@@ -26,6 +26,11 @@ void assign(const at::Tensor& to, const at::Tensor& from) {
 }
 
 // [operators.other-layouts.run] Each tensor is copied whole, with its indices or its quantizer, and twins stand for the originals.
+/// PyTorch copies a nested tensor to another device only if it is contiguous.
+at::Tensor onHost(const at::Tensor& tensor) {
+  return (tensor.is_nested() ? tensor.contiguous() : tensor).cpu();
+}
+
 void fallbackWhole(const c10::OperatorHandle& op, Stack* stack) {
   Stack arguments = torch::jit::pop(*stack, op.schema().arguments().size());
   const c10::Device device(kDeviceType, commonDevice(op.schema().name().c_str(),
@@ -35,7 +40,7 @@ void fallbackWhole(const c10::OperatorHandle& op, Stack* stack) {
   const auto twinOf = [&](const at::Tensor& tensor) {
     for (const auto& [twin, original] : twins)
       if (tensor.is_same(original)) return twin;
-    return twins.emplace_back(tensor.cpu(), tensor).first;
+    return twins.emplace_back(onHost(tensor), tensor).first;
   };
   for (const c10::IValue& argument : arguments)
     stack->push_back(mapTensors(argument, twinOf));

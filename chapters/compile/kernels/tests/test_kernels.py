@@ -40,27 +40,25 @@ def test_the_memory_of_a_dropped_result_serves_the_next_call_on_the_stream(compi
     assert compiled(x).data_ptr() == address
 
 
-def test_an_index_out_of_range_is_an_error_of_the_device_that_names_the_kernel():
+def test_an_index_out_of_range_is_refused_with_the_name_of_the_kernel_and_the_device_goes_on():
     take = torch.compile(lambda x, i: x[i] + 1)
     x = torch.ones(1 << 17, device="openreg")
     take(x, torch.zeros(1 << 17, dtype=torch.long, device="openreg"))
     take(x, torch.full((1 << 17,), 1 << 20, device="openreg"))
-    with pytest.raises(torch.AcceleratorError, match="openreg_fused_add_index_0.*out of bounds"):
+    told = "could not run openreg_fused_add_index_0.*out of bounds"
+    with pytest.raises(RuntimeError, match=told):
         torch.openreg.synchronize()
-    with pytest.raises(torch.AcceleratorError, match="openreg_fused_add_index_0"):
-        wave_on_device = torch.compile(wave)
-        wave_on_device(x)
-    torch.openreg.reset_device()
+    assert (take(x, torch.zeros(1 << 17, dtype=torch.long, device="openreg")) == 2).all()
 
 
-def test_dividing_integers_by_zero_is_an_error_of_the_device():
+def test_dividing_integers_by_zero_is_refused():
     divide = torch.compile(lambda x, y: x // y)
     x = torch.arange(8, device="openreg")
     assert torch.equal(divide(x, x + 1).cpu(), torch.arange(8) // (torch.arange(8) + 1))
     divide(x, x)
-    with pytest.raises(torch.AcceleratorError, match="ZeroDivisionError"):
+    with pytest.raises(RuntimeError, match="could not run .*ZeroDivisionError"):
         torch.openreg.synchronize()
-    torch.openreg.reset_device()
+    assert torch.equal(divide(x, x + 1).cpu(), torch.arange(8) // (torch.arange(8) + 1))
 
 
 def test_only_loops_that_divide_integers_touch_the_flag_of_the_process():

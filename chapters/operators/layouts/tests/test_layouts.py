@@ -77,6 +77,10 @@ CALLS = {
     "activation": (lambda p: torch.relu_(quantized(p)), "relu_"),
     "sum of nested": (lambda p: nested(p) + nested(p), "add.Tensor"),
     "product of nested": (lambda p: nested(p) * 2, "mul.Tensor"),
+    "product of nested with a transposed one": (
+        lambda p: nested(p).matmul(nested(p).transpose(-2, -1)),
+        "matmul",
+    ),
     "padding": (lambda p: torch.nested.to_padded_tensor(nested(p), 7.0), "to_padded_tensor"),
 }
 
