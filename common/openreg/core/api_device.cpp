@@ -73,7 +73,8 @@ orError_t orDeviceSynchronize() noexcept try {
   if (orError_t error = checkMayWait()) return error;
   if (orError_t error = checkNotCaptured(current(), __func__)) return error;
   if (!current().synchronize(waitDeadline())) return stopAtLimit();
-  return current().sticky_error.deliver();
+  if (orError_t error = current().sticky_error.report()) return error;
+  return current().tellRefusal();
 } catch (...) {
   return failWithException();
 }
@@ -85,7 +86,7 @@ orError_t orDeviceReset() noexcept try {
   const int64_t limit = current().limitWaiting();
   current().synchronize();
   current().allowWaiting(limit);
-  return current().sticky_error.reset();
+  return current().reset();
 } catch (...) {
   return failWithException();
 }

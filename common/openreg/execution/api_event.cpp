@@ -104,7 +104,7 @@ orError_t orEventRecord(orEvent_t event_handle,
   return failWithException();
 }
 
-// [common.api-event.wait] A stream does not wait for a recording that is complete.
+// [common.api-event.wait] A stream does not wait for a recording that is complete, unless a refusal comes with it.
 orError_t orStreamWaitEvent(orStream_t stream_handle, orEvent_t event_handle,
                             unsigned int flags) noexcept try {
   ObservedCall call("orStreamWaitEvent", orOperationWait);
@@ -120,7 +120,7 @@ orError_t orStreamWaitEvent(orStream_t stream_handle, orEvent_t event_handle,
     return recording->capture->join(stream, *recording);
   }
   const bool is_captured = captureOf(stream) != nullptr;
-  if (!recording || (recording->completed && !is_captured)) {
+  if (!recording || (recording->isSettled() && !is_captured)) {
     return stream.position().device ? orSuccess : orErrorInvalidResourceHandle;
   }
   const auto check = [](Device&) { return orSuccess; };
@@ -159,7 +159,8 @@ orError_t orEventSynchronize(orEvent_t handle) noexcept try {
   if (!recording) return orSuccess;
   if (orError_t error = checkNotCaptured(*recording, __func__)) return error;
   if (!recording->synchronize(waitDeadline())) return stopAtLimit();
-  return recording->device->sticky_error.deliver();
+  if (orError_t error = recording->device->sticky_error.report()) return error;
+  return recording->refusal.tell();
 } catch (...) {
   return failWithException();
 }

@@ -224,7 +224,7 @@ bool CommandQueue::runNode(Command& launch) {
       observers().end(traced, command.name, device_->index, handle_);
     }
   }
-  if (node.point) run.replay->points[node.point].complete();
+  if (node.point) complete(run.replay->points[node.point]);
   return true;
 }
 
@@ -249,16 +249,21 @@ static bool parkInGraph(Command& launch, CommandQueue* queue) {
       has_ended ? graph.last : graph.nodes[nodes[run.next]].after;
   return std::any_of(awaited.begin(), awaited.end(), [&](size_t node) {
     const size_t point = graph.nodes[node].point;
-    return point && replay->points[point].park(queue);
+    if (!point) return false;
+    if (replay->points[point].park(queue)) return true;
+    queue->refusal().keep(replay->points[point].refusal.get());
+    return false;
   });
 }
 
 // [common.queue.execute] Events complete on a failed device too, or their waiters would never wake.
 void CommandQueue::execute(Command& command) {
   if (command.kind == Command::Kind::record) {
-    command.recording->complete();
+    complete(*command.recording);
+  } else if (command.kind == Command::Kind::wait) {
+    refusal_.keep(command.recording->refusal.get());
   } else if (isGraph(command)) {
-    if (command.recording) command.recording->complete();
+    if (command.recording) complete(*command.recording);
     command.kernel->destroy(command.arguments);
   } else if (command.kind == Command::Kind::kernel) {
     if (!device_->sticky_error.isSet()) runKernel(command);
@@ -275,7 +280,7 @@ void CommandQueue::runKernel(Command& command) {
     if (command.fault) throw std::runtime_error(command.fault);
     command.kernel->run(command.arguments);
   } catch (const Refusal& refusal) {
-    device_->sticky_error.refuse(command.name, refusal.what());
+    refuse(command.name, refusal.what());
   } catch (const std::exception& error) {
     device_->sticky_error.set(command.name, error.what());
   } catch (...) {
@@ -306,6 +311,29 @@ bool CommandQueue::close(orStream_t handle) {
     device_->removeStream(this, handle);
   }
   return true;
+}
+
+// [common.queue.refuse] A refusal stays with its stream, and follows its events to the streams that wait for them.
+void CommandQueue::refuse(const char* kernel, const char* reason) noexcept try {
+  auto refusal = std::make_shared<KernelRefusal>();
+  refusal->sentence =
+      describeFailure(device_->index, "could not run", kernel, reason);
+  refusal_.keep(std::move(refusal));
+} catch (const std::bad_alloc&) {
+  device_->sticky_error.set(kernel, reason);
+}
+
+void CommandQueue::complete(Recording& recording) {
+  recording.refusal.keep(refusal_.get());
+  recording.complete();
+}
+
+orError_t CommandQueue::tellRefusal(orStream_t handle) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!belongsTo(handle)) return orSuccess;
+  }
+  return refusal_.tell();
 }
 
 // [-]

@@ -3,6 +3,7 @@
 
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/execution/event.h"
+#include "torch_openreg/common/openreg/execution/refusal.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
 
@@ -95,9 +96,15 @@ class CommandQueue {
   /// How many commands have run, dropped ones included.
   uint64_t completed() const { return completed_; }
 
+  // [common.queue.push.after] A thread that waits for a command is woken, and told what a kernel has refused.
   /// Asks for the host threads to be woken when command `number` is done. The
   /// smallest number that was asked for counts.
   void wakeHostAt(uint64_t number);
+  /// Tells the calling thread what a kernel of stream `handle`, or of a stream
+  /// that this one waited for, has refused; nothing if the queue is not that
+  /// stream's.
+  orError_t tellRefusal(orStream_t handle);
+  PendingRefusal& refusal() { return refusal_; }
 
   /// Runs commands until there are none, until one waits, or until another
   /// stream should run, at the latest after `turn` commands if there is one.
@@ -153,6 +160,8 @@ class CommandQueue {
   void watch(std::shared_ptr<NumberWait> wait);
   void execute(Command& command);
   void runKernel(Command& command);
+  void refuse(const char* kernel, const char* reason) noexcept;
+  void complete(Recording& recording);
   bool runNode(Command& launch);
   orError_t addToCapture(NodeCommand node);
   void reportBegin(Command& command);
@@ -181,6 +190,7 @@ class CommandQueue {
   std::atomic<uint64_t> completed_{0};
   static constexpr uint64_t kNever = ~uint64_t{0};
   std::atomic<uint64_t> wake_host_at_{kNever};
+  PendingRefusal refusal_;
 };
 
 // [-]

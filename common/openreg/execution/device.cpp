@@ -74,8 +74,29 @@ orStream_t Device::defaultStream() {
 
 void Device::removeStream(CommandQueue* queue, orStream_t handle) {
   std::lock_guard lock(mutex_);
+  of_destroyed_.keep(queue->refusal().take());
   streams_.erase(queue->listed);
   machine().streams.recycle(handle);
+}
+
+// [common.device.refusal] Waiting for a device is waiting for all of its streams, the destroyed ones included.
+orError_t Device::tellRefusal() {
+  std::lock_guard lock(mutex_);
+  if (orError_t error = of_destroyed_.tell()) return error;
+  for (CommandQueue* queue : streams_) {
+    if (orError_t error = queue->refusal().tell()) return error;
+  }
+  return orSuccess;
+}
+
+orError_t Device::reset() {
+  const auto forget = [](PendingRefusal& pending) {
+    if (auto refusal = pending.take()) refusal->is_told = true;
+  };
+  std::lock_guard lock(mutex_);
+  forget(of_destroyed_);
+  for (CommandQueue* queue : streams_) forget(queue->refusal());
+  return sticky_error.reset();
 }
 
 // [-]

@@ -30,6 +30,12 @@ class Device {
   /// The same for all streams of the device.
   bool synchronize(WaitDeadline deadline = {});
 
+  /// Tells the calling thread what a kernel of the device has refused.
+  orError_t tellRefusal();
+  /// Clears the error and the refusals; returns the error if the device is
+  /// lost.
+  orError_t reset();
+
   // [common.device.give-up] A stream may wait for a number that is never written, which must not hold a reset or an exit.
   /// Limits the waits of all streams to one second from now, and returns the
   /// limit for `allowWaiting`, which removes it.
@@ -41,7 +47,8 @@ class Device {
   orStream_t defaultStream();
   /// Null, and the last error, if the machine has no room for another stream.
   orStream_t createStream(int priority);
-  /// Removes a destroyed stream whose commands have all run.
+  /// Removes a destroyed stream whose commands have all run, and keeps what it
+  /// has not told.
   void removeStream(CommandQueue* queue, orStream_t handle);
 
  private:
@@ -50,6 +57,7 @@ class Device {
   /// On the steady clock, in nanoseconds.
   std::atomic<int64_t> waits_until_{kNoLimit};
   std::mutex mutex_;
+  PendingRefusal of_destroyed_;
   CommandQueue::List streams_;
   std::once_flag default_once_;
   orStream_t default_stream_ = nullptr;

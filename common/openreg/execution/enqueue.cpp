@@ -7,6 +7,12 @@
 
 namespace openreg::hardware {
 
+// [common.enqueue.told] A call that has waited for a stream reports the error of its device, or what a kernel refused.
+static orError_t reportTo(const StreamRef& stream, const Position& position) {
+  if (orError_t error = position.device->sticky_error.report()) return error;
+  return stream.queue->tellRefusal(stream.handle);
+}
+
 // [common.enqueue.hold-back] A host that runs ahead is held back after its command is enqueued, when it holds no lock.
 orError_t holdBack(const StreamRef& stream, const Position& position) {
   // A thread of the device would wait for itself.
@@ -14,7 +20,7 @@ orError_t holdBack(const StreamRef& stream, const Position& position) {
   const uint64_t number = position.submitted;
   if (config().blocking) {
     position.device->synchronize(*stream.queue, number);
-    return position.device->sticky_error.deliver();
+    return reportTo(stream, position);
   }
   // Without a bound a host that runs ahead would fill its memory with commands.
   // Reading the device's counter is expensive, so it is read now and then.
@@ -25,13 +31,13 @@ orError_t holdBack(const StreamRef& stream, const Position& position) {
   return orSuccess;
 }
 
-// [common.enqueue.wait] A call that has waited for a stream reports the error of its device.
+// [common.enqueue.wait] A wait may be cut by its limit.
 orError_t waitFor(const StreamRef& stream, const Position& position) {
   Device& device = *position.device;
   if (!device.synchronize(*stream.queue, position.submitted, waitDeadline())) {
     return stopAtLimit();
   }
-  return device.sticky_error.deliver();
+  return reportTo(stream, position);
 }
 
 // [common.enqueue.submit] The loss of a device is injected at a kernel or copy of it.

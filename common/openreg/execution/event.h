@@ -2,6 +2,7 @@
 #pragma once
 
 #include "torch_openreg/common/openreg/execution/host_waiters.h"
+#include "torch_openreg/common/openreg/execution/refusal.h"
 #include "torch_openreg/common/openreg/interface/openreg.h"
 
 #include <atomic>
@@ -29,6 +30,8 @@ struct Recording {
   std::chrono::steady_clock::time_point time;
   std::mutex mutex;
   std::list<CommandQueue*> parked;
+  /// That of its stream, from when it completes.
+  PendingRefusal refusal;
   /// The capture that it is a part of, and the nodes that it stands for; or
   /// null. Such a recording never completes.
   std::shared_ptr<Capture> capture;
@@ -36,6 +39,8 @@ struct Recording {
 
   /// Marks the recording as complete, and wakes whatever waits for it.
   void complete();
+  /// Whether it is complete, and has no refusal for a stream that waits for it.
+  bool isSettled() const { return completed && !refusal.get(); }
   /// Parks `queue` until the recording completes; false if it is complete.
   bool park(CommandQueue* queue);
   /// Blocks a host thread until the recording completes, or until the

@@ -9,9 +9,10 @@
 namespace openreg::hardware {
 
 // [common.sticky-error.set] Later failures are dropped, because they mostly follow from the first.
-static std::string describe(int device, const char* verb, const char* kernel,
+std::string describeFailure(int device, const char* verb, const char* kernel,
                             const char* reason) noexcept try {
-  return "openreg:" + std::to_string(device) + verb + kernel + ": " + reason;
+  return "openreg:" + std::to_string(device) + " " + verb + " " + kernel +
+         ": " + reason;
 } catch (const std::bad_alloc&) {
   return "A kernel threw.";  // Short enough to need no memory.
 }
@@ -19,24 +20,8 @@ static std::string describe(int device, const char* verb, const char* kernel,
 void StickyError::set(const char* kernel, const char* reason) noexcept {
   std::lock_guard lock(mutex_);
   if (failed_) return;
-  detail_ = describe(device_, " stopped in ", kernel, reason);
+  detail_ = describeFailure(device_, "stopped in", kernel, reason);
   failed_ = true;
-}
-
-// [common.sticky-error.refuse] A refusal is kept beside the sticky error, and one call that waits gets it.
-void StickyError::refuse(const char* kernel, const char* reason) noexcept {
-  std::lock_guard lock(mutex_);
-  if (refused_) return;
-  refusal_ = describe(device_, " could not run ", kernel, reason);
-  refused_ = true;
-}
-
-orError_t StickyError::deliver() {
-  if (isSet() || !refused_.load(std::memory_order_relaxed)) return report();
-  std::lock_guard lock(mutex_);
-  // Another thread may have been faster.
-  if (!refused_.exchange(false)) return orSuccess;
-  return setLastError(orErrorKernelRefused, std::move(refusal_));
 }
 
 void StickyError::setLost() {
@@ -49,7 +34,7 @@ void StickyError::setLost() {
 orError_t StickyError::reset() {
   if (lost_) return report();
   std::lock_guard lock(mutex_);
-  failed_ = refused_ = false;
+  failed_ = false;
   detail_.clear();
   return orSuccess;
 }

@@ -21,24 +21,22 @@ class StickyError {
   void set(const char* kernel, const char* reason) noexcept;
   /// Marks the device as lost, which no reset undoes.
   void setLost();
-  /// Keeps what a kernel said when it refused its arguments, until `deliver`.
-  void refuse(const char* kernel, const char* reason) noexcept;
   /// Clears the error; returns it if the device is lost.
   orError_t reset();
   /// Returns orSuccess, or makes the error the calling thread's last one.
   orError_t report() const;
-  /// The same for a call that has waited, which also gets a refusal, once.
-  orError_t deliver();
 
  private:
   const int device_;
   mutable std::mutex mutex_;
   std::atomic<bool> failed_{false};
   std::atomic<bool> lost_{false};
-  std::atomic<bool> refused_{false};
   std::string detail_;
-  std::string refusal_;
 };
+
+/// "openreg:0 VERB KERNEL: REASON". Without memory, something shorter.
+std::string describeFailure(int device, const char* verb, const char* kernel,
+                            const char* reason) noexcept;
 
 // [-]
 }  // namespace openreg::hardware

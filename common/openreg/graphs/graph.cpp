@@ -141,7 +141,7 @@ orError_t Executable::launch(orStream_t handle) {
 
 // [common.graph.launch.order] On its own stream, a launch follows the one before without a command.
 orError_t Executable::waitForLast(const StreamRef& stream) {
-  if (!last_ || last_->completed || last_stream_ == stream.handle) {
+  if (!last_ || last_->isSettled() || last_stream_ == stream.handle) {
     return orSuccess;
   }
   Position position;

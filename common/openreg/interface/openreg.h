@@ -70,8 +70,9 @@ typedef enum orError_t {
   /// A stream that is captured would wait for one that is not.
   orErrorStreamCaptureIsolation = 18,
   // [common.api.error.refused] A kernel that refuses its arguments does not stop the device.
-  /// A kernel refused its arguments. The device goes on, and the next call that
-  /// waits for it returns this error, once.
+  /// A kernel refused its arguments. The device goes on. The next call that
+  /// waits for the kernel's stream, for an event recorded there later, or for a
+  /// stream that has waited for such an event returns this error, once.
   orErrorKernelRefused = 19,
 } orError_t;
 
@@ -238,7 +239,8 @@ OPENREG_EXPORT orError_t orStreamDestroy(orStream_t stream) OPENREG_NOEXCEPT;
 /// @returns orErrorNotReady while work is pending.
 OPENREG_EXPORT orError_t orStreamQuery(orStream_t stream) OPENREG_NOEXCEPT;
 /// Waits for all commands of the stream.
-/// @returns the device's sticky error, if it has one, or a kernel's refusal.
+/// @returns the device's sticky error, if it has one, or what a kernel refused
+/// on the stream, or on one that it waited for.
 OPENREG_EXPORT orError_t orStreamSynchronize(orStream_t stream)
     OPENREG_NOEXCEPT;
 // [common.api.stream.order] A stream can wait for an event of another, and run a function of the host.

@@ -134,6 +134,25 @@ TEST(Branches, may_begin_and_end_where_the_first_one_has_no_node) {
   orGraphExecDestroy(exec);
 }
 
+TEST(Branches, pass_on_what_a_kernel_of_one_refuses) {
+  Stream main, side, other, reader;
+  orGraphExec_t exec = executable(captured(main, [&] {
+    follow(side, main);
+    launch(side.handle, "halve",
+           [] { throw openreg::Refusal("3 is not even"); });
+    launch(main.handle, "nothing", [] {});
+    follow(main, side);
+  }));
+  orGraphLaunch(exec, main.handle);
+  follow(reader, main);
+  EXPECT_EQ(orStreamSynchronize(other.handle), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(reader.handle), orErrorKernelRefused);
+  EXPECT_STREQ(orGetErrorDetail(),
+               "openreg:0 could not run halve: 3 is not even");
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  orGraphExecDestroy(exec);
+}
+
 TEST(Branches, stop_when_a_kernel_of_one_throws) {
   Stream main, side;
   std::atomic<int> after{0};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/tests/openreg/captures.h"
 #include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
@@ -44,10 +45,74 @@ TEST(Kernel, a_kernel_that_refuses_its_arguments_leaves_the_device_working) {
   EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
 }
 
+void refuse(orStream_t stream) {
+  openreg::launch(stream, "halve",
+                  [] { throw openreg::Refusal("3 is not even"); });
+}
+
+TEST(Refusal, a_thread_that_waits_for_another_stream_does_not_get_it) {
+  Stream stream, other;
+  refuse(stream.handle);
+  EXPECT_EQ(orStreamSynchronize(other.handle), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orErrorKernelRefused);
+}
+
+TEST(Refusal, waiting_for_the_device_is_waiting_for_all_of_its_streams) {
+  Stream stream;
+  refuse(stream.handle);
+  EXPECT_EQ(orDeviceSynchronize(), orErrorKernelRefused);
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+}
+
+TEST(Refusal, an_event_takes_it_along) {
+  Stream stream;
+  Event before, after;
+  orEventRecord(before.handle, stream.handle);
+  refuse(stream.handle);
+  orEventRecord(after.handle, stream.handle);
+  EXPECT_EQ(orEventSynchronize(before.handle), orSuccess);
+  EXPECT_EQ(orEventSynchronize(after.handle), orErrorKernelRefused);
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+}
+
+TEST(Refusal, a_stream_that_waits_for_the_event_takes_it_over) {
+  for (const bool is_complete : {false, true}) {
+    Stream stream, reader;
+    Event event;
+    refuse(stream.handle);
+    orEventRecord(event.handle, stream.handle);
+    while (is_complete && orEventQuery(event.handle) == orErrorNotReady) {
+    }
+    orStreamWaitEvent(reader.handle, event.handle, 0);
+    EXPECT_EQ(orStreamSynchronize(reader.handle), orErrorKernelRefused);
+    EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+  }
+}
+
+TEST(Refusal, a_destroyed_stream_leaves_it_to_the_device) {
+  {
+    Stream stream;
+    refuse(stream.handle);
+  }
+  EXPECT_EQ(orDeviceSynchronize(), orErrorKernelRefused);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+}
+
+TEST(Refusal, a_stream_in_the_slot_of_a_destroyed_one_begins_without_it) {
+  {
+    Stream stream;
+    refuse(stream.handle);
+    while (orStreamQuery(stream.handle) == orErrorNotReady) {
+    }
+  }
+  Stream next;
+  EXPECT_EQ(orStreamSynchronize(next.handle), orSuccess);
+  EXPECT_EQ(orDeviceSynchronize(), orErrorKernelRefused);
+}
+
 TEST(Kernel, a_reset_forgets_a_refusal) {
   Stream stream;
-  openreg::launch(stream.handle, "halve",
-                  [] { throw openreg::Refusal("3 is not even"); });
+  refuse(stream.handle);
   EXPECT_EQ(orDeviceReset(), orSuccess);
   EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
 }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/openreg/execution/refusal.h"
+
+#include "torch_openreg/common/openreg/core/failure.h"
+
+#include <utility>
+
+namespace openreg::hardware {
+
+// [common.refusal.keep] Later refusals are dropped, because they may follow from the first.
+void PendingRefusal::keep(std::shared_ptr<KernelRefusal> refusal) {
+  if (!refusal || get()) return;
+  std::lock_guard lock(mutex_);
+  kept_ = std::move(refusal);
+  is_kept_ = true;
+}
+
+std::shared_ptr<KernelRefusal> PendingRefusal::get() const {
+  if (!is_kept_) return nullptr;
+  std::lock_guard lock(mutex_);
+  return kept_ && !kept_->is_told ? kept_ : nullptr;
+}
+
+// [common.refusal.tell] Streams that wait for each other share a refusal, and one of the calls that wait for them gets it.
+orError_t PendingRefusal::tell() {
+  const std::shared_ptr<KernelRefusal> refusal = get();
+  if (!refusal || refusal->is_told.exchange(true)) return orSuccess;
+  return setLastError(orErrorKernelRefused, refusal->sentence);
+}
+
+std::shared_ptr<KernelRefusal> PendingRefusal::take() {
+  std::shared_ptr<KernelRefusal> refusal = get();
+  std::lock_guard lock(mutex_);
+  kept_ = nullptr;
+  is_kept_ = false;
+  return refusal;
+}
+
+// [-]
+}  // namespace openreg::hardware
