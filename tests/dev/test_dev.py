@@ -358,7 +358,8 @@ def test_setup_prepares_for_the_tests_and_builds_nothing(dev, monkeypatch, capsy
     monkeypatch.setattr(dev, "set_up", lambda with_tests=False: prepared.append(with_tests))
     dev.main(["setup"])
     assert prepared == [True]
-    assert capsys.readouterr().out == ".venv is ready; begin with .venv/bin/meson setup build.\n"
+    started = ".venv is ready. In each new terminal, begin with: . .venv/bin/activate\n"
+    assert capsys.readouterr().out == started
 
 
 def test_a_new_tree_goes_on_with_what_it_can_pass(dev, monkeypatch, capsys):

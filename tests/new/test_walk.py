@@ -52,7 +52,7 @@ def test_everything_falls_back_as_the_page_prints(tree):
 
 def test_each_row_of_the_plan_passes(tree):
     rows = list(rows_of_the_plan(tree))
-    assert len(rows) == 7
+    assert len(rows) == 8
     for row in rows:
         assert "Ok:" in typed(tree, row), row
 
