@@ -130,6 +130,7 @@ orError_t orLaunchHostFunc(orStream_t handle, void (*function)(void*),
     return fail(orErrorInvalidValue,
                 "orLaunchHostFunc needs a function, not null.");
   }
+  forgetAnnounced();
   return openreg::launch(handle, "host function",
                          [function, data] { function(data); });
 } catch (...) {

@@ -130,7 +130,7 @@ OPENREG_EXPORT orError_t orRangePop(void) OPENREG_NOEXCEPT;
 /// A tensor in memory: `dims` dimensions of elements. None is one element.
 typedef struct orAccess {
   const void* pointer;    /**< as orMalloc or orMallocHost returned it */
-  size_t element_bytes;   /**< the size of one element */
+  size_t element_bytes;   /**< of one element; 0: all to the block's end */
   int dims;               /**< how many sizes and strides there are */
   const int64_t* sizes;   /**< in elements */
   const int64_t* strides; /**< in elements, and not negative */

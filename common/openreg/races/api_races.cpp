@@ -27,9 +27,13 @@ orError_t orAnnounceAccess(const orAccess* access) noexcept try {
     return orSuccess;
   }
   if (orError_t error = checkAccess(*access)) return error;
-  if (racesAreWanted()) {
-    announce({Footprint(*access), access->is_write != 0});
+  if (!racesAreWanted()) return orSuccess;
+  orAccess known = *access;
+  if (known.element_bytes == 0) {
+    known.element_bytes =
+        races().bytesFrom(reinterpret_cast<uintptr_t>(known.pointer));
   }
+  announce({Footprint(known), known.is_write != 0});
   return orSuccess;
 } catch (...) {
   return failWithException();

@@ -223,6 +223,17 @@ uint64_t Races::ownerOf(uintptr_t address) const {
   return address < end ? number : 0;
 }
 
+size_t Races::bytesFrom(uintptr_t begin) {
+  std::lock_guard lock(mutex_);
+  auto after = owners_.upper_bound(begin);
+  if (after != owners_.begin() && begin < std::prev(after)->second.first)
+    return std::prev(after)->second.first - begin;
+  const orPointerAttributes where =
+      machine().memory.attributes(reinterpret_cast<const void*>(begin));
+  const auto block = reinterpret_cast<uintptr_t>(where.pointer);
+  return where.type == orMemoryTypeUnmanaged ? 0 : block + where.size - begin;
+}
+
 void Races::giveBack(uintptr_t begin, uintptr_t end) {
   std::lock_guard lock(mutex_);
   history_.forget(begin, end);

@@ -69,6 +69,8 @@ class Races {
   void hostWaited(const Device& device);
   void hostTouches(const Launch& launch);
 
+  /// The bytes from `begin` to the end of the block that was handed out last.
+  size_t bytesFrom(uintptr_t begin);
   void handOut(uintptr_t begin, uintptr_t end);
   void giveBack(uintptr_t begin, uintptr_t end);
 

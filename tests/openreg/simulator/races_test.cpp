@@ -86,7 +86,7 @@ struct RacesTest : testing::Test {
   Stream one, two;
 };
 
-TEST_F(RacesTest, AReaderThatDoesNotWaitForTheWriterIsFound) {
+TEST_F(RacesTest, a_reader_that_does_not_wait_for_the_writer_is_found) {
   writes(one, "producer", block);
   reads(two, "consumer", block);
   ASSERT_EQ(found().size(), 1u);
@@ -102,7 +102,8 @@ TEST_F(RacesTest, AReaderThatDoesNotWaitForTheWriterIsFound) {
       << race.sentence;
 }
 
-TEST_F(RacesTest, AnEventOrdersWhatCameBeforeItsRecordAndNothingElse) {
+TEST_F(RacesTest,
+       an_event_orders_what_came_before_its_record_and_nothing_else) {
   Event event;
   writes(one, "early", block);
   orEventRecord(event.handle, one.handle);
@@ -115,7 +116,7 @@ TEST_F(RacesTest, AnEventOrdersWhatCameBeforeItsRecordAndNothingElse) {
   EXPECT_EQ(found()[0].first, "late");
 }
 
-TEST_F(RacesTest, AnEventOrdersEvenIfItIsCompleteBeforeTheWait) {
+TEST_F(RacesTest, an_event_orders_even_if_it_is_complete_before_the_wait) {
   Event event;
   writes(one, "writer", block);
   orEventRecord(event.handle, one.handle);
@@ -125,7 +126,7 @@ TEST_F(RacesTest, AnEventOrdersEvenIfItIsCompleteBeforeTheWait) {
   EXPECT_TRUE(found().empty());
 }
 
-TEST_F(RacesTest, OrderPassesThroughAThirdStream) {
+TEST_F(RacesTest, order_passes_through_a_third_stream) {
   Stream three;
   writes(one, "writer", block);
   waitFor(three, one);
@@ -134,7 +135,7 @@ TEST_F(RacesTest, OrderPassesThroughAThirdStream) {
   EXPECT_TRUE(found().empty());
 }
 
-TEST_F(RacesTest, TwoReadersDoNotRaceButAWriterRacesWithBoth) {
+TEST_F(RacesTest, two_readers_do_not_race_but_a_writer_races_with_both) {
   Stream three;
   reads(one, "first", block);
   reads(two, "second", block);
@@ -143,7 +144,7 @@ TEST_F(RacesTest, TwoReadersDoNotRaceButAWriterRacesWithBoth) {
   EXPECT_EQ(found().size(), 2u);
 }
 
-TEST_F(RacesTest, EveryWaitOfTheHostOrdersWhatItEnqueuesNext) {
+TEST_F(RacesTest, every_wait_of_the_host_orders_what_it_enqueues_next) {
   Event event;
   writes(one, "a", block);
   orStreamSynchronize(one.handle);
@@ -160,7 +161,7 @@ TEST_F(RacesTest, EveryWaitOfTheHostOrdersWhatItEnqueuesNext) {
   EXPECT_TRUE(found().empty());
 }
 
-TEST_F(RacesTest, CopiesAndMemsetsAnnounceThemselves) {
+TEST_F(RacesTest, copies_and_memsets_announce_themselves) {
   orMemsetAsync(block, 0, 128, one.handle);
   orMemcpyAsync(block + 1024, block + 64, 64, orMemcpyDeviceToDevice,
                 two.handle);
@@ -169,13 +170,14 @@ TEST_F(RacesTest, CopiesAndMemsetsAnnounceThemselves) {
   EXPECT_EQ(found()[0].second, "memcpy");
 }
 
-TEST_F(RacesTest, BytesThatAreNotSharedDoNotRace) {
+TEST_F(RacesTest, bytes_that_are_not_shared_do_not_race) {
   writes(one, "front", block, 64);
   writes(two, "back", block + 64, 64);
   EXPECT_TRUE(found().empty());
 }
 
-TEST_F(RacesTest, ColumnsOfOneMatrixAreApartAndOverlappingOnesAreNot) {
+TEST_F(RacesTest,
+       columns_of_one_matrix_are_apart_and_overlapping_ones_are_not) {
   const int64_t sizes[] = {8, 4}, strides[] = {16, 1};
   const auto columns = [&](const Stream& stream, const char* name, int first) {
     const orAccess access{block + 4 * first, 4, 2, sizes, strides, 1};
@@ -190,7 +192,7 @@ TEST_F(RacesTest, ColumnsOfOneMatrixAreApartAndOverlappingOnesAreNot) {
   EXPECT_EQ(found().size(), 1u);
 }
 
-TEST_F(RacesTest, AColumnThatIsWrittenDoesNotHideTheOthers) {
+TEST_F(RacesTest, a_column_that_is_written_does_not_hide_the_others) {
   const int64_t sizes[] = {8}, strides[] = {16};
   writes(one, "whole", block, 512);
   waitFor(two, one);
@@ -203,7 +205,7 @@ TEST_F(RacesTest, AColumnThatIsWrittenDoesNotHideTheOthers) {
   EXPECT_EQ(found()[0].first, "whole");
 }
 
-TEST_F(RacesTest, MemoryHandedOutAgainRacesWithItsFormerOwner) {
+TEST_F(RacesTest, memory_handed_out_again_races_with_its_former_owner) {
   orAnnounceBlock(block, 512);
   reads(two, "forgotten", block);
   orAnnounceBlock(block, 256);
@@ -213,7 +215,7 @@ TEST_F(RacesTest, MemoryHandedOutAgainRacesWithItsFormerOwner) {
   EXPECT_NE(found()[0].sentence.find("record_stream"), std::string::npos);
 }
 
-TEST_F(RacesTest, MemoryThatWasGivenBackHasNoHistory) {
+TEST_F(RacesTest, memory_that_was_given_back_has_no_history) {
   char* other = allocate(4096);
   writes(one, "writer", other);
   orFree(other);
@@ -223,7 +225,8 @@ TEST_F(RacesTest, MemoryThatWasGivenBackHasNoHistory) {
   orFree(other);
 }
 
-TEST_F(RacesTest, NodesOfAGraphRaceWithEachOtherAndWithOtherStreams) {
+TEST_F(RacesTest,
+       nodes_of_a_graph_race_with_each_other_and_with_other_streams) {
   const auto forked = [&](bool is_joined) {
     return executable(captured(one, [&] {
       reads(one, "fork", block + 1024);
@@ -254,7 +257,7 @@ TEST_F(RacesTest, NodesOfAGraphRaceWithEachOtherAndWithOtherStreams) {
   orGraphExecDestroy(wrong);
 }
 
-TEST_F(RacesTest, ALaunchOfAGraphComesAfterTheOneBefore) {
+TEST_F(RacesTest, a_launch_of_a_graph_comes_after_the_one_before) {
   const orGraphExec_t graph =
       executable(captured(one, [&] { writes(one, "node", block); }));
   orGraphLaunch(graph, one.handle);
@@ -264,7 +267,7 @@ TEST_F(RacesTest, ALaunchOfAGraphComesAfterTheOneBefore) {
   orGraphExecDestroy(graph);
 }
 
-TEST_F(RacesTest, AWrittenNumberOrdersTheStreamThatWaitsForIt) {
+TEST_F(RacesTest, a_written_number_orders_the_stream_that_waits_for_it) {
   auto* word = reinterpret_cast<uint32_t*>(block + 2048);
   orMemset(word, 0, 4);
   writes(one, "writer", block);
@@ -276,7 +279,7 @@ TEST_F(RacesTest, AWrittenNumberOrdersTheStreamThatWaitsForIt) {
   EXPECT_EQ(found().size(), 1u);
 }
 
-TEST_F(RacesTest, NothingIsSaidWhileTheWriterOfANumberIsNotKnown) {
+TEST_F(RacesTest, nothing_is_said_while_the_writer_of_a_number_is_not_known) {
   auto* word = reinterpret_cast<uint32_t*>(block + 2048);
   orMemset(word, 0, 4);
   orStreamWaitValue32(two.handle, word, 1);
@@ -290,7 +293,7 @@ TEST_F(RacesTest, NothingIsSaidWhileTheWriterOfANumberIsNotKnown) {
   EXPECT_EQ(found().size(), 1u);
 }
 
-TEST_F(RacesTest, TheHostRacesWithWhatItHasNotWaitedFor) {
+TEST_F(RacesTest, the_host_races_with_what_it_has_not_waited_for) {
   void* pinned = nullptr;
   ASSERT_EQ(orMallocHost(&pinned, 64), orSuccess);
   const orAccess access{pinned, 64, 0, nullptr, nullptr, 0};
@@ -306,7 +309,7 @@ TEST_F(RacesTest, TheHostRacesWithWhatItHasNotWaitedFor) {
   orFreeHost(pinned);
 }
 
-TEST_F(RacesTest, AnAnnouncementBelongsToTheNextKernelOnly) {
+TEST_F(RacesTest, an_announcement_belongs_to_the_next_kernel_only) {
   touch(block, 64, true);
   orAnnounceAccess(nullptr);
   launch(one, "nothing");
@@ -314,7 +317,7 @@ TEST_F(RacesTest, AnAnnouncementBelongsToTheNextKernelOnly) {
   EXPECT_TRUE(found().empty());
 }
 
-TEST_F(RacesTest, APairOfPlacesIsReportedOnce) {
+TEST_F(RacesTest, a_pair_of_places_is_reported_once) {
   for (int i = 0; i < 3; ++i) {
     writes(one, "writer", block);
     reads(two, "reader", block);
@@ -325,7 +328,7 @@ TEST_F(RacesTest, APairOfPlacesIsReportedOnce) {
   EXPECT_TRUE(found().empty());
 }
 
-TEST_F(RacesTest, TheReportNamesThePlacesThatTheProgramGives) {
+TEST_F(RacesTest, the_report_names_the_places_that_the_program_gives) {
   static int64_t place = 0;
   orSetPlaces([] { return ++place; },
               [](int64_t number, char* text, size_t bytes) {
@@ -343,35 +346,35 @@ TEST_F(RacesTest, TheReportNamesThePlacesThatTheProgramGives) {
   EXPECT_NE(report.find("before line 2."), std::string::npos) << report;
 }
 
-TEST(Races, AccessesAreRefusedWithoutTheirSizes) {
+TEST(Races, accesses_are_refused_without_their_sizes) {
   const orAccess access{nullptr, 4, 2, nullptr, nullptr, 0};
   EXPECT_EQ(orAnnounceAccess(&access), orErrorInvalidValue);
   EXPECT_EQ(detail(),
             "An access of 2 dimensions needs as many sizes and strides.");
 }
 
-TEST(Races, DISABLED_OneRace) {
+TEST(Races, DISABLED_one_race) {
   Stream one, two;
   char* block = allocate(64);
   writes(one, "writer", block);
   reads(two, "reader", block);
 }
 
-TEST(Races, AProcessWithARaceEndsWithACodeOfItsOwn) {
-  const std::string child = "Races.DISABLED_OneRace";
+TEST(Races, a_process_with_a_race_ends_with_a_code_of_its_own) {
+  const std::string child = "Races.DISABLED_one_race";
   EXPECT_EQ(WEXITSTATUS(again(child, {"OPENREG_SANITIZE=races"})), 66);
   EXPECT_EQ(WEXITSTATUS(again(child, {"OPENREG_SANITIZE="})), 0);
 }
 
-TEST(Races, DISABLED_Refused) {
+TEST(Races, DISABLED_refused) {
   int count = 0;
   EXPECT_EQ(orGetDeviceCount(&count), orErrorInvalidConfiguration);
   EXPECT_EQ(detail(),
             "OPENREG_SANITIZE=leaks is not allowed; it must be races.");
 }
 
-TEST(Races, AnUnknownSanitizerIsRefused) {
-  EXPECT_EQ(again("Races.DISABLED_Refused", {"OPENREG_SANITIZE=leaks"}), 0);
+TEST(Races, an_unknown_sanitizer_is_refused) {
+  EXPECT_EQ(again("Races.DISABLED_refused", {"OPENREG_SANITIZE=leaks"}), 0);
 }
 
 }  // namespace races_test
