@@ -4,7 +4,7 @@
 from . import memory, profiler, sanitizer
 from .sanitizer import races
 
-# [profiler.python] Two modules have the names that `torch.cuda` users expect.
+# [profiler.python] Modules have the names that users of `torch.cuda` expect.
 __all__ = ["memory", "profiler", "races", "sanitizer"]
 
 # [-]

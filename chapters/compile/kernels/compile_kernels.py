@@ -30,6 +30,7 @@ class LaunchedGroup(KernelGroup):
         )
         return loops and f"{loops}\n{self._launcher()}"
 
+    # [compile.kernels.group.launcher] The launch names the pointers once more, because a closure hides them.
     def _launcher(self):
         definitions, _, _ = self.args.cpp_argdefs()
         names = [definition.split()[-1] for definition in definitions]

@@ -38,6 +38,7 @@ std::vector<CopiedRace> copyRaces() {
   return all;
 }
 
+// [profiler.races.bindings.list] A tuple for each race, of which Python makes its classes.
 pybind11::tuple sideOf(const CopiedRace& race, size_t i) {
   const orRaceSide& side = race.sides[i];
   return pybind11::make_tuple(race.names[i], side.device, side.stream,

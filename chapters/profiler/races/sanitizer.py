@@ -12,6 +12,7 @@ import torch
 
 from . import _C
 
+# [profiler.races.python] The module has the name of `torch.cuda._sanitizer`, and no underscore.
 __all__ = ["Access", "Race", "clear", "finding_races", "races"]
 
 

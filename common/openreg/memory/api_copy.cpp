@@ -84,7 +84,7 @@ void announceCopy(const Copy& copy, void* dst, const void* src, size_t count) {
   if (copy.from != orMemoryTypeUnmanaged) announce(src, count, false);
 }
 
-// [common.api-copy.staged] Up to this size, copying twice costs less than waiting for the stream.
+// Up to this size, copying twice costs less than waiting for the stream.
 constexpr size_t kStagedBytes = 64 << 10;
 
 }  // namespace

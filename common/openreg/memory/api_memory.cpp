@@ -88,6 +88,7 @@ orError_t orMallocHost(void** pointer, size_t size) noexcept try {
   return failWithException();
 }
 
+// [common.api-memory.free-pinned] Freeing pinned memory waits, too.
 orError_t orFreeHost(void* pointer) noexcept try {
   if (!pointer) return orSuccess;
   ObservedCall call("orFreeHost", orOperationFree);

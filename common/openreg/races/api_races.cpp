@@ -39,6 +39,7 @@ orError_t orAnnounceAccess(const orAccess* access) noexcept try {
   return failWithException();
 }
 
+// [common.api-races.host] What the host touches is compared at once, and what an allocator hands out is only noted.
 orError_t orAnnounceHostAccess(const char* name,
                                const orAccess* access) noexcept try {
   if (!name || !access) return refuseNull(__func__);

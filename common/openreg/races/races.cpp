@@ -51,13 +51,18 @@ Races::Stream& Races::stream(orStream_t handle) {
   return found->second;
 }
 
-// [common.races.add] Each kind of command has an edge of its own.
-void Races::add(orStream_t handle, const Device& device, Command& command) {
-  std::lock_guard lock(mutex_);
+Races::Stream& Races::enter(orStream_t handle, const Device& device) {
   Stream& stream = this->stream(handle);
   stream.device = &device;
   stream.name = reinterpret_cast<int64_t>(handle);
   stream.clock.join(host_);
+  return stream;
+}
+
+// [common.races.add] Each kind of command has an edge of its own.
+void Races::add(orStream_t handle, const Device& device, Command& command) {
+  std::lock_guard lock(mutex_);
+  Stream& stream = enter(handle, device);
   switch (command.kind) {
     case Command::Kind::kernel:
       run(stream, stream.clock, std::move(command.launch));
@@ -105,10 +110,7 @@ void Races::replay(orStream_t handle, const Device& device, const Graph& graph,
                    const std::map<size_t, orStream_t>& branches,
                    const Recording* last, Recording& ended) {
   std::lock_guard lock(mutex_);
-  Stream& origin = stream(handle);
-  origin.device = &device;
-  origin.name = reinterpret_cast<int64_t>(handle);
-  origin.clock.join(host_);
+  Stream& origin = enter(handle, device);
   if (last) origin.clock.join(last->clock);
   std::vector<std::pair<Stream*, Clock>> clocks;
   for (size_t branch = 0; branch < graph.branches.size(); ++branch) {
@@ -193,6 +195,7 @@ void Races::hostWaited(const Device& device) {
   }
 }
 
+// [common.races.host.touches] The host's own access is one more to compare with those before.
 /// What the host does is over when it enqueues something, so it is compared
 /// with what came before, and need not be kept.
 void Races::hostTouches(const Launch& launch) {

@@ -95,6 +95,8 @@ class Races {
   };
 
   Stream& stream(orStream_t handle);
+  /// The same, for a command that the host enqueues now.
+  Stream& enter(orStream_t handle, const Device& device);
   void run(Stream& stream, Clock& clock, std::shared_ptr<const Launch> launch);
   void waitForWord(orStream_t handle, Stream& stream, const void* word,
                    uint32_t value);

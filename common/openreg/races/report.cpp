@@ -35,6 +35,7 @@ std::string at(int64_t place) {
   return text.empty() ? "" : " at " + text;
 }
 
+// [common.races.sides] A stream is named by the number that PyTorch gives it.
 std::string streamOf(const orRaceSide& side) {
   if (side.device < 0) return "the host";
   std::ostringstream text;
