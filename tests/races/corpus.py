@@ -2,7 +2,7 @@
 """Small programs in pairs: each is right with its missing edge, and wrong without.
 
 A program takes `right`. Of the two commands that race if it is False, the lines end in `# first`
-and `# second`, in the order in which they are enqueued. The decorator says which edge is missing:
+and `# second`, in the order in which they are enqueued. Of a graph, the line is that of the capture. The decorator says which edge is missing:
 
 "wait"    a stream does not wait for another one
 "reuse"   memory is freed while another stream uses it, without `record_stream`
@@ -266,6 +266,7 @@ def records_the_wrong_stream(right):
         y = x * 2  # first
     x.record_stream(a if right else b)
     del x
+    b.synchronize()  # The allocator learns that the memory is free.
     return torch.zeros(N, device=DEVICE), y  # second
 
 
@@ -317,8 +318,8 @@ def a_copy_to_the_device_is_dropped(right):
         y = batch.relu()  # first
     if right:
         batch.record_stream(side)
-    batch = host.to(DEVICE, non_blocking=True)  # second
-    return batch, y
+    del batch
+    return host.to(DEVICE, non_blocking=True), y  # second
 
 
 # Pinned memory.
@@ -625,7 +626,7 @@ def captured(body):
 @pair("wait")
 def the_input_of_a_graph_is_filled_too_late(right):
     side, x = stream(), ready()
-    graph, _ = captured(lambda: x * 2)
+    graph, _ = captured(lambda: x * 2)  # second
     torch.openreg.synchronize()
     with on(side):
         x.fill_(3)  # first
@@ -637,7 +638,7 @@ def the_input_of_a_graph_is_filled_too_late(right):
 @pair("wait")
 def the_output_of_a_graph_is_read_too_early(right):
     side, x = stream(), ready()
-    graph, y = captured(lambda: x * 2)
+    graph, y = captured(lambda: x * 2)  # first
     torch.openreg.synchronize()
     graph.replay()
     if right:
@@ -665,31 +666,34 @@ def branches_of_a_graph_share_memory(right):
     graph.replay()
 
 
-# Compiled code.
-
-
-@torch.compile
-def compiled(x):
-    return x.sin() * 2 + 1
+# Compiled code. Its line is that of the function that was compiled.
 
 
 @pair("wait")
 def compiled_code_reads_its_input_too_early(right):
+    @torch.compile
+    def compiled(x):  # second
+        return x.sin() * 2 + 1
+
     compiled(ready())
     side, x = stream(), ready()
     x.mul_(2)  # first
     if right:
         side.wait_stream(current())
     with on(side):
-        return compiled(x)  # second
+        return compiled(x)
 
 
 @pair("wait")
 def the_result_of_compiled_code_is_used_too_early(right):
+    @torch.compile
+    def compiled(x):  # first
+        return x.sin() * 2 + 1
+
     side, x = stream(), ready()
     compiled(x)
     with on(side):
-        y = compiled(x)  # first
+        y = compiled(x)
     if right:
         current().wait_stream(side)
     return y.sum()  # second

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a kernel announces to read it does not write: over PyTorch's database of operators."""
 
+import contextlib
+import functools
+
 import pytest
 import torch
 from torch.openreg import sanitizer
@@ -37,7 +40,8 @@ def changed_and_announced(call, inputs):
     side, answers = torch.openreg.Stream(), []
     with sanitizer.finding_races() as races:
         torch.openreg.synchronize()
-        call()
+        with contextlib.suppress(Exception):  # What an operator refuses, it does not compute.
+            call()
         # Reading on a stream that waits for nothing races with exactly what was announced as written.
         with torch.openreg.stream(side):
             for each in inputs:
@@ -68,14 +72,9 @@ def test_a_kernel_changes_only_what_it_announced_as_written(part):
             for function in (op.op, op.inplace_variant):
                 if function is None:
                     continue
-
-                def call(function=function):
-                    try:
-                        function(first, *args, **kwargs)
-                    except Exception:
-                        pass  # What an operator refuses, it does not compute.
-
-                check(op, call, (first, args, kwargs))
+                check(
+                    op, functools.partial(function, first, *args, **kwargs), (first, args, kwargs)
+                )
                 ran += 1
     assert ran > 100
 

@@ -11,14 +11,14 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-import corpus  # noqa: E402
-from torch.openreg import sanitizer  # noqa: E402
+import corpus
+from torch.openreg import sanitizer
 
 IDS = [program.__name__ for program, _ in corpus.PAIRS]
 SENTENCES = {
     "wait": "nothing makes it wait; call wait_stream on",
     "other": "nothing makes it wait; call wait_stream on",
-    "reuse": "handed out again; call tensor.record_stream(...) with",
+    "reuse": r"handed out again; call tensor\.record_stream\(\.\.\.\) with ",
     "host": r"The host (reads|writes) what .* and nothing makes it wait; synchronize",
 }
 

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import os
+import tempfile
 from pathlib import Path
 
 import torch
@@ -27,7 +28,9 @@ class Access:
     is_write: bool
     pointer: int
     bytes: int
-    line: str  # such as "train.py:12"; empty on threads that run no Python, such as those of backward
+    line: (
+        str  # such as "train.py:12"; empty on threads that run no Python, such as those of backward
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +55,9 @@ def _access(name, device, *rest):
 # [profiler.races.list] The list grows until it is cleared, and a cleared list lets the process end with code 0.
 def races():
     """The races that were found so far, in the order of their second commands."""
-    return [Race(_access(*first), _access(*second), *rest) for first, second, *rest in _C.list_races()]
+    return [
+        Race(_access(*first), _access(*second), *rest) for first, second, *rest in _C.list_races()
+    ]
 
 
 def clear():
@@ -64,7 +69,11 @@ def clear():
 def _start():
     ours = [Path(torch.__file__).parent, Path(__file__).parent]
     skipped = [f"{path}{os.sep}" for path in ours] + [contextlib.__file__, functools.__file__]
-    _C.start_races([*skipped, "<frozen ", "<eval_with_key>"])
+    # Inductor writes programs of its own, which are nobody's lines either.
+    generated = (
+        os.environ.get("TORCHINDUCTOR_CACHE_DIR") or f"{tempfile.gettempdir()}/torchinductor_"
+    )
+    _C.start_races([*skipped, generated, "<frozen ", "<eval_with_key>"])
 
 
 @contextlib.contextmanager
