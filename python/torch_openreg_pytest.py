@@ -102,6 +102,23 @@ def openreg_faults(_openreg):
         _openreg.reset_device(index)
 
 
+# [python.pytest.races] A race is a defect even if the result is right, so it fails the test that has it.
+@pytest.fixture
+def openreg_races(_openreg):
+    """The function that lists the races so far; those that are not cleared fail the test."""
+    sanitizer = getattr(_openreg, "sanitizer", None)
+    if sanitizer is None:
+        pytest.skip("The sanitizer comes with the chapter profiler.")
+    _openreg.synchronize()
+    with sanitizer.finding_races() as races:
+        yield races
+        _openreg.synchronize()
+        found = races()
+        sanitizer.clear()
+    if found:
+        pytest.fail("\n".join(race.sentence for race in found), pytrace=False)
+
+
 # [python.pytest.seed] The seed depends on the test's name only, and a failed test says it.
 @pytest.fixture
 def openreg_seed(request, _openreg):

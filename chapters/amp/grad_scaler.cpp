@@ -50,10 +50,11 @@ void unscale(at::TensorList gradients, at::Tensor& found_inf,
   checkGradients(gradients, device);
   checkNumber(kUnscale, "found_inf", found_inf, at::kFloat, device);
   checkNumber(kUnscale, "inv_scale", inv_scale, at::kFloat, device);
+  beginAccesses();
   std::vector<View> views(gradients.begin(), gradients.end());
   check(launch(nativeStream(currentStream(device.index())), kUnscale,
                [views = std::move(views), found_inf = View(found_inf),
-                inv_scale = View(inv_scale), modes = Modes()] {
+                inv_scale = View(inv_scale, Access::read), modes = Modes()] {
                  runKernel(modes, [&] {
                    std::vector<at::Tensor> tensors;
                    for (const View& view : views)

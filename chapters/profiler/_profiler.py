@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Markers and the history of memory: this chapter's share of `torch.openreg`."""
+"""Markers, the history of memory and the sanitizer: this chapter's share of `torch.openreg`."""
 
-from . import memory, profiler
+from . import memory, profiler, sanitizer
+from .sanitizer import races
 
-# [profiler.python] Two modules, with the names that `torch.cuda` users expect.
-__all__ = ["memory", "profiler"]
+# [profiler.python] Modules have the names that users of `torch.cuda` expect.
+__all__ = ["memory", "profiler", "races", "sanitizer"]
 
 # [-]

@@ -30,21 +30,25 @@ class LaunchedGroup(KernelGroup):
         )
         return loops and f"{loops}\n{self._launcher()}"
 
+    # [compile.kernels.group.launcher] The launch names the pointers once more, because a closure hides them.
     def _launcher(self):
         definitions, _, _ = self.args.cpp_argdefs()
         names = [definition.split()[-1] for definition in definitions]
         of_host = {inner for outer, inner in self.args.input_buffers.items() if on_host(outer)}
-        captures, arguments = [], []
+        captures, arguments, pointers = [], [], []
         for name, definition in zip(names, definitions):
             value = f"openreg::onDevice({name})" if "*" in definition else name
             captures.append(f"{name} = " + (f"*{name}" if name in of_host else value))
             arguments.append(f"&{name}" if name in of_host else name)
+            if "*" in definition and name not in of_host:
+                pointers.append(f", {name}")
         return LAUNCHER.format(
             kernel=Placeholder.KERNEL_NAME,
             name=Placeholder.DESCRIPTIVE_NAME,
             parameters=", ".join([*definitions, "uintptr_t stream"]),
             captures=", ".join(captures),
             arguments=", ".join(arguments),
+            pointers="".join(pointers),
             version=version(),
         )
 
@@ -55,7 +59,7 @@ LAUNCHER = """
 extern "C" orError_t {kernel}({parameters}) {{
     return openreg::launchCompiled(stream, "{name}", [{captures}] {{
         {name}_loops({arguments});
-    }});
+    }}{pointers});
 }}
 """
 

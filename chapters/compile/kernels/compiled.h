@@ -2,6 +2,7 @@
 // What the kernels that Inductor generates include.
 #pragma once
 
+#include "torch_openreg/common/math/launch/accesses.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/waiting.h"
 
@@ -10,16 +11,23 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <type_traits>
 #include <utility>
 
 namespace openreg {
 
 // [compile.kernels.launch] A compiled kernel is launched like any other, and an error in it refuses its result.
-/// Enqueues `loops()`, which refuses its arguments with an exception. `name`
-/// must outlive the launch; errors quote it.
-template <class Loops>
-orError_t launchCompiled(uintptr_t stream, const char* name, Loops loops) {
+/// Enqueues `loops()`, which reaches memory through `pointers`, writes through
+/// those that are not constant, and refuses its arguments with an exception.
+/// `name` must outlive the launch; errors quote it.
+template <class Loops, class... Pointers>
+orError_t launchCompiled(uintptr_t stream, const char* name, Loops loops,
+                         Pointers*... pointers) {
   WithoutGil others_run;  // A full queue makes the host wait.
+  beginAccesses();
+  (announceBlock(pointers,
+                 std::is_const_v<Pointers> ? Access::read : Access::write),
+   ...);
   return launch(reinterpret_cast<orStream_t>(stream), name,
                 [loops = std::move(loops)] {
                   try {

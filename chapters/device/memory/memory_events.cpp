@@ -8,10 +8,14 @@ namespace openreg {
 // [device.memory-events.tell] Without a listener, a change costs a load and a branch more.
 static constinit std::atomic<void (*)(const MemoryEvent&)> memory_listener{
     nullptr};
+static constinit std::atomic<void (*)(const void*, size_t)> hand_out_listener{
+    nullptr};
 
 void onMemoryEvent(void (*listen)(const MemoryEvent&)) {
   memory_listener = listen;
 }
+
+void onHandOut(void (*tell)(const void*, size_t)) { hand_out_listener = tell; }
 
 void tellOfMemory(const MemoryEvent& event) {
   if (const auto listen = memory_listener.load(std::memory_order_relaxed)) {
@@ -20,6 +24,9 @@ void tellOfMemory(const MemoryEvent& event) {
 }
 
 void tellOfMemory(MemoryEvent::Action action, const Block* block, size_t size) {
+  const auto tell = hand_out_listener.load(std::memory_order_relaxed);
+  if (tell && action == MemoryEvent::Action::ALLOC)
+    tell(block->data, block->size);
   tellOfMemory({action, block->stream.device_index(), block->data, size,
                 block->stream.id()});
 }

@@ -29,6 +29,9 @@ struct MemoryEvent {
 /// not take Python's lock at `FREE_COMPLETED`, which is told under a lock.
 void onMemoryEvent(void (*listen)(const MemoryEvent& event));
 
+/// Calls `tell` with each block that is handed out from now on; null ends that.
+void onHandOut(void (*tell)(const void* data, size_t bytes));
+
 /// Tells the listener, if there is one.
 void tellOfMemory(const MemoryEvent& event);
 /// The same, of a block, and with the `size` that was requested.

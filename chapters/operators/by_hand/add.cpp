@@ -50,6 +50,10 @@ template <class T>
 void launchLoop(const at::TensorIteratorBase& iterator, const at::Scalar& alpha,
                 double number) {
   const bool two = iterator.ninputs() == 2;
+  beginAccesses();
+  announceAccess(iterator.tensor_base(0), Access::write);
+  for (int i = 1; i < iterator.ntensors(); ++i)
+    announceAccess(iterator.tensor_base(i), Access::read);
   check(launch(nativeStream(currentStream(iterator.device(0).index())), "add",
                [out = static_cast<T*>(iterator.data_ptr(0)),
                 a = static_cast<const T*>(iterator.data_ptr(1)),

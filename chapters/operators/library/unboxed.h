@@ -189,6 +189,7 @@ struct Unboxed<name, meta, out_form> {
   static void run(Structured<Meta>& op, c10::DeviceIndex device, Self self,
                   Formal<Args>... args) {
     (op.*meta)(self, args...);
+    beginAccesses();
     check(launch(nativeStream(currentStream(device)), name.schema,
                  [to = View(op.output()), from = Held<std::decay_t<Self>>(self),
                   held = std::tuple(Held<std::decay_t<Formal<Args>>>(args)...),

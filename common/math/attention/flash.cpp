@@ -104,8 +104,8 @@ void attention(const AttentionCall& call, const AttentionInputs& inputs,
                const AttentionResults& results, const RandomNumbers& numbers,
                orStream_t stream) {
   const auto kernel = [call, numbers](
-                          const at::Tensor& output, const at::Tensor& logsumexp,
-                          const at::Tensor& seed, const at::Tensor& offset,
+                          at::Tensor output, at::Tensor logsumexp,
+                          at::Tensor seed, at::Tensor offset,
                           const at::Tensor& query, const at::Tensor& key,
                           const at::Tensor& value, const at::Tensor& bias) {
     const RandomNumbers from = resolved(numbers);
@@ -123,13 +123,12 @@ void attentionBackward(const AttentionCall& call, const AttentionInputs& inputs,
                        const at::Tensor& grad_output,
                        const AttentionGradients& gradients, orStream_t stream) {
   const auto kernel =
-      [call](const at::Tensor& grad_query, const at::Tensor& grad_key,
-             const at::Tensor& grad_value, const at::Tensor& grad_bias,
-             const at::Tensor& grad_output, const at::Tensor& query,
-             const at::Tensor& key, const at::Tensor& value,
-             const at::Tensor& bias, const at::Tensor& output,
-             const at::Tensor& logsumexp, const at::Tensor& seed,
-             const at::Tensor& offset) {
+      [call](at::Tensor grad_query, at::Tensor grad_key, at::Tensor grad_value,
+             at::Tensor grad_bias, const at::Tensor& grad_output,
+             const at::Tensor& query, const at::Tensor& key,
+             const at::Tensor& value, const at::Tensor& bias,
+             const at::Tensor& output, const at::Tensor& logsumexp,
+             const at::Tensor& seed, const at::Tensor& offset) {
         runBackward(call, {query, key, value, bias},
                     {output, logsumexp, seed, offset}, grad_output,
                     {grad_query, grad_key, grad_value, grad_bias});

@@ -8,14 +8,14 @@
 namespace openreg {
 
 // [common.argument.capture] Numbers, sizes and strings are captured by value.
-Argument::Argument(const c10::IValue& value) {
+Argument::Argument(const c10::IValue& value, Access access) {
   if (value.isTensor()) {
-    captured_ = View(value.toTensor());
+    captured_ = View(value.toTensor(), access);
   } else if (value.isTensorList() || value.isOptionalTensorList()) {
     list_ = value.isTensorList() ? List::tensors : List::optional_tensors;
     std::vector<View> views;
     for (const at::Tensor& tensor : tensorsInList(value))
-      views.emplace_back(tensor);
+      views.emplace_back(tensor, access);
     captured_ = std::move(views);
   } else {
     captured_ = value;

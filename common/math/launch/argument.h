@@ -16,7 +16,7 @@ namespace openreg {
 class Argument {
  public:
   /// Lists of tensors become lists of views.
-  explicit Argument(const c10::IValue& value);
+  explicit Argument(const c10::IValue& value, Access access);
 
   /// The argument with CPU tensors in place of the views. Only for code that
   /// runs on the device; must not outlive the argument.

@@ -4,9 +4,11 @@
 namespace openreg {
 
 // [common.captured.same] PyTorch's kernels treat an output that is their input itself differently from one that shares its memory.
-Captured::Captured(c10::ArrayRef<c10::IValue> arguments)
-    : arguments_(arguments.begin(), arguments.end()) {
+Captured::Captured(c10::ArrayRef<c10::IValue> arguments,
+                   c10::function_ref<Access(size_t i)> access) {
+  beginAccesses();
   for (size_t i = 0; i < arguments.size(); ++i) {
+    arguments_.emplace_back(arguments[i], access(i));
     size_t first = arguments[i].isTensor() ? 0 : i;
     while (first < i &&
            !(arguments[first].isTensor() &&

@@ -3,6 +3,7 @@
 
 #include "torch_openreg/common/math/launch/argument.h"
 
+#include <c10/util/FunctionRef.h>
 #include <c10/util/SmallVector.h>
 
 namespace openreg {
@@ -12,8 +13,10 @@ namespace openreg {
 /// and the device frees, so that the two contend for `malloc`.
 class Captured {
  public:
-  /// Takes a view of each tensor; other values are copied.
-  explicit Captured(c10::ArrayRef<c10::IValue> arguments);
+  /// Takes a view of each tensor; other values are copied. `access(i)` says
+  /// what the kernel does with argument `i`.
+  Captured(c10::ArrayRef<c10::IValue> arguments,
+           c10::function_ref<Access(size_t i)> access);
 
   /// The first `count` arguments with CPU tensors in place of the views. Only
   /// for code that runs on the device; must not outlive this object.

@@ -22,7 +22,7 @@ struct Held {
 template <>
 struct Held<at::Tensor> {
   View view;
-  explicit Held(const at::Tensor& tensor) : view(tensor) {}
+  explicit Held(const at::Tensor& tensor) : view(tensor, Access::read) {}
   at::Tensor get() const { return view.tensor(); }
 };
 
@@ -52,7 +52,8 @@ struct Held<at::ITensorListRef> {
   std::vector<View> views;
   explicit Held(const at::ITensorListRef& tensors) {
     views.reserve(tensors.size());
-    for (const at::Tensor& tensor : tensors) views.emplace_back(tensor);
+    for (const at::Tensor& tensor : tensors)
+      views.emplace_back(tensor, Access::read);
   }
   std::vector<at::Tensor> get() const {
     std::vector<at::Tensor> tensors;
@@ -68,7 +69,7 @@ struct Held<Indices> {
   explicit Held(const Indices& indices) {
     views.reserve(indices.size());
     for (const std::optional<at::Tensor>& index : indices)
-      views.emplace_back(index.value_or(at::Tensor()));
+      views.emplace_back(index.value_or(at::Tensor()), Access::read);
   }
   Indices get() const {
     Indices indices;

@@ -14,15 +14,19 @@ namespace openreg::math {
 
 // [common.math.launch] A launch captures views of its tensors and the modes of its moment.
 /// Enqueues `kernel(tensors...)` on `stream`. On the device the kernel gets CPU
-/// tensors over the device's memory. `name` must outlive the launch; errors
-/// quote it.
+/// tensors over the device's memory; it may write those that it takes by value.
+/// `name` must outlive the launch; errors quote it.
 template <class Kernel, class... Tensors>
 void launchViews(const char* name, orStream_t stream, Kernel kernel,
                  const Tensors&... tensors) {
   WithoutGil others_run;  // A full queue makes the host wait.
+  beginAccesses();
+  size_t next = 0;
+  constexpr auto accesses = accessesOfKernel<Kernel, sizeof...(Tensors)>();
   check(launch(stream, name,
                [kernel = std::move(kernel),
-                views = std::make_tuple(View(tensors)...), modes = Modes()] {
+                views = std::tuple{View(tensors, accesses[next++])...},
+                modes = Modes()] {
                  runKernel(modes, [&] {
                    std::apply(
                        [&](const auto&... view) { kernel(view.tensor()...); },

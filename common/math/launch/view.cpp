@@ -10,7 +10,8 @@
 namespace openreg {
 
 // [common.view.capture] Capturing reads no data, except the value of a tensor on the host.
-View::View(const at::Tensor& tensor) : defined_(tensor.defined()) {
+View::View(const at::Tensor& tensor, Access access)
+    : defined_(tensor.defined()) {
   if (!defined_) return;
   dtype_ = tensor.scalar_type();
   sizes_ = tensor.sizes();
@@ -28,6 +29,7 @@ View::View(const at::Tensor& tensor) : defined_(tensor.defined()) {
   } else {
     checkMemory(tensor);
     data_ = tensor.data_ptr();
+    announceAccess(tensor, access);
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/common/math/launch/accesses.h"
+
 #include <ATen/core/Tensor.h>
 #include <c10/util/DimVector.h>
 
@@ -13,9 +15,10 @@ namespace openreg {
 class View {
  public:
   View() = default;
+  /// The next kernel that this thread enqueues touches the tensor.
   /// @throws c10::Error if `tensor` is on the host and has more than one
   /// element, or is on a device and has no memory.
-  explicit View(const at::Tensor& tensor);
+  explicit View(const at::Tensor& tensor, Access access = Access::write);
 
   /// A CPU tensor over the same bytes, reached through the device's window.
   /// Only for code that runs on the device; must not outlive the view.

@@ -119,6 +119,16 @@ size_t inputsOf(const c10::OperatorHandle& op) {
          arguments.begin();
 }
 
+// [common.math.plan.accesses] The schema says which arguments are written, except for the running statistics of old norms.
+Access accessOf(const c10::OperatorHandle& op, size_t argument) {
+  const auto& arguments = op.schema().arguments();
+  if (argument >= arguments.size()) return Access::write;  // an output
+  const c10::Argument& each = arguments[argument];
+  const bool is_written = each.alias_info() && each.alias_info()->isWrite();
+  return is_written || each.name().starts_with("running_") ? Access::write
+                                                           : Access::read;
+}
+
 // [common.math.plan.make] Phase one ends with every argument checked and every size known.
 }  // namespace
 
@@ -131,8 +141,9 @@ Plan::Plan(const Primitive& primitive, Stack arguments, orStream_t stream)
   if (sizes == Sizes::computed) {
     checkOverlap(op, arguments_, /*structured=*/false);
     computed_ = std::make_shared<Stack>();
+    const auto access = [&](size_t i) { return accessOf(op, i); };
     runAndWait(op.schema().name().c_str(), stream,
-               [op, to = computed_, from = Captured(arguments_)] {
+               [op, to = computed_, from = Captured(arguments_, access)] {
                  *to = from.values(from.size());
                  callCorrected(op, *to);
                });
@@ -159,20 +170,25 @@ Plan::Plan(const Primitive& primitive, Stack arguments, orStream_t stream)
 void Plan::enqueue(const Stack& outputs, orStream_t stream) {
   const char* name = primitive_.op.schema().name().c_str();
   if (computed_) {
-    return check(
-        launch(stream, name, [from = computed_, to = Captured(outputs)] {
-          runKernel({}, [&] {
-            for (size_t i = 0; i < to.size(); ++i)
-              deliver(i, to[i].value(), (*from)[i]);
-          });
-        }));
+    const auto written = [](size_t) { return Access::write; };
+    return check(launch(stream, name,
+                        [from = computed_, to = Captured(outputs, written)] {
+                          runKernel({}, [&] {
+                            for (size_t i = 0; i < to.size(); ++i)
+                              deliver(i, to[i].value(), (*from)[i]);
+                          });
+                        }));
   }
   const bool with_out = primitive_.with_out.has_value();
   const size_t own = arguments_.size();
   const bool waits =
       primitive_.may_fail && wantsError(primitive_.op, arguments_);
   arguments_.insert(arguments_.end(), outputs.begin(), outputs.end());
-  Work work{primitive_.with_out.value_or(primitive_.op), Captured(arguments_),
+  const auto access = [&](size_t i) {
+    return i < own ? accessOf(primitive_.op, i) : Access::write;
+  };
+  Work work{primitive_.with_out.value_or(primitive_.op),
+            Captured(arguments_, access),
             static_cast<uint16_t>(with_out ? arguments_.size() : own),
             static_cast<uint16_t>(inputsOf(primitive_.op)),
             static_cast<uint16_t>(outputs.size())};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/graphs/capture.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
 
@@ -73,6 +74,7 @@ orError_t orDeviceSynchronize() noexcept try {
   if (orError_t error = checkMayWait()) return error;
   if (orError_t error = checkNotCaptured(current(), __func__)) return error;
   if (!current().synchronize(waitDeadline())) return stopAtLimit();
+  if (racesAreWanted()) races().hostWaited(current());
   if (orError_t error = current().sticky_error.report()) return error;
   return current().tellRefusal();
 } catch (...) {
@@ -86,6 +88,7 @@ orError_t orDeviceReset() noexcept try {
   const int64_t limit = current().limitWaiting();
   current().synchronize();
   current().allowWaiting(limit);
+  if (racesAreWanted()) races().hostWaited(current());
   return current().reset();
 } catch (...) {
   return failWithException();

@@ -59,6 +59,16 @@ void readSchedule(Config& config) {
                    " is not allowed; it must be threads, blocking or seed:N.";
 }
 
+// [common.config.sanitize] A tool that is asked for and does not exist must not look like one that finds nothing.
+void readSanitizer(Config& config) {
+  const char* text = std::getenv("OPENREG_SANITIZE");
+  const std::string tool = text ? text : "";
+  config.finds_races = tool == "races";
+  if (tool.empty() || config.finds_races) return;
+  config.problem =
+      "OPENREG_SANITIZE=" + tool + " is not allowed; it must be races.";
+}
+
 // [common.config.read] The number of devices is read first, because the default of their memory depends on it.
 size_t machineMemory() {
   const size_t machine =
@@ -80,6 +90,7 @@ Config read() {
   config.device_threads =
       static_cast<int>(number(config, "OPENREG_DEVICE_THREADS", 2, 1, 64));
   readSchedule(config);
+  readSanitizer(config);
   const char* order = std::getenv("OPENREG_INJECT");
   Faults faults;
   const std::string problem = parse(order, config.device_count, &faults);

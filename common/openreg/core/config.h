@@ -27,6 +27,8 @@ struct Config {
   bool blocking = false;
   bool seeded = false;
   uint64_t seed = 0;
+  /// OPENREG_SANITIZE=races: races between commands are found and reported.
+  bool finds_races = false;
   /// The sentence of an error in the environment; empty if there is none.
   std::string problem;
 };

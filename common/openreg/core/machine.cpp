@@ -3,6 +3,7 @@
 
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/graphs/capture.h"
+#include "torch_openreg/common/openreg/races/races.h"
 
 #include <pthread.h>
 
@@ -25,6 +26,8 @@ Machine::Machine()
     devices.push_back(std::make_unique<Device>(index));
   }
   pthread_atfork(nullptr, nullptr, [] { forked = true; });
+  // Called after what is registered next, which may still find races.
+  if (config().finds_races) startRaces();
   // Work that is enqueued still runs: it may include a copy to the host.
   std::atexit([] {
     try {

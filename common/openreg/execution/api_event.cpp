@@ -3,6 +3,7 @@
 #include "torch_openreg/common/openreg/core/lookup.h"
 #include "torch_openreg/common/openreg/execution/enqueue.h"
 #include "torch_openreg/common/openreg/graphs/capture.h"
+#include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
 #include "torch_openreg/common/openreg/tools/seeded_scheduler.h"
 
@@ -121,6 +122,7 @@ orError_t orStreamWaitEvent(orStream_t stream_handle, orEvent_t event_handle,
   }
   const bool is_captured = captureOf(stream) != nullptr;
   if (!recording || (recording->isSettled() && !is_captured)) {
+    if (recording && racesAreWanted()) races().wait(stream.handle, *recording);
     return stream.position().device ? orSuccess : orErrorInvalidResourceHandle;
   }
   const auto check = [](Device&) { return orSuccess; };
@@ -145,6 +147,7 @@ orError_t orEventQuery(orEvent_t handle) noexcept try {
   if (orError_t error = checkNotCaptured(*recording, __func__)) return error;
   if (!recording->completed) stepIfSeeded();
   if (!recording->completed) return orErrorNotReady;
+  if (racesAreWanted()) races().hostWaited(*recording);
   return recording->device->sticky_error.report();
 } catch (...) {
   return failWithException();
@@ -159,6 +162,7 @@ orError_t orEventSynchronize(orEvent_t handle) noexcept try {
   if (!recording) return orSuccess;
   if (orError_t error = checkNotCaptured(*recording, __func__)) return error;
   if (!recording->synchronize(waitDeadline())) return stopAtLimit();
+  if (racesAreWanted()) races().hostWaited(*recording);
   if (orError_t error = recording->device->sticky_error.report()) return error;
   return recording->refusal.tell();
 } catch (...) {

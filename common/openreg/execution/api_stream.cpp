@@ -4,6 +4,7 @@
 #include "torch_openreg/common/openreg/execution/enqueue.h"
 #include "torch_openreg/common/openreg/graphs/capture.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
 #include "torch_openreg/common/openreg/tools/seeded_scheduler.h"
 
@@ -65,7 +66,9 @@ orError_t orStreamQuery(orStream_t handle) noexcept try {
   const Position position = stream.position();
   if (!position.device) return orErrorInvalidResourceHandle;
   if (orError_t error = position.device->sticky_error.report()) return error;
-  return position.completed < position.submitted ? orErrorNotReady : orSuccess;
+  if (position.completed < position.submitted) return orErrorNotReady;
+  if (racesAreWanted()) races().hostWaited(stream.handle);
+  return orSuccess;
 } catch (...) {
   return failWithException();
 }
@@ -127,6 +130,7 @@ orError_t orLaunchHostFunc(orStream_t handle, void (*function)(void*),
     return fail(orErrorInvalidValue,
                 "orLaunchHostFunc needs a function, not null.");
   }
+  forgetAnnounced();
   return openreg::launch(handle, "host function",
                          [function, data] { function(data); });
 } catch (...) {

@@ -4,6 +4,7 @@
 #include "torch_openreg/common/openreg/execution/device.h"
 #include "torch_openreg/common/openreg/execution/spin.h"
 #include "torch_openreg/common/openreg/graphs/capture.h"
+#include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/signals/watcher.h"
 
 #include <algorithm>
@@ -43,6 +44,11 @@ Command* CommandQueue::allocate() {
   if (reused_ == reusable_) return new Command;
   ++reused_;
   return std::exchange(oldest_, oldest_->next.load());
+}
+
+// [common.queue.races] Races are found under the queue's lock, so that the clocks tick in the order of the queue.
+void CommandQueue::findRaces(Command& command) {
+  if (racesAreWanted()) races().add(handle_, *device_, command);
 }
 
 // [common.queue.submit] An observer is called without the lock, because it may wait for a thread that needs it.

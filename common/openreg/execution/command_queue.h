@@ -15,6 +15,8 @@
 
 namespace openreg::hardware {
 
+struct Launch;
+
 // [common.queue.command] A command holds its kernel's arguments, and shares no cache line with them.
 /// A cache line that host and device both write travels between their cores,
 /// and each transfer takes as long as a small kernel.
@@ -30,6 +32,8 @@ struct alignas(kCacheLine) Command {
   /// Null, or the reason for which the command must fail.
   const char* fault = nullptr;
   std::shared_ptr<Recording> recording;
+  /// What the kernel touches, while races are wanted.
+  std::shared_ptr<const Launch> launch;
   Traced traced;
   /// Whether the observers know that it is enqueued.
   std::atomic<bool> announced{true};
@@ -87,6 +91,7 @@ class CommandQueue {
     }
     Command* command = allocate();
     fill(*command);
+    findRaces(*command);
     position->device = device_;
     submit(std::move(lock), command, position);
     return orSuccess;
@@ -146,10 +151,11 @@ class CommandQueue {
   /// Where the device lists the queue while it is a stream of that device.
   List::iterator listed;
 
-  // [common.queue.private] The worker that runs a queue calls these functions, except the first four.
+  // [common.queue.private] The worker that runs a queue calls these functions, except the first five.
  private:
   bool belongsTo(orStream_t handle) const { return open_ && handle == handle_; }
   Command* allocate();
+  void findRaces(Command& command);
   void submit(std::unique_lock<std::mutex> lock, Command* command,
               Position* position);
   uint64_t append(Command* command);

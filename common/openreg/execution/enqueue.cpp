@@ -2,6 +2,7 @@
 #include "torch_openreg/common/openreg/execution/enqueue.h"
 
 #include "torch_openreg/common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/tools/injection.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
 
@@ -37,12 +38,15 @@ orError_t waitFor(const StreamRef& stream, const Position& position) {
   if (!device.synchronize(*stream.queue, position.submitted, waitDeadline())) {
     return stopAtLimit();
   }
+  if (racesAreWanted()) races().hostWaited(stream.handle);
   return reportTo(stream, position);
 }
 
 // [common.enqueue.submit] The loss of a device is injected at a kernel or copy of it.
 orError_t submit(orStream_t handle, const orKernel* kernel, const char* name,
                  void* arguments, const char* fault, Position* position) {
+  std::shared_ptr<const Launch> launch;
+  if (racesAreWanted()) launch = takeAnnounced(name);
   const StreamRef stream = findStream(handle);
   if (!stream) return orErrorInvalidResourceHandle;
   Position own;
@@ -56,6 +60,7 @@ orError_t submit(orStream_t handle, const orKernel* kernel, const char* name,
     command.kernel = kernel;
     command.name = name;
     command.fault = fault;
+    command.launch = std::move(launch);
     kernel->move(command.arguments, arguments);
   });
   return error ? error : holdBack(stream, *position);

@@ -4,6 +4,7 @@
 #include "torch_openreg/common/openreg/execution/host_waiters.h"
 #include "torch_openreg/common/openreg/execution/refusal.h"
 #include "torch_openreg/common/openreg/interface/openreg.h"
+#include "torch_openreg/common/openreg/races/clock.h"
 
 #include <atomic>
 #include <chrono>
@@ -36,6 +37,8 @@ struct Recording {
   /// null. Such a recording never completes.
   std::shared_ptr<Capture> capture;
   std::vector<size_t> after;
+  /// What comes before it, while races are wanted.
+  Clock clock;
 
   /// Marks the recording as complete, and wakes whatever waits for it.
   void complete();

@@ -118,7 +118,7 @@ orError_t Capture::join(const StreamRef& stream, const Recording& recording) {
     }
     if (!other) {
       participants_.push_back({stream, {}});
-      graph_->branches.push_back({stream.queue->priority(), {}});
+      graph_->branches.push_back({stream.queue->priority(), {}, stream.handle});
     }
     addAll(participant(stream.handle).last, recording.after);
     return orSuccess;

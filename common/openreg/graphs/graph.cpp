@@ -3,6 +3,7 @@
 
 #include "torch_openreg/common/openreg/execution/enqueue.h"
 #include "torch_openreg/common/openreg/graphs/capture.h"
+#include "torch_openreg/common/openreg/races/races.h"
 
 #include <new>
 #include <sstream>
@@ -56,9 +57,9 @@ const orKernel kGraphKernel{
 // [common.graph.streams] The streams are created once, so a launch creates nothing that could be refused.
 orError_t Executable::createStreams() {
   for (size_t branch = 1; branch < graph_->branches.size(); ++branch) {
-    const auto& [priority, nodes] = graph_->branches[branch];
-    if (nodes.empty()) continue;
-    const orStream_t handle = graph_->device->createStream(priority);
+    const Branch& each = graph_->branches[branch];
+    if (each.nodes.empty()) continue;
+    const orStream_t handle = graph_->device->createStream(each.priority);
     if (!handle) return orErrorMemoryAllocation;
     streams_.emplace_back(branch, findStream(handle));
   }
@@ -130,6 +131,7 @@ orError_t Executable::launch(orStream_t handle) {
   orError_t error = append(stream, &position, check, [&](Command& command) {
     command.recording = recording;
     setRun(command, Command::Kind::graph, {graph_, 0, replay});
+    if (racesAreWanted()) findRaces(stream, *recording);
   });
   if (error) return error;
   pending.replay.reset();
@@ -137,6 +139,14 @@ orError_t Executable::launch(orStream_t handle) {
   last_stream_ = stream.handle;
   lock.unlock();
   return holdBack(stream, position);
+}
+
+// [common.graph.races] A launch of a graph is a launch of its nodes, each with the accesses that it was captured with.
+void Executable::findRaces(const StreamRef& stream, Recording& ended) {
+  std::map<size_t, orStream_t> branches;
+  for (const auto& [branch, its] : streams_) branches[branch] = its.handle;
+  races().replay(stream.handle, *graph_->device, *graph_, branches, last_.get(),
+                 ended);
 }
 
 // [common.graph.launch.order] On its own stream, a launch follows the one before without a command.

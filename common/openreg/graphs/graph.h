@@ -32,6 +32,8 @@ struct Branch {
   int priority = kLeastPriority;
   /// The numbers of its nodes, in the order in which they were captured.
   std::vector<size_t> nodes;
+  /// Of the stream that was captured.
+  orStream_t stream = nullptr;
 };
 
 struct Graph {
@@ -95,6 +97,7 @@ class Executable {
   orError_t launch(orStream_t handle);
 
  private:
+  void findRaces(const StreamRef& stream, Recording& ended);
   orError_t waitForLast(const StreamRef& stream);
   orError_t enqueueBranches(const std::shared_ptr<Replay>& replay);
 

@@ -126,6 +126,70 @@ OPENREG_EXPORT orError_t orRangePush(const char* name) OPENREG_NOEXCEPT;
 /// @returns orErrorInvalidValue if it has begun none.
 OPENREG_EXPORT orError_t orRangePop(void) OPENREG_NOEXCEPT;
 
+// [common.tools.access] A launch says what its kernel reads and writes, because the driver cannot see that in its arguments.
+/// A tensor in memory: `dims` dimensions of elements. None is one element.
+typedef struct orAccess {
+  const void* pointer;    /**< as orMalloc or orMallocHost returned it */
+  size_t element_bytes;   /**< of one element; 0: all to the block's end */
+  int dims;               /**< how many sizes and strides there are */
+  const int64_t* sizes;   /**< in elements */
+  const int64_t* strides; /**< in elements, and not negative */
+  int is_write;           /**< whether it may be written, and not only read */
+} orAccess;
+
+/// Stores the address of a number that is not 0 while accesses are wanted. It
+/// is read without a call, so that a launch costs nothing more otherwise.
+OPENREG_EXPORT orError_t orAccessFlag(const int** flag) OPENREG_NOEXCEPT;
+/// Adds an access to the next kernel that the calling thread enqueues. Null
+/// takes back those that were added. Copies and memsets add their own.
+OPENREG_EXPORT orError_t orAnnounceAccess(const orAccess* access)
+    OPENREG_NOEXCEPT;
+/// The host itself touches the memory now, in an operator called `name`.
+OPENREG_EXPORT orError_t
+orAnnounceHostAccess(const char* name, const orAccess* access) OPENREG_NOEXCEPT;
+/// An allocator hands out a part of its memory, perhaps not for the first time.
+OPENREG_EXPORT orError_t orAnnounceBlock(const void* pointer,
+                                         size_t bytes) OPENREG_NOEXCEPT;
+
+// [common.tools.races] Two commands that share memory race if one of them writes and neither waits for the other.
+typedef struct orRaceSide {
+  const char* name;    /**< of the kernel, or of the host's operator */
+  int device;          /**< -1: the host */
+  int64_t stream;      /**< its handle as a number; 0 is the default stream */
+  int is_write;        /**< otherwise it reads */
+  const void* pointer; /**< the first byte that it touches */
+  size_t bytes;        /**< to the last byte that it touches */
+  int64_t place;       /**< as `here` returned it at the launch */
+} orRaceSide;
+
+typedef struct orRace {
+  orRaceSide first;     /**< the one that was enqueued earlier */
+  orRaceSide second;    /**< and the later one */
+  const void* block;    /**< the block of orMalloc or orMallocHost */
+  size_t block_bytes;   /**< its size */
+  int was_reused;       /**< whether an allocator handed it out in between */
+  const char* sentence; /**< what is missing, and how to add it */
+} orRace;
+
+/// Finds races from now on, or no longer. OPENREG_SANITIZE=races finds them
+/// from the beginning. Each is printed to stderr when its second command is
+/// enqueued, once for a pair of places; a process in which any was found
+/// ends with code 66 in place of 0. Nothing depends on when commands run.
+OPENREG_EXPORT orError_t orFindRaces(int is_on) OPENREG_NOEXCEPT;
+/// Visits the races that were found since they were last cleared. `visit` must
+/// not call the driver.
+OPENREG_EXPORT orError_t orVisitRaces(void (*visit)(const orRace* race,
+                                                    void* data),
+                                      void* data) OPENREG_NOEXCEPT;
+/// Forgets them, so that the process ends as if there had been none.
+OPENREG_EXPORT orError_t orClearRaces(void) OPENREG_NOEXCEPT;
+/// How the driver learns which line of the program enqueues: `here` returns a
+/// number for the line that the calling thread is at, or 0, and `describe`
+/// writes its name, with a null at the end. Null, twice, ends that.
+OPENREG_EXPORT orError_t orSetPlaces(
+    int64_t (*here)(void),
+    void (*describe)(int64_t place, char* text, size_t bytes)) OPENREG_NOEXCEPT;
+
 // [common.tools.ipc] Another process can open a block of device memory.
 typedef struct orIpcMemHandle_t {
   char reserved[64]; /**< bytes to send to the other process as they are */

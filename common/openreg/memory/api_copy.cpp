@@ -5,6 +5,7 @@
 #include "torch_openreg/common/openreg/graphs/capture.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/memory/copy_engines.h"
+#include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/tools/injection.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
 
@@ -75,6 +76,14 @@ orError_t submitCopy(orStream_t handle, const char* name, Body body,
                 position);
 }
 
+// [common.api-copy.announce] A copy touches what the device can reach; pageable memory is done with when the call returns.
+void announceCopy(const Copy& copy, void* dst, const void* src, size_t count) {
+  if (!racesAreWanted()) return;
+  forgetAnnounced();
+  if (copy.to != orMemoryTypeUnmanaged) announce(dst, count, true);
+  if (copy.from != orMemoryTypeUnmanaged) announce(src, count, false);
+}
+
 // Up to this size, copying twice costs less than waiting for the stream.
 constexpr size_t kStagedBytes = 64 << 10;
 
@@ -101,6 +110,7 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
                            "copies memory that is neither the device's nor "
                            "pinned, and so must run now,");
   }
+  announceCopy(copy, dst, src, count);
   if (copy.from == orMemoryTypeUnmanaged && copy.to == orMemoryTypeDevice &&
       count <= kStagedBytes) {
     auto staged = std::make_unique<char[]>(count);
@@ -188,6 +198,10 @@ orError_t orMemsetAsync(void* pointer, int value, size_t count,
   orPointerAttributes where;
   if (orError_t error = checkSide(pointer, count, true, "destination", &where))
     return error;
+  if (racesAreWanted()) {
+    forgetAnnounced();
+    announce(pointer, count, true);
+  }
   return submitCopy(handle, "memset",
                     [target = openreg::onDevice(pointer), value, count] {
                       std::memset(target, value, count);

@@ -2,6 +2,7 @@
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/lookup.h"
 #include "torch_openreg/common/openreg/memory/claim.h"
+#include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/tools/injection.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
 
@@ -59,6 +60,7 @@ orError_t orFree(void* pointer) noexcept try {
                 " again.");
   }
   memory.poison(address, attributes.size);
+  if (racesAreWanted()) races().giveBack(address, address + attributes.size);
   region.free(address);
   call.setBlock(pointer, attributes.size, attributes.device);
   return orSuccess;
@@ -86,6 +88,7 @@ orError_t orMallocHost(void** pointer, size_t size) noexcept try {
   return failWithException();
 }
 
+// [common.api-memory.free-pinned] Freeing pinned memory waits, too.
 orError_t orFreeHost(void* pointer) noexcept try {
   if (!pointer) return orSuccess;
   ObservedCall call("orFreeHost", orOperationFree);
@@ -99,7 +102,9 @@ orError_t orFreeHost(void* pointer) noexcept try {
           claimAndDrain(region.blocks(), pointer, "orMallocHost")) {
     return error;
   }
-  region.free(reinterpret_cast<uintptr_t>(pointer));
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  if (racesAreWanted()) races().giveBack(address, address + attributes.size);
+  region.free(address);
   call.setBlock(pointer, attributes.size, -1);
   return orSuccess;
 } catch (...) {

@@ -4,6 +4,7 @@
 #include "torch_openreg/common/openreg/execution/enqueue.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/interface/openreg_signals.h"
+#include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/signals/watcher.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
 
@@ -68,8 +69,13 @@ orError_t orStreamWriteValue32(orStream_t handle, void* pointer,
   uint32_t* word = nullptr;
   if (orError_t error = findWord(pointer, &word)) return error;
   auto write = [word, value] { orSignalValue32(word, value); };
-  return submit(handle, &openreg::KernelOf<decltype(write)>::kernel,
-                "write_value", &write, nullptr);
+  const orError_t error =
+      submit(handle, &openreg::KernelOf<decltype(write)>::kernel, "write_value",
+             &write, nullptr);
+  if (!error && racesAreWanted()) {
+    races().write(findStream(handle).handle, word, value);
+  }
+  return error;
 } catch (...) {
   return failWithException();
 }

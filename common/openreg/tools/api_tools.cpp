@@ -4,6 +4,7 @@
 #include "torch_openreg/common/openreg/execution/host_waiters.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/common/openreg/memory/claim.h"
+#include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/tools/injection.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
 
@@ -135,12 +136,14 @@ orError_t orIpcOpenMemHandle(void** pointer, orIpcMemHandle_t handle) noexcept
 orError_t orIpcCloseMemHandle(void* pointer) noexcept try {
   if (orError_t error = enter()) return error;
   Memory& memory = machine().memory;
+  const size_t size = memory.attributes(pointer).size;
   if (orError_t error =
           claimAndDrain(memory.ipc().blocks(), pointer, "orIpcOpenMemHandle")) {
     return error;
   }
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   memory.hostAccess().revoke(address);
+  if (racesAreWanted()) races().giveBack(address, address + size);
   memory.ipc().close(address);
   return orSuccess;
 } catch (...) {

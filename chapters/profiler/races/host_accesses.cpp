@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/profiler/races/places.h"
+#include "torch_openreg/chapters/device/memory/memory_events.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/record_function.h>
+
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+namespace openreg {
+namespace {
+
+// [profiler.races.host] An operator on the host touches its tensors at once, so those in pinned memory must not be in a copy.
+bool isPinned(const at::Tensor& tensor) {
+  orPointerAttributes where;
+  return tensor.defined() && tensor.is_cpu() && tensor.has_storage() &&
+         orPointerGetAttributes(&where, tensor.const_data_ptr()) == orSuccess &&
+         where.type == orMemoryTypeHost;
+}
+
+/// Neither operators that only look at sizes, nor those that enqueue a copy.
+bool touchesNothing(std::string_view name) {
+  return name.starts_with("aten::empty") || name.starts_with("aten::new_") ||
+         name.ends_with("_like") || name.starts_with("aten::resize") ||
+         name == "aten::_to_copy" || name == "aten::set_" ||
+         name == "aten::is_pinned" || name == "aten::record_stream";
+}
+
+// [profiler.races.host.operator] Views are known by their schema, and copies by a tensor that is on a device.
+std::unique_ptr<at::ObserverContext> onOperator(
+    const at::RecordFunction& function) {
+  const auto inputs = function.inputs();
+  bool any_pinned = false;
+  for (const c10::IValue& input : inputs) {
+    if (!input.isTensor() || !input.toTensor().defined()) continue;
+    if (!input.toTensor().is_cpu()) return nullptr;
+    any_pinned = any_pinned || isPinned(input.toTensor());
+  }
+  if (!any_pinned) return nullptr;
+  const auto name = function.operator_name();
+  if (!name || touchesNothing(name->name)) return nullptr;
+  const auto op = c10::Dispatcher::singleton().findSchema(*name);
+  if (!op) return nullptr;
+  const auto& schema = op->schema();
+  for (const auto& result : schema.returns()) {
+    if (result.alias_info() && !result.alias_info()->isWrite()) return nullptr;
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].isTensor() || !isPinned(inputs[i].toTensor())) continue;
+    const at::Tensor& tensor = inputs[i].toTensor();
+    const auto* alias = schema.arguments()[i].alias_info();
+    const orAccess access{tensor.const_data_ptr(),
+                          static_cast<size_t>(tensor.element_size()),
+                          static_cast<int>(tensor.dim()),
+                          tensor.sizes().data(),
+                          tensor.strides().data(),
+                          alias && alias->isWrite()};
+    orAnnounceHostAccess(name->name.c_str(), &access);
+  }
+  return nullptr;
+}
+
+std::mutex callback_mutex;
+at::CallbackHandle callback = at::INVALID_CALLBACK_HANDLE;
+
+// [-]
+}  // namespace
+
+// [profiler.races.host.start] PyTorch calls us before each operator, and the allocator at each block, while races are wanted.
+void startHostAccesses() {
+  std::lock_guard lock(callback_mutex);
+  if (callback != at::INVALID_CALLBACK_HANDLE) return;
+  onHandOut(
+      [](const void* data, size_t bytes) { orAnnounceBlock(data, bytes); });
+  callback = at::addGlobalCallback(at::RecordFunctionCallback(&onOperator)
+                                       .needsInputs(true)
+                                       .scopes({at::RecordScope::FUNCTION}));
+}
+
+void stopHostAccesses() {
+  std::lock_guard lock(callback_mutex);
+  if (callback == at::INVALID_CALLBACK_HANDLE) return;
+  onHandOut(nullptr);
+  at::removeCallback(callback);
+  callback = at::INVALID_CALLBACK_HANDLE;
+}
+
+// [-]
+}  // namespace openreg

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`torch.openreg.sanitizer`: what a program learns of its races."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch.openreg import sanitizer
+
+DEVICE = torch.device("openreg", 0)
+
+WRONG = """
+import torch
+side = torch.openreg.Stream()
+x = torch.zeros(8, device="openreg")
+with torch.openreg.stream(side):
+    y = x + 1
+{last}
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left():
+    yield
+    torch.openreg.synchronize()
+    sanitizer.clear()
+
+
+def run(program, **settings):
+    environment = {**os.environ, "OPENREG_SANITIZE": "races", **settings}
+    return subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+    )
+
+
+def race():
+    torch.openreg.synchronize()
+    side, x = torch.openreg.Stream(), torch.zeros(8, device=DEVICE)
+    with torch.openreg.stream(side):
+        y = x + 1
+    return side, x, y
+
+
+def test_a_race_names_both_commands():
+    with sanitizer.finding_races() as races:
+        side, x, _ = race()
+        [found] = races()
+    assert (found.first.name, found.first.is_write, found.first.stream) in [
+        ("memset", True, 0),
+        ("fill_", True, 0),
+        ("zero_", True, 0),
+    ]
+    assert (found.second.name, found.second.is_write) == ("add", False)
+    assert found.second.stream == side.stream_id
+    assert found.first.device == found.second.device == DEVICE
+    assert found.second.pointer == x.data_ptr() and found.second.bytes == 32
+    assert found.block <= x.data_ptr() and found.block_bytes >= 32
+    assert not found.was_reused
+    assert str(found) == found.sentence
+    for access in (found.first, found.second):
+        assert access.line.startswith(f"{__file__}:")
+
+
+def test_a_race_is_a_constant_value():
+    with sanitizer.finding_races() as races:
+        race()
+    [found] = races()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.block = 0
+    assert torch.openreg.races() == [found]
+    sanitizer.clear()
+    assert torch.openreg.races() == []
+
+
+def test_outside_of_the_block_nothing_is_found():
+    race()
+    assert torch.openreg.races() == []
+    with sanitizer.finding_races():
+        pass
+    race()
+    assert torch.openreg.races() == []
+
+
+def test_a_kernel_of_the_backward_pass_has_a_name_and_no_line():
+    weight = torch.ones(8, device=DEVICE, requires_grad=True)
+    side, loss = torch.openreg.Stream(), (weight * weight).sum()
+    with sanitizer.finding_races() as races:
+        loss.backward()
+        with torch.openreg.stream(side):
+            weight.grad.add_(1)
+        names = {found.first.name for found in races()}
+    assert names and all(found.first.line == "" for found in torch.openreg.races()), names
+
+
+def test_a_program_ends_with_code_66_and_a_report():
+    done = run(WRONG.format(last=""))
+    assert done.returncode == 66
+    assert "openreg: race between " in done.stderr
+    assert "add at <string>:6 reads bytes 0 to 32, on stream " in done.stderr
+    assert "before <string>:6." in done.stderr
+    assert "1 race was found; the process ends with code 66." in done.stderr
+
+
+def test_a_cleared_list_and_a_failure_of_its_own_keep_the_code():
+    assert run(WRONG.format(last="torch.openreg.sanitizer.clear()")).returncode == 0
+    assert run(WRONG.format(last="raise SystemExit(3)")).returncode == 3
+    assert run(WRONG.format(last=""), OPENREG_SANITIZE="").returncode == 0
+
+
+def test_another_sanitizer_is_refused():
+    done = run("import torch; torch.empty(1, device='openreg')", OPENREG_SANITIZE="leaks")
+    assert "OPENREG_SANITIZE=leaks is not allowed; it must be races." in done.stderr

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
+
+#include <ATen/core/TensorBase.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <type_traits>
+
+namespace openreg {
+
+// [common.accesses] A launch announces what its kernel touches, for the driver's sanitizer.
+/// What a kernel may do with a tensor. What is not known to be read only counts
+/// as written.
+enum class Access { read, write };
+
+/// Whether anybody wants to know; a load and a branch. With a driver that does
+/// not: never.
+inline bool accessesAreWanted() {
+  static const int* const flag = [] {
+    static const int never = 0;
+    const int* found = nullptr;
+    return orAccessFlag(&found) || !found ? &never : found;
+  }();
+  return __atomic_load_n(flag, __ATOMIC_RELAXED);
+}
+
+/// The next kernel that this thread enqueues touches the bytes of `tensor`.
+void announceAccess(const at::TensorBase& tensor, Access access);
+/// It touches the block at `data`, of which nothing else is known.
+void announceBlock(const void* data, Access access);
+/// Begins a launch: what a launch announced that was not enqueued is taken
+/// back.
+void beginAccesses();
+
+// [common.accesses.signature] A kernel takes the tensors that it writes by value, and those that it only reads by constant reference.
+template <class Return, class Kernel, class... Arguments>
+constexpr std::array<Access, sizeof...(Arguments)> accessesOf(
+    Return (Kernel::*)(Arguments...) const) {
+  return {(std::is_same_v<Arguments, const at::Tensor&> ? Access::read
+                                                        : Access::write)...};
+}
+
+/// The same of a kernel that is no template; of a template, only the launch
+/// could tell, so it counts as writing all `count` tensors.
+template <class Kernel, size_t count>
+constexpr std::array<Access, count> accessesOfKernel() {
+  if constexpr (requires { &Kernel::operator(); }) {
+    return accessesOf(&Kernel::operator());
+  } else {
+    std::array<Access, count> all{};
+    all.fill(Access::write);
+    return all;
+  }
+}
+
+// [-]
+}  // namespace openreg

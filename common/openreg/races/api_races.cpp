@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/openreg/core/failure.h"
+#include "torch_openreg/common/openreg/core/machine.h"
+#include "torch_openreg/common/openreg/races/races.h"
+
+using namespace openreg::hardware;
+
+// [common.api-races.announce] Announcements are ignored unless races are wanted.
+orError_t orAccessFlag(const int** flag) noexcept {
+  if (!flag) return refuseNull(__func__);
+  *flag = &races_are_wanted;
+  return orSuccess;
+}
+
+static orError_t checkAccess(const orAccess& access) {
+  if (access.dims < 0 ||
+      (access.dims > 0 && (!access.sizes || !access.strides))) {
+    return fail(orErrorInvalidValue, "An access of ", access.dims,
+                " dimensions needs as many sizes and strides.");
+  }
+  return orSuccess;
+}
+
+orError_t orAnnounceAccess(const orAccess* access) noexcept try {
+  if (!access) {
+    forgetAnnounced();
+    return orSuccess;
+  }
+  if (orError_t error = checkAccess(*access)) return error;
+  if (!racesAreWanted()) return orSuccess;
+  orAccess known = *access;
+  if (known.element_bytes == 0) {
+    known.element_bytes =
+        races().bytesFrom(reinterpret_cast<uintptr_t>(known.pointer));
+  }
+  announce({Footprint(known), known.is_write != 0});
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+// [common.api-races.host] What the host touches is compared at once, and what an allocator hands out is only noted.
+orError_t orAnnounceHostAccess(const char* name,
+                               const orAccess* access) noexcept try {
+  if (!name || !access) return refuseNull(__func__);
+  if (orError_t error = checkAccess(*access)) return error;
+  if (!racesAreWanted()) return orSuccess;
+  const Touch touch{Footprint(*access), access->is_write != 0};
+  if (!touch.bytes.isEmpty()) races().hostTouches({name, placeHere(), {touch}});
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orAnnounceBlock(const void* pointer, size_t bytes) noexcept try {
+  const auto begin = reinterpret_cast<uintptr_t>(pointer);
+  if (racesAreWanted()) races().handOut(begin, begin + bytes);
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+// [common.api-races.find] Commands from before are not known, so the first ones that are cannot race with them.
+orError_t orFindRaces(int is_on) noexcept try {
+  if (orError_t error = enter()) return error;
+  if (!is_on) {
+    stopRaces();
+    return orSuccess;
+  }
+  if (!racesAreWanted()) races().clear();
+  startRaces();
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orVisitRaces(void (*visit)(const orRace*, void*), void* data) noexcept
+    try {
+  if (!visit) return refuseNull(__func__);
+  races().visit(visit, data);
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orClearRaces() noexcept try {
+  races().clearFound();
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orSetPlaces(int64_t (*here)(),
+                      void (*describe)(int64_t, char*, size_t)) noexcept try {
+  setPlaces({here, describe});
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+// [-]

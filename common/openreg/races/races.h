@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "torch_openreg/common/openreg/execution/command_queue.h"
+#include "torch_openreg/common/openreg/races/history.h"
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace openreg::hardware {
+
+struct Graph;
+
+// [common.races.wanted] Unless races are wanted, a command costs a load and a branch.
+inline constinit int races_are_wanted = 0;
+
+inline bool racesAreWanted() {
+  return std::atomic_ref<int>(races_are_wanted).load(std::memory_order_relaxed);
+}
+
+void startRaces();
+void stopRaces();
+
+// [common.races.pending] What a thread announces belongs to the next kernel that it enqueues.
+/// Adds to that kernel. Called without a lock, because it asks for the place.
+void announce(const Touch& touch);
+/// Adds the bytes of a copy or memset.
+void announce(const void* pointer, size_t bytes, bool is_write);
+void forgetAnnounced();
+/// What this thread has announced, for a kernel called `name`; null if nothing.
+std::shared_ptr<const Launch> takeAnnounced(const char* name);
+
+// [common.races.found] A race is kept in words, because memory and streams may be gone when it is read.
+struct Race {
+  Use first, second;
+  orRaceSide sides[2];
+  uintptr_t block;
+  size_t block_bytes;
+  bool was_reused;
+  std::string sentence;
+};
+
+// [common.races] All edges are known when a command is enqueued, so its races are, too, whenever it runs.
+/// Thread-safe. Called under the lock of a queue, so it takes no such lock. All
+/// threads of the host share one clock: what one of them has waited for, the
+/// others know. Thus work that one thread hands to another is never reported.
+class Races {
+ public:
+  /// A command that is being enqueued on `stream` of `device`.
+  void add(orStream_t stream, const Device& device, Command& command);
+  void wait(orStream_t stream, const Recording& recording);
+  /// The launch of a graph, whose branches run on `branches`, by number; it
+  /// comes after `last`, unless that is null, and `ended` completes with it.
+  void replay(orStream_t stream, const Device& device, const Graph& graph,
+              const std::map<size_t, orStream_t>& branches,
+              const Recording* last, Recording& ended);
+  void write(orStream_t stream, const void* word, uint32_t value);
+
+  // [common.races.host] The host learns when it has waited, and not before.
+  void hostWaited(orStream_t stream);
+  void hostWaited(const Recording& recording);
+  void hostWaited(const Device& device);
+  void hostTouches(const Launch& launch);
+
+  /// The bytes from `begin` to the end of the block that was handed out last.
+  size_t bytesFrom(uintptr_t begin);
+  void handOut(uintptr_t begin, uintptr_t end);
+  void giveBack(uintptr_t begin, uintptr_t end);
+
+  void visit(void (*visit)(const orRace*, void*), void* data);
+  void clearFound();
+  /// Forgets everything, at the beginning of a new search.
+  void clear();
+  size_t found() const { return count_; }
+
+  // [common.races.state] A stream keeps its number for as long as the process lives.
+ private:
+  struct Stream {
+    size_t number;
+    const Device* device = nullptr;
+    int64_t name = 0;
+    Clock clock;
+  };
+  struct Word {
+    Clock clock;
+    std::set<uint32_t> values;
+    std::vector<orStream_t> waiting;
+  };
+
+  Stream& stream(orStream_t handle);
+  /// The same, for a command that the host enqueues now.
+  Stream& enter(orStream_t handle, const Device& device);
+  void run(Stream& stream, Clock& clock, std::shared_ptr<const Launch> launch);
+  void waitForWord(orStream_t handle, Stream& stream, const void* word,
+                   uint32_t value);
+  void report(const Use& first, const Use& second);
+  orRaceSide sideOf(const Use& use);
+  uint64_t ownerOf(uintptr_t address) const;
+
+  std::mutex mutex_;
+  std::map<orStream_t, Stream> streams_;
+  std::vector<Stream*> by_number_;
+  Clock host_;
+  History history_;
+  std::map<const void*, Word> words_;
+  /// By where they begin: the end, and which time it was handed out.
+  std::map<uintptr_t, std::pair<uintptr_t, uint64_t>> owners_;
+  uint64_t last_owner_ = 0;
+  std::vector<Race> races_;
+  std::set<std::tuple<std::string, int64_t, std::string, int64_t, bool>> seen_;
+  std::atomic<size_t> count_{0};
+};
+
+Races& races();
+
+// [common.races.place] The driver knows no lines of programs, and asks whoever does.
+/// The number of the place at which the calling thread is; 0 if not known.
+int64_t placeHere();
+
+/// How `orSetPlaces` set it.
+struct Places {
+  int64_t (*here)() = nullptr;
+  void (*describe)(int64_t place, char* text, size_t bytes) = nullptr;
+};
+void setPlaces(Places places);
+
+// [-]
+}  // namespace openreg::hardware

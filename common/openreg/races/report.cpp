@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/openreg/races/report.h"
+
+#include "torch_openreg/common/openreg/core/machine.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+
+namespace openreg::hardware {
+namespace {
+
+// [common.races.places] The two functions may change while another thread asks.
+std::mutex places_mutex;
+Places places;
+
+Places currentPlaces() {
+  std::lock_guard lock(places_mutex);
+  return places;
+}
+
+std::string describe(int64_t place) {
+  const Places known = currentPlaces();
+  if (!place || !known.describe) return "";
+  char text[512] = {};
+  known.describe(place, text, sizeof(text));
+  return text;
+}
+
+std::string at(int64_t place) {
+  const std::string text = describe(place);
+  return text.empty() ? "" : " at " + text;
+}
+
+// [common.races.sides] A stream is named by the number that PyTorch gives it.
+std::string streamOf(const orRaceSide& side) {
+  if (side.device < 0) return "the host";
+  std::ostringstream text;
+  if (side.stream) {
+    text << "stream " << side.stream;
+  } else {
+    text << "the default stream";
+  }
+  text << " of openreg:" << side.device;
+  return text.str();
+}
+
+const char* verb(const orRaceSide& side) {
+  return side.is_write ? "writes" : "reads";
+}
+
+}  // namespace
+
+void setPlaces(Places next) {
+  std::lock_guard lock(places_mutex);
+  places = next;
+}
+
+int64_t placeHere() {
+  const auto here = currentPlaces().here;
+  return here ? here() : 0;
+}
+
+// [common.races.sentence] Which edge is missing depends on whether the memory had another owner, and on whether the host is one of the two.
+std::string sentenceFor(const Race& race) {
+  const orRaceSide &first = race.sides[0], &second = race.sides[1];
+  std::ostringstream text;
+  if (race.was_reused) {
+    text << "The memory was freed while " << streamOf(first)
+         << " still used it, and handed out again; call "
+            "tensor.record_stream(...) with "
+         << streamOf(first) << " before the tensor of " << first.name
+         << " is freed.";
+    return text.str();
+  }
+  text << (second.device < 0 ? "The host " : "This stream ") << verb(second)
+       << " what " << streamOf(first) << (first.is_write ? " wrote" : " read")
+       << ", and nothing makes it wait; ";
+  if (second.device < 0) {
+    text << "synchronize " << streamOf(first);
+  } else {
+    text << "call wait_stream on " << streamOf(second) << " for "
+         << streamOf(first);
+  }
+  const std::string place = describe(second.place);
+  text << " before " << (place.empty() ? second.name : place) << ".";
+  return text.str();
+}
+
+// [common.races.print] The report is written at once, so that those of two threads do not mix.
+void print(const Race& race) {
+  const orRaceSide &first = race.sides[0], &second = race.sides[1];
+  std::ostringstream text;
+  text << "openreg: race between " << first.name << " and " << second.name
+       << '\n';
+  for (const orRaceSide* side : {&second, &first}) {
+    const auto begin = reinterpret_cast<uintptr_t>(side->pointer) - race.block;
+    text << "  " << side->name << at(side->place) << " " << verb(*side)
+         << " bytes " << begin << " to " << begin + side->bytes << ", on "
+         << streamOf(*side) << '\n';
+  }
+  text << "  of the block of " << race.block_bytes << " bytes at "
+       << reinterpret_cast<const void*>(race.block) << ".\n  " << race.sentence
+       << '\n';
+  std::fputs(text.str().c_str(), stderr);
+}
+
+orStream_t defaultOf(const Device& device) {
+  return machine().devices[device.index]->defaultStream();
+}
+
+// [common.races.exit] A test that passed by luck must not look as if it had passed.
+static void endWithCode(int status, void*) {
+  const size_t found = races().found();
+  if (status != 0 || found == 0) return;
+  std::fprintf(stderr,
+               "openreg: %zu %s found; the process ends with code 66.\n", found,
+               found == 1 ? "race was" : "races were");
+  std::cout.flush();
+  std::fflush(nullptr);
+  _exit(66);
+}
+
+void startRaces() {
+  static const int registered = on_exit(&endWithCode, nullptr);
+  static_cast<void>(registered);
+  std::atomic_ref<int>{races_are_wanted}.store(1);
+}
+
+void stopRaces() { std::atomic_ref<int>{races_are_wanted}.store(0); }
+
+// [-]
+}  // namespace openreg::hardware

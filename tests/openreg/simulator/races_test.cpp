@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The sanitizer: which commands race, by the order that the program gives them.
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/interface/openreg_signals.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/tests/openreg/captures.h"
+#include "torch_openreg/tests/openreg/shorthands.h"
+#include "torch_openreg/tests/openreg/streams.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace races_test {
+
+/// Finds races while it lives, and forgets them at its end.
+struct Search {
+  Search() { EXPECT_EQ(orFindRaces(1), orSuccess); }
+  ~Search() {
+    orDeviceSynchronize();
+    orFindRaces(0);
+    orClearRaces();
+  }
+};
+
+struct Found {
+  std::string first, second, sentence;
+  bool first_writes, second_writes, was_reused;
+  size_t offset, bytes;
+};
+
+std::vector<Found> found() {
+  std::vector<Found> all;
+  orVisitRaces(
+      [](const orRace* race, void* data) {
+        static_cast<std::vector<Found>*>(data)->push_back(
+            {race->first.name, race->second.name, race->sentence,
+             race->first.is_write != 0, race->second.is_write != 0,
+             race->was_reused != 0,
+             static_cast<size_t>(
+                 static_cast<const char*>(race->second.pointer) -
+                 static_cast<const char*>(race->block)),
+             race->second.bytes});
+      },
+      &all);
+  return all;
+}
+
+void touch(const void* pointer, size_t bytes, bool is_write) {
+  const orAccess access{pointer, bytes, 0, nullptr, nullptr, is_write};
+  EXPECT_EQ(orAnnounceAccess(&access), orSuccess);
+}
+
+void launch(const Stream& stream, const char* name) {
+  EXPECT_EQ(openreg::launch(stream.handle, name, [] {}), orSuccess);
+}
+
+void reads(const Stream& stream, const char* name, const void* at,
+           size_t bytes = 64) {
+  touch(at, bytes, false);
+  launch(stream, name);
+}
+
+void writes(const Stream& stream, const char* name, const void* at,
+            size_t bytes = 64) {
+  touch(at, bytes, true);
+  launch(stream, name);
+}
+
+/// `stream` waits for what is enqueued on `other`.
+void waitFor(const Stream& stream, const Stream& other) {
+  Event event;
+  orEventRecord(event.handle, other.handle);
+  orStreamWaitEvent(stream.handle, event.handle, 0);
+}
+
+/// A block of a test, and two streams.
+struct RacesTest : testing::Test {
+  ~RacesTest() override { orFree(block); }
+  Search search;
+  char* block = allocate(4096);
+  Stream one, two;
+};
+
+TEST_F(RacesTest, a_reader_that_does_not_wait_for_the_writer_is_found) {
+  writes(one, "producer", block);
+  reads(two, "consumer", block);
+  ASSERT_EQ(found().size(), 1u);
+  const Found race = found()[0];
+  EXPECT_EQ(race.first, "producer");
+  EXPECT_EQ(race.second, "consumer");
+  EXPECT_TRUE(race.first_writes && !race.second_writes);
+  EXPECT_FALSE(race.was_reused);
+  EXPECT_EQ(race.offset, 0u);
+  EXPECT_EQ(race.bytes, 64u);
+  EXPECT_NE(race.sentence.find("nothing makes it wait; call wait_stream on"),
+            std::string::npos)
+      << race.sentence;
+}
+
+TEST_F(RacesTest,
+       an_event_orders_what_came_before_its_record_and_nothing_else) {
+  Event event;
+  writes(one, "early", block);
+  orEventRecord(event.handle, one.handle);
+  writes(one, "late", block + 64);
+  orStreamWaitEvent(two.handle, event.handle, 0);
+  reads(two, "reader", block);
+  EXPECT_TRUE(found().empty());
+  reads(two, "hasty", block + 64);
+  ASSERT_EQ(found().size(), 1u);
+  EXPECT_EQ(found()[0].first, "late");
+}
+
+TEST_F(RacesTest, an_event_orders_even_if_it_is_complete_before_the_wait) {
+  Event event;
+  writes(one, "writer", block);
+  orEventRecord(event.handle, one.handle);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  orStreamWaitEvent(two.handle, event.handle, 0);
+  reads(two, "reader", block);
+  EXPECT_TRUE(found().empty());
+}
+
+TEST_F(RacesTest, order_passes_through_a_third_stream) {
+  Stream three;
+  writes(one, "writer", block);
+  waitFor(three, one);
+  waitFor(two, three);
+  writes(two, "second writer", block);
+  EXPECT_TRUE(found().empty());
+}
+
+TEST_F(RacesTest, two_readers_do_not_race_but_a_writer_races_with_both) {
+  Stream three;
+  reads(one, "first", block);
+  reads(two, "second", block);
+  EXPECT_TRUE(found().empty());
+  writes(three, "writer", block);
+  EXPECT_EQ(found().size(), 2u);
+}
+
+TEST_F(RacesTest, every_wait_of_the_host_orders_what_it_enqueues_next) {
+  Event event;
+  writes(one, "a", block);
+  orStreamSynchronize(one.handle);
+  writes(two, "b", block);
+  orEventRecord(event.handle, two.handle);
+  orEventSynchronize(event.handle);
+  writes(one, "c", block);
+  orDeviceSynchronize();
+  writes(two, "d", block);
+  char bytes[64];
+  waitFor(one, two);
+  orMemcpyAsync(bytes, block, 64, orMemcpyDeviceToHost, one.handle);
+  writes(two, "e", block);
+  EXPECT_TRUE(found().empty());
+}
+
+TEST_F(RacesTest, copies_and_memsets_announce_themselves) {
+  orMemsetAsync(block, 0, 128, one.handle);
+  orMemcpyAsync(block + 1024, block + 64, 64, orMemcpyDeviceToDevice,
+                two.handle);
+  ASSERT_EQ(found().size(), 1u);
+  EXPECT_EQ(found()[0].first, "memset");
+  EXPECT_EQ(found()[0].second, "memcpy");
+}
+
+TEST_F(RacesTest, bytes_that_are_not_shared_do_not_race) {
+  writes(one, "front", block, 64);
+  writes(two, "back", block + 64, 64);
+  EXPECT_TRUE(found().empty());
+}
+
+TEST_F(RacesTest,
+       columns_of_one_matrix_are_apart_and_overlapping_ones_are_not) {
+  const int64_t sizes[] = {8, 4}, strides[] = {16, 1};
+  const auto columns = [&](const Stream& stream, const char* name, int first) {
+    const orAccess access{block + 4 * first, 4, 2, sizes, strides, 1};
+    orAnnounceAccess(&access);
+    launch(stream, name);
+  };
+  columns(one, "columns 0 to 4", 0);
+  columns(two, "columns 4 to 8", 4);
+  columns(two, "columns 12 to 16", 12);
+  EXPECT_TRUE(found().empty());
+  columns(two, "columns 3 to 7", 3);
+  EXPECT_EQ(found().size(), 1u);
+}
+
+TEST_F(RacesTest, a_column_that_is_written_does_not_hide_the_others) {
+  const int64_t sizes[] = {8}, strides[] = {16};
+  writes(one, "whole", block, 512);
+  waitFor(two, one);
+  const orAccess column{block, 4, 1, sizes, strides, 1};
+  orAnnounceAccess(&column);
+  launch(two, "column");
+  Stream three;
+  reads(three, "reader", block + 4, 4);
+  ASSERT_EQ(found().size(), 1u);
+  EXPECT_EQ(found()[0].first, "whole");
+}
+
+TEST_F(RacesTest, memory_handed_out_again_races_with_its_former_owner) {
+  orAnnounceBlock(block, 512);
+  reads(two, "forgotten", block);
+  orAnnounceBlock(block, 256);
+  writes(one, "new owner", block);
+  ASSERT_EQ(found().size(), 1u);
+  EXPECT_TRUE(found()[0].was_reused);
+  EXPECT_NE(found()[0].sentence.find("record_stream"), std::string::npos);
+}
+
+TEST_F(RacesTest, memory_that_was_given_back_has_no_history) {
+  char* other = allocate(4096);
+  writes(one, "writer", other);
+  orFree(other);
+  other = allocate(4096);
+  writes(two, "next", other);
+  EXPECT_TRUE(found().empty());
+  orFree(other);
+}
+
+TEST_F(RacesTest,
+       nodes_of_a_graph_race_with_each_other_and_with_other_streams) {
+  const auto forked = [&](bool is_joined) {
+    return executable(captured(one, [&] {
+      reads(one, "fork", block + 1024);
+      waitFor(two, one);
+      writes(one, "left", block);
+      if (is_joined) waitFor(two, one);
+      writes(two, "right", block);
+      waitFor(one, two);
+    }));
+  };
+  const orGraphExec_t right = forked(true), wrong = forked(false);
+  EXPECT_TRUE(found().empty());
+  orGraphLaunch(right, one.handle);
+  orGraphLaunch(right, one.handle);
+  orDeviceSynchronize();
+  EXPECT_TRUE(found().empty());
+  Stream three;
+  orGraphLaunch(right, one.handle);
+  reads(three, "outside", block);
+  EXPECT_EQ(found().size(), 1u);
+  orDeviceSynchronize();
+  orGraphLaunch(wrong, one.handle);
+  ASSERT_EQ(found().size(), 2u);
+  EXPECT_EQ(found()[1].first, "left");
+  EXPECT_EQ(found()[1].second, "right");
+  orDeviceSynchronize();
+  orGraphExecDestroy(right);
+  orGraphExecDestroy(wrong);
+}
+
+TEST_F(RacesTest, a_launch_of_a_graph_comes_after_the_one_before) {
+  const orGraphExec_t graph =
+      executable(captured(one, [&] { writes(one, "node", block); }));
+  orGraphLaunch(graph, one.handle);
+  orGraphLaunch(graph, two.handle);
+  EXPECT_TRUE(found().empty());
+  orDeviceSynchronize();
+  orGraphExecDestroy(graph);
+}
+
+TEST_F(RacesTest, a_written_number_orders_the_stream_that_waits_for_it) {
+  auto* word = reinterpret_cast<uint32_t*>(block + 2048);
+  orMemset(word, 0, 4);
+  writes(one, "writer", block);
+  orStreamWriteValue32(one.handle, word, 1);
+  orStreamWaitValue32(two.handle, word, 1);
+  reads(two, "reader", block);
+  EXPECT_TRUE(found().empty());
+  writes(one, "hasty", block);
+  EXPECT_EQ(found().size(), 1u);
+}
+
+TEST_F(RacesTest, nothing_is_said_while_the_writer_of_a_number_is_not_known) {
+  auto* word = reinterpret_cast<uint32_t*>(block + 2048);
+  orMemset(word, 0, 4);
+  orStreamWaitValue32(two.handle, word, 1);
+  reads(two, "reader", block);
+  writes(one, "writer", block);
+  EXPECT_TRUE(found().empty());
+  orStreamWriteValue32(one.handle, word, 1);
+  writes(two, "known", block);
+  EXPECT_TRUE(found().empty());
+  writes(one, "hasty", block);
+  EXPECT_EQ(found().size(), 1u);
+}
+
+TEST_F(RacesTest, the_host_races_with_what_it_has_not_waited_for) {
+  void* pinned = nullptr;
+  ASSERT_EQ(orMallocHost(&pinned, 64), orSuccess);
+  const orAccess access{pinned, 64, 0, nullptr, nullptr, 0};
+  orMemcpyAsync(pinned, block, 64, orMemcpyDeviceToHost, one.handle);
+  orAnnounceHostAccess("item", &access);
+  ASSERT_EQ(found().size(), 1u);
+  EXPECT_NE(found()[0].sentence.find("The host reads what stream"),
+            std::string::npos)
+      << found()[0].sentence;
+  orStreamSynchronize(one.handle);
+  orAnnounceHostAccess("again", &access);
+  EXPECT_EQ(found().size(), 1u);
+  orFreeHost(pinned);
+}
+
+TEST_F(RacesTest, an_announcement_belongs_to_the_next_kernel_only) {
+  touch(block, 64, true);
+  orAnnounceAccess(nullptr);
+  launch(one, "nothing");
+  reads(two, "reader", block);
+  EXPECT_TRUE(found().empty());
+}
+
+TEST_F(RacesTest, a_pair_of_places_is_reported_once) {
+  for (int i = 0; i < 3; ++i) {
+    writes(one, "writer", block);
+    reads(two, "reader", block);
+  }
+  // The other pair: the writer overtakes the reader.
+  EXPECT_EQ(found().size(), 2u);
+  orClearRaces();
+  EXPECT_TRUE(found().empty());
+}
+
+TEST_F(RacesTest, the_report_names_the_places_that_the_program_gives) {
+  static int64_t place = 0;
+  orSetPlaces([] { return ++place; },
+              [](int64_t number, char* text, size_t bytes) {
+                std::snprintf(text, bytes, "line %d", static_cast<int>(number));
+              });
+  testing::internal::CaptureStderr();
+  writes(one, "writer", block);
+  reads(two, "reader", block);
+  orSetPlaces(nullptr, nullptr);
+  const std::string report = testing::internal::GetCapturedStderr();
+  EXPECT_NE(report.find("openreg: race between writer and reader\n"
+                        "  reader at line 2 reads bytes 0 to 64"),
+            std::string::npos)
+      << report;
+  EXPECT_NE(report.find("before line 2."), std::string::npos) << report;
+}
+
+TEST(Races, accesses_are_refused_without_their_sizes) {
+  const orAccess access{nullptr, 4, 2, nullptr, nullptr, 0};
+  EXPECT_EQ(orAnnounceAccess(&access), orErrorInvalidValue);
+  EXPECT_EQ(detail(),
+            "An access of 2 dimensions needs as many sizes and strides.");
+}
+
+TEST(Races, DISABLED_one_race) {
+  Stream one, two;
+  char* block = allocate(64);
+  writes(one, "writer", block);
+  reads(two, "reader", block);
+}
+
+TEST(Races, a_process_with_a_race_ends_with_a_code_of_its_own) {
+  const std::string child = "Races.DISABLED_one_race";
+  EXPECT_EQ(WEXITSTATUS(again(child, {"OPENREG_SANITIZE=races"})), 66);
+  EXPECT_EQ(WEXITSTATUS(again(child, {"OPENREG_SANITIZE="})), 0);
+}
+
+TEST(Races, DISABLED_refused) {
+  int count = 0;
+  EXPECT_EQ(orGetDeviceCount(&count), orErrorInvalidConfiguration);
+  EXPECT_EQ(detail(),
+            "OPENREG_SANITIZE=leaks is not allowed; it must be races.");
+}
+
+TEST(Races, an_unknown_sanitizer_is_refused) {
+  EXPECT_EQ(again("Races.DISABLED_refused", {"OPENREG_SANITIZE=leaks"}), 0);
+}
+
+}  // namespace races_test

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a kernel announces to read it does not write: over PyTorch's database of operators."""
+
+import contextlib
+import functools
+
+import pytest
+import torch
+from torch.openreg import sanitizer
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils._pytree import tree_leaves, tree_map
+
+DEVICE = torch.device("openreg", 0)
+CHOSEN = [op for op in op_db if torch.float32 in op.supported_dtypes("cpu")]
+SAMPLES = 3
+
+
+def to_device(value):
+    return value.detach().to(DEVICE) if isinstance(value, torch.Tensor) else value
+
+
+def bytes_of(tensor):
+    dense = tensor.cpu().resolve_conj().resolve_neg().contiguous()
+    return dense.flatten().view(torch.uint8).numpy().tobytes()
+
+
+def plain(value):
+    """Tensors with bytes of their own, on the device."""
+    return (
+        isinstance(value, torch.Tensor)
+        and value.device == DEVICE
+        and value.layout == torch.strided
+        and value.numel() > 0
+    )
+
+
+def changed_and_announced(call, inputs):
+    """For each input, whether its bytes changed, and whether the call said it would write them."""
+    before = [bytes_of(each) for each in inputs]
+    side, answers = torch.openreg.Stream(), []
+    with sanitizer.finding_races() as races:
+        torch.openreg.synchronize()
+        with contextlib.suppress(Exception):  # What an operator refuses, it does not compute.
+            call()
+        # Reading on a stream that waits for nothing races with exactly what was announced as written.
+        with torch.openreg.stream(side):
+            for each in inputs:
+                sanitizer.clear()
+                each.clone()
+                answers.append(any(race.first.is_write for race in races()))
+        torch.openreg.synchronize()
+        sanitizer.clear()
+    return [(was != bytes_of(each), said) for was, each, said in zip(before, inputs, answers)]
+
+
+def check(op, call, arguments):
+    inputs = [leaf for leaf in tree_leaves(arguments) if plain(leaf)]
+    for changed, said in changed_and_announced(call, inputs):
+        assert said or not changed, f"{op.full_name} changes an argument that it announced to read."
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_a_kernel_changes_only_what_it_announced_as_written(part):
+    ran = 0
+    for op in CHOSEN[part::8]:
+        try:
+            samples = list(op.sample_inputs("cpu", torch.float32))[:SAMPLES]
+        except Exception:
+            continue  # PyTorch's own sample fails on this machine.
+        for sample in samples:
+            first, args, kwargs = tree_map(to_device, (sample.input, sample.args, sample.kwargs))
+            for function in (op.op, op.inplace_variant):
+                if function is None:
+                    continue
+                check(
+                    op, functools.partial(function, first, *args, **kwargs), (first, args, kwargs)
+                )
+                ran += 1
+    assert ran > 100
+
+
+def test_running_statistics_are_announced_as_written():
+    x, mean, variance = (torch.ones(*size, device=DEVICE) for size in ((4, 8), (8,), (8,)))
+
+    def call():
+        torch.nn.functional.batch_norm(x, mean, variance, training=True)
+
+    (x_changed, x_said), mean_said, variance_said = changed_and_announced(call, [x, mean, variance])
+    assert (x_changed, x_said) == (False, False)
+    assert mean_said == (True, True) and variance_said[1]
