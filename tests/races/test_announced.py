@@ -80,7 +80,7 @@ def test_a_kernel_changes_only_what_it_announced_as_written(part):
 
 
 def test_running_statistics_are_announced_as_written():
-    x, mean, variance = (torch.ones(*size, device=DEVICE) for size in ((4, 8), (8,), (8,)))
+    x, mean, variance = (torch.full(size, 2.0, device=DEVICE) for size in ((4, 8), (8,), (8,)))
 
     def call():
         torch.nn.functional.batch_norm(x, mean, variance, training=True)
