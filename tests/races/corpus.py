@@ -671,8 +671,8 @@ def branches_of_a_graph_share_memory(right):
 
 @pair("wait")
 def compiled_code_reads_its_input_too_early(right):
-    @torch.compile
-    def compiled(x):  # second
+    @torch.compile  # second
+    def compiled(x):
         return x.sin() * 2 + 1
 
     compiled(ready())
@@ -686,8 +686,8 @@ def compiled_code_reads_its_input_too_early(right):
 
 @pair("wait")
 def the_result_of_compiled_code_is_used_too_early(right):
-    @torch.compile
-    def compiled(x):  # first
+    @torch.compile  # first
+    def compiled(x):
         return x.sin() * 2 + 1
 
     side, x = stream(), ready()

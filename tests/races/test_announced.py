@@ -54,7 +54,8 @@ def changed_and_announced(call, inputs):
 
 
 def check(op, call, arguments):
-    inputs = [leaf for leaf in tree_leaves(arguments) if plain(leaf)]
+    # Other tensors over the same bytes, because as_strided_ changes sizes and no bytes.
+    inputs = [leaf.detach() for leaf in tree_leaves(arguments) if plain(leaf)]
     for changed, said in changed_and_announced(call, inputs):
         assert said or not changed, f"{op.full_name} changes an argument that it announced to read."
 
@@ -80,7 +81,7 @@ def test_a_kernel_changes_only_what_it_announced_as_written(part):
 
 
 def test_running_statistics_are_announced_as_written():
-    x, mean, variance = (torch.ones(*size, device=DEVICE) for size in ((4, 8), (8,), (8,)))
+    x, mean, variance = (torch.full(size, 2.0, device=DEVICE) for size in ((4, 8), (8,), (8,)))
 
     def call():
         torch.nn.functional.batch_norm(x, mean, variance, training=True)

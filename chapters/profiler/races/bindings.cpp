@@ -57,7 +57,7 @@ pybind11::list listRaces() {
   return list;
 }
 
-// [profiler.races.bindings.names] Whoever finds races wants the lines of the program and the accesses of the host with them.
+// [profiler.races.bindings.names] A search for races always comes with the lines of the program and the accesses of the host.
 const ChapterBindings race_bindings("profiler", [](pybind11::module_& m) {
   m.def("start_races", [](std::vector<std::string> skipped) {
     check(orFindRaces(1));

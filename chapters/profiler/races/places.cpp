@@ -92,7 +92,8 @@ void startPlaces(std::vector<std::string> skipped) {
   check(orSetPlaces(&here, &describe));
 }
 
-void stopPlaces() { check(orSetPlaces(nullptr, nullptr)); }
+// A driver that finds no races has no places either, which is no error here.
+void stopPlaces() { orSetPlaces(nullptr, nullptr); }
 
 std::string lineOf(int64_t place) {
   std::lock_guard lock(lines().mutex);

@@ -152,6 +152,7 @@ OPENREG_EXPORT orError_t orAnnounceBlock(const void* pointer,
                                          size_t bytes) OPENREG_NOEXCEPT;
 
 // [common.tools.races] Two commands that share memory race if one of them writes and neither waits for the other.
+/// One of the two commands.
 typedef struct orRaceSide {
   const char* name;    /**< of the kernel, or of the host's operator */
   int device;          /**< -1: the host */
@@ -162,6 +163,7 @@ typedef struct orRaceSide {
   int64_t place;       /**< as `here` returned it at the launch */
 } orRaceSide;
 
+/// Two commands that race. Pointers are valid until the visit ends.
 typedef struct orRace {
   orRaceSide first;     /**< the one that was enqueued earlier */
   orRaceSide second;    /**< and the later one */

@@ -120,7 +120,7 @@ class Races {
 
 Races& races();
 
-// [common.races.place] The driver knows no lines of programs, and asks whoever does.
+// [common.races.place] The driver knows no lines of programs, so a callback tells them.
 /// The number of the place at which the calling thread is; 0 if not known.
 int64_t placeHere();
 

@@ -132,6 +132,39 @@ orError_t orRangePop() noexcept try { return refuseObserving(); } catch (...) {
   return failWithException();
 }
 
+// [opencl.api-device.races] Nothing is announced to a driver that does not compare accesses.
+static orError_t refuseRaces() noexcept try {
+  return fail(orErrorNotSupported,
+              "This driver does not find races between commands.");
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orAccessFlag(const int**) noexcept { return refuseRaces(); }
+
+orError_t orAnnounceAccess(const orAccess*) noexcept { return refuseRaces(); }
+
+orError_t orAnnounceHostAccess(const char*, const orAccess*) noexcept {
+  return refuseRaces();
+}
+
+orError_t orAnnounceBlock(const void*, size_t) noexcept {
+  return refuseRaces();
+}
+
+orError_t orFindRaces(int) noexcept { return refuseRaces(); }
+
+orError_t orVisitRaces(void (*)(const orRace*, void*), void*) noexcept {
+  return refuseRaces();
+}
+
+orError_t orClearRaces() noexcept { return refuseRaces(); }
+
+orError_t orSetPlaces(int64_t (*)(),
+                      void (*)(int64_t, char*, size_t)) noexcept {
+  return refuseRaces();
+}
+
 // [opencl.api-device.wait-limit] Without this function, a wait of the user's cannot be interrupted.
 orError_t orSetWaitLimit(int64_t) noexcept try {
   return fail(orErrorNotSupported,
