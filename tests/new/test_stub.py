@@ -127,4 +127,5 @@ def test_the_page_names_what_auditwheel_must_leave_alone(installed):
         for name in needed - {library.name for library in libraries}
         if not re.match(OF_EVERY_SYSTEM, name)
     }
-    assert set(re.findall(r"--exclude (\S+)", (ROOT / PAGE).read_text())) == outside
+    # What only some kernels need is named in the text, between backticks.
+    assert set(re.findall(r"(?<!`)--exclude (\S+)", (ROOT / PAGE).read_text())) == outside
