@@ -7,8 +7,11 @@ namespace openreg {
 Captured::Captured(c10::ArrayRef<c10::IValue> arguments,
                    c10::function_ref<Access(size_t i)> access) {
   beginAccesses();
+  const bool is_wanted = accessesAreWanted();
+  arguments_.reserve(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
-    arguments_.emplace_back(arguments[i], access(i));
+    arguments_.emplace_back(arguments[i],
+                            is_wanted ? access(i) : Access::write);
     size_t first = arguments[i].isTensor() ? 0 : i;
     while (first < i &&
            !(arguments[first].isTensor() &&
