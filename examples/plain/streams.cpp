@@ -88,8 +88,9 @@ orError_t orEventCreateWithFlags(orEvent_t* event,
                                  unsigned int flags) noexcept {
   return guarded([&] {
     checkFlags(flags, orEventEnableTiming);
-    answer(event, "orEventCreate") =
-        machine().add(Event{.is_timed = flags == orEventEnableTiming});
+    Event made;
+    made.is_timed = flags == orEventEnableTiming;
+    answer(event, "orEventCreate") = machine().add(made);
   });
 }
 
