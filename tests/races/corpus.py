@@ -2,7 +2,8 @@
 """Small programs in pairs: each is right with its missing edge, and wrong without.
 
 A program takes `right`. Of the two commands that race if it is False, the lines end in `# first`
-and `# second`, in the order in which they are enqueued. Of a graph, the line is that of the capture. The decorator says which edge is missing:
+and `# second`, in the order in which they are enqueued. Of a graph, the line is that of the capture. The decorator
+says which edge is missing:
 
 "wait"    a stream does not wait for another one
 "reuse"   memory is freed while another stream uses it, without `record_stream`
