@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "fallback/fallback.h"
-
 #include <ATen/native/CPUFallback.h>
 #include <torch/library.h>
 
@@ -46,7 +44,7 @@ static void convolution(const c10::OperatorHandle& op, torch::jit::Stack* stack)
 }
 
 // [first.fallback.backward] The CPU's gradient takes one argument more, the size of the bias.
-static void convolutionBackward(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+static void backward(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   count(op);
   const auto argument = [&](size_t i) { return torch::jit::peek(*stack, i, 10); };
   const at::Tensor weight = argument(2).toTensor();
@@ -68,8 +66,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   using Function = torch::CppFunction;
   m.impl("native_batch_norm", Function::makeFromBoxedFunction<&batchNorm>());
   m.impl("convolution_overrideable", Function::makeFromBoxedFunction<&convolution>());
-  m.impl("convolution_backward_overrideable",
-         Function::makeFromBoxedFunction<&convolutionBackward>());
+  m.impl("convolution_backward_overrideable", Function::makeFromBoxedFunction<&backward>());
 }
 
 // [first.fallback.report] Operators of our own are the shortest bridge from Python to C++.
@@ -81,11 +78,9 @@ static c10::Dict<std::string, int64_t> report(bool reset) {
   return copy;
 }
 
-static void allow(bool allow) { allowed = allow; }
-
 TORCH_LIBRARY(tiny, m) {
   m.def("fallback_report(bool reset) -> Dict(str, int)", &report);
-  m.def("allow_fallback(bool allow) -> ()", &allow);
+  m.def("allow_fallback(bool allow) -> ()", [](bool allow) { allowed = allow; });
 }
 
 // [-]

@@ -26,8 +26,7 @@ inline bool isReady(orError_t error) {
 
 // [first.guard.interface] A device has an index, and each thread has a current device and current streams.
 c10::DeviceIndex currentDevice();
-/// The stream on which this thread's work for a device goes; -1 is the current
-/// device.
+/// The stream on which this thread's work for a device goes; -1 is the current device.
 c10::Stream currentStream(c10::DeviceIndex index);
 /// The driver's name for a stream.
 orStream_t handleOf(const c10::Stream& stream);

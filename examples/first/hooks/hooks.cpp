@@ -2,7 +2,11 @@
 #include "hooks/generator.h"
 
 #include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/library.h>
 
+#include <future>
 #include <map>
 
 namespace tiny {
@@ -36,6 +40,22 @@ struct Hooks final : at::PrivateUse1HooksInterface {
 
 // [first.hooks.register] PyTorch keeps one hooks object, from now to the end of the process.
 static const bool registered = (at::RegisterPrivateUse1HooksInterface(new Hooks), true);
+
+// [first.hooks.end] A thread of autograd that has ended one more pass has let go of the program's passes.
+static void endBackward(int64_t index) {
+  if (orIsForked() || !Hooks().hasPrimaryContext(index)) return;
+  std::async(std::launch::async, [index] {
+    const at::Tensor leaf = at::empty({1}, at::Device(kDevice, index)).requires_grad_();
+    torch::autograd::grad({leaf.view(-1)}, {leaf}, {leaf.detach()});
+  }).wait();  // Not get(): the program has ended, and an error could not help it.
+}
+
+// [first.hooks.operators] Two operators of our own hand to Python what it needs of this file.
+TORCH_LIBRARY_FRAGMENT(tiny, m) {
+  m.def("default_generator(int index) -> Generator?",
+        [](int64_t index) -> at::Generator { return defaultGenerator(index); });
+  m.def("end_backward(int index) -> ()", &endBackward);
+}
 
 // [-]
 }  // namespace tiny

@@ -57,17 +57,11 @@ static at::Tensor& bernoulli(at::Tensor& self, double p, Chosen chosen) {
               [p](at::Philox4_32& engine) { return fraction(engine) < p ? 1.f : 0.f; });
 }
 
-// [first.hooks.random] An operator of our own hands the default generator to Python.
+// [first.hooks.random] The names by which PyTorch calls them.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("uniform_", &uniform);
   m.impl("normal_", &normal);
   m.impl("bernoulli_.float", &bernoulli);
-}
-
-static at::Generator generatorOf(int64_t index) { return defaultGenerator(index); }
-
-TORCH_LIBRARY_FRAGMENT(tiny, m) {
-  m.def("default_generator(int index) -> Generator?", &generatorOf);
 }
 
 // [-]

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Seeds and states, under the names that torch.manual_seed and checkpoints look for."""
+"""Seeds and states, under the names that torch.manual_seed and checkpoints look for; the end."""
+
+import atexit
 
 import torch
 import torch_tiny
@@ -33,5 +35,9 @@ def set_rng_state(state, device="tiny"):
     """Continues the default generator's sequence where `state` was taken."""
     _generator(device).set_state(state)
 
+
+# [first.hooks.python.end] The threads of autograd need Python's lock, so they must be done before Python is.
+for _index in range(torch_tiny.device_count()):
+    atexit.register(torch.ops.tiny.end_backward, _index)
 
 # [-]

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "fallback/fallback.h"
 #include "kernels/launch.h"
 
 #include <ATen/native/CPUFallback.h>

@@ -5,6 +5,7 @@
 #include "openreg_kernels.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 namespace tiny {
 
@@ -20,6 +21,9 @@ inline bool isPlain(const at::Tensor& tensor) {
   return tensor.is_privateuseone() && tensor.scalar_type() == at::kFloat &&
          tensor.is_contiguous() && !tensor.is_neg();
 }
+
+/// Runs an operator on the CPU, as `fallback.cpp` does for those that have no kernel.
+void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
 // [-]
 }  // namespace tiny

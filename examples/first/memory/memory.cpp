@@ -17,8 +17,7 @@ struct Allocator final : c10::Allocator {
     check(error);
     return {data, data, &release, {kDevice, currentDevice()}};
   }
-  // A destructor calls this, so it must not throw. The driver waits for all
-  // pending work first.
+  // A destructor calls this, so it must not throw. The driver waits for all pending work first.
   static void release(void* data) { orFree(data); }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
   void copy_data(void* to, const void* from, size_t bytes) const override {
@@ -35,19 +34,15 @@ using Dtype = std::optional<at::ScalarType>;
 using Layout = std::optional<at::Layout>;
 using Device = std::optional<at::Device>;
 
-static c10::DeviceGuard guardFor(Device device) {
-  return c10::DeviceGuard(device.value_or(c10::Device(kDevice)));
-}
-
 static at::Tensor empty(at::IntArrayRef size, Dtype dtype, Layout, Device device,
                         std::optional<bool>, std::optional<at::MemoryFormat> format) {
-  const c10::DeviceGuard guard = guardFor(device);
+  const c10::DeviceGuard guard(device.value_or(kDevice));
   return at::detail::empty_generic(size, &allocator, kKeys, c10::dtype_or_default(dtype), format);
 }
 
 static at::Tensor emptyStrided(at::IntArrayRef size, at::IntArrayRef stride, Dtype dtype, Layout,
                                Device device, std::optional<bool>) {
-  const c10::DeviceGuard guard = guardFor(device);
+  const c10::DeviceGuard guard(device.value_or(kDevice));
   return at::detail::empty_strided_generic(size, stride, &allocator, kKeys,
                                            c10::dtype_or_default(dtype));
 }

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Gradients and random numbers."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 import torch_tiny  # noqa: F401
@@ -86,3 +89,15 @@ def test_dropout_works_and_its_gradient_uses_the_same_mask():
     y = torch.nn.functional.dropout(x, 0.5)
     y.sum().backward()
     assert x.grad.cpu().equal(y.detach().cpu())
+
+
+def test_a_program_may_end_with_backward():
+    program = """
+import torch
+import torch_tiny
+layer = torch.nn.Linear(4, 2).to("tiny")
+layer(torch.ones(3, 4, device="tiny")).square().mean().backward()
+"""
+    # Eight at a time, because a thread is late only on a busy machine.
+    runs = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(8)]
+    assert [run.wait() for run in runs] == [0] * 8
