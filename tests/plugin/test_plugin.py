@@ -104,6 +104,32 @@ def test_seed(openreg_seed, openreg_device):
     assert "--openreg-seed=7" in said.partition("openreg_seed")[2]
 
 
+def test_a_race_fails_the_test_that_has_it_and_not_the_next(tmp_path):
+    program = """
+def run(waits):
+    x = torch.zeros(1024, device="openreg")
+    side = torch.openreg.Stream()
+    if waits:
+        side.wait_stream(torch.openreg.current_stream())
+    with torch.openreg.stream(side):
+        y = x + 1
+    torch.openreg.synchronize()
+def test_wrong(openreg_races): run(waits=False)
+def test_right(openreg_races): run(waits=True)
+def test_cleared(openreg_races):
+    run(waits=False)
+    race, = openreg_races()
+    assert "test_it.py" in race.sentence
+    torch.openreg.sanitizer.clear()
+def test_without(openreg_device): run(waits=False)
+"""
+    said, status = pytest_on(tmp_path, program)
+    assert "This stream reads what" in said, said
+    assert "ERROR test_it.py::test_wrong" in said
+    assert "4 passed, 1 error" in said
+    assert status == 1
+
+
 def test_the_example_passes(tmp_path):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     example = ROOT / "examples/device_agnostic/test_einops.py"
