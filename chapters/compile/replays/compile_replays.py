@@ -145,7 +145,7 @@ class Replayed:
                 skip(f"{type(error).__name__}: {error}")
         return self.graphs.get(key)
 
-    # [compile.replays.key] Fixed inputs count by their addresses, because the program was compiled for their shapes. The others count by their shapes.
+    # [compile.replays.key] The key holds the addresses of fixed inputs, whose shapes the program was compiled for, and the shapes of all others.
     def _key(self, inputs):
         key = [_C.raw_stream(self.device)]
         for i, each in enumerate(inputs):

@@ -36,7 +36,7 @@ Results::Results(const std::vector<at::Tensor>& tensors) {
   }
 }
 
-// [compile.replays.results.lend] A lent storage keeps the memory of the graph, and tells us by its weak pointer when nobody uses it any more.
+// [compile.replays.results.lend] A lent storage keeps the memory of the graph, and its weak pointer expires when the last tensor that uses it is gone.
 std::vector<at::Tensor> Results::lend() {
   std::vector<c10::Storage> storages;
   storages.reserve(memories_.size());

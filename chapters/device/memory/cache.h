@@ -42,7 +42,7 @@ class Cache {
   /// does.
   Block* find(const void* data);
 
-  // [device.cache.pools] A pool is memory that is set aside: its user gets nothing else, and nobody else gets it.
+  // [device.cache.pools] A pool is memory that is set aside for one user, who gets no other memory.
   using PoolId = c10::MempoolId_t;  ///< {0, 0} is no pool
   /// Serves requests on the streams that `claims` accepts from pool `id`, until
   /// `endPool`. A pool comes into being with its first use. `claims` must not

@@ -152,7 +152,7 @@ void CapturedGraph::replay() {
   check(orGraphLaunch(executable_, nativeStream(stream)));
 }
 
-// [graphs.graph.reset] The pool's memory becomes everybody's once the replays in flight are done with it.
+// [graphs.graph.reset] The pool's memory is free for all uses once the replays in flight are done with it.
 void CapturedGraph::reset() {
   TORCH_CHECK(!capture_,
               "This graph is being captured; call capture_end() first.");

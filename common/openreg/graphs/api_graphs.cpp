@@ -64,7 +64,7 @@ orError_t refuseExecutable(const void* handle) {
 // [-]
 }  // namespace
 
-// [common.api-graphs.begin] The default stream is everybody's, so it cannot be captured.
+// [common.api-graphs.begin] All threads share the default stream, so it cannot be captured.
 orError_t orStreamBeginCapture(orStream_t handle,
                                orStreamCaptureMode mode) noexcept try {
   if (orError_t error = enter()) return error;
@@ -119,7 +119,7 @@ orError_t orStreamEndCapture(orStream_t handle, orGraph_t* graph) noexcept try {
   return failWithException();
 }
 
-// [common.api-graphs.ask] A stream that nobody captures is asked for nothing but its handle.
+// [common.api-graphs.ask] On a stream that is not being captured, the handle is all that is looked at.
 orError_t orStreamIsCapturing(orStream_t handle,
                               orStreamCaptureStatus* status) noexcept try {
   if (orError_t error = enter()) return error;

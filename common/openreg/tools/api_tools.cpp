@@ -30,7 +30,7 @@ orError_t orInject(const char* order) noexcept try {
   return failWithException();
 }
 
-// [common.api-tools.wait-limit] The limit is the calling thread's own, so nobody else's wait ends early.
+// [common.api-tools.wait-limit] The limit belongs to the calling thread, so the waits of other threads do not end early.
 orError_t orSetWaitLimit(int64_t nanoseconds) noexcept try {
   if (nanoseconds < 0) {
     return fail(orErrorInvalidValue, "A wait cannot be limited to ",

@@ -139,7 +139,7 @@ Plan reduceAtOnce(const Mailboxes& boxes, char* output, const char* input,
   return plan;
 }
 
-// [common.orccl.plans.two-rounds] In a large one, each rank reduces its slice of everybody's numbers into its own stage.
+// [common.orccl.plans.two-rounds] In a large one, each rank reduces its slice of all ranks' numbers into its own stage.
 void putOthersSlices(const Mailboxes& boxes, const char* input, size_t width,
                      const Chunk& chunk) {
   const Slices slices(chunk.size, width, boxes.size);
