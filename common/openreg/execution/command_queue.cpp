@@ -268,6 +268,9 @@ void CommandQueue::execute(Command& command) {
     complete(*command.recording);
   } else if (command.kind == Command::Kind::wait) {
     refusal_.keep(command.recording->refusal.get());
+    // The other device goes on, but what it computes from now on may be wrong.
+    if (command.recording->device != device_)
+      refusal_.keep(command.recording->failure.get());
   } else if (isGraph(command)) {
     if (command.recording) complete(*command.recording);
     command.kernel->destroy(command.arguments);
@@ -321,16 +324,15 @@ bool CommandQueue::close(orStream_t handle) {
 
 // [common.queue.refuse] A refusal stays with its stream, and follows its events to the streams that wait for them.
 void CommandQueue::refuse(const char* kernel, const char* reason) noexcept try {
-  auto refusal = std::make_shared<KernelRefusal>();
-  refusal->sentence =
-      describeFailure(device_->index, "could not run", kernel, reason);
-  refusal_.keep(std::move(refusal));
+  refusal_.keep(std::make_shared<KernelRefusal>(
+      describeFailure(device_->index, "could not run", kernel, reason)));
 } catch (const std::bad_alloc&) {
   device_->sticky_error.set(kernel, reason);
 }
 
 void CommandQueue::complete(Recording& recording) {
   recording.refusal.keep(refusal_.get());
+  recording.failure.keep(device_->sticky_error.forOthers());
   recording.complete();
 }
 

@@ -33,6 +33,8 @@ struct Recording {
   std::list<CommandQueue*> parked;
   /// That of its stream, from when it completes.
   PendingRefusal refusal;
+  /// What its device had failed with by then, for the streams of others.
+  PendingRefusal failure;
   /// The capture that it is a part of, and the nodes that it stands for; or
   /// null. Such a recording never completes.
   std::shared_ptr<Capture> capture;
@@ -42,8 +44,10 @@ struct Recording {
 
   /// Marks the recording as complete, and wakes whatever waits for it.
   void complete();
-  /// Whether it is complete, and has no refusal for a stream that waits for it.
-  bool isSettled() const { return completed && !refusal.get(); }
+  /// Whether it is complete, and has nothing to tell a stream that waits for it.
+  bool isSettled() const {
+    return completed && !refusal.get() && !failure.get();
+  }
   /// Parks `queue` until the recording completes; false if it is complete.
   bool park(CommandQueue* queue);
   /// Blocks a host thread until the recording completes, or until the

@@ -7,12 +7,16 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace openreg::hardware {
 
 // [common.refusal] What a kernel said when it refused its arguments is told once, to a call that waits for its stream.
 struct KernelRefusal {
-  std::string sentence;
+  explicit KernelRefusal(std::string sentence)
+      : sentence(std::move(sentence)) {}
+
+  const std::string sentence;
   std::atomic<bool> is_told{false};
 };
 

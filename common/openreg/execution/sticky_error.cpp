@@ -46,5 +46,16 @@ orError_t StickyError::report() const {
                       detail_);
 }
 
+// [common.sticky-error.others] A device that waited for a failed one goes on, but its program must learn of it.
+std::shared_ptr<KernelRefusal> StickyError::forOthers() const noexcept try {
+  if (!isSet()) return nullptr;
+  std::lock_guard lock(mutex_);
+  return std::make_shared<KernelRefusal>(
+      detail_ + "; a stream of another device had to wait for it.");
+} catch (const std::bad_alloc&) {
+  short_for_others_->is_told = false;
+  return short_for_others_;
+}
+
 // [-]
 }  // namespace openreg::hardware

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/common/openreg/execution/refusal.h"
 #include "torch_openreg/common/openreg/interface/openreg.h"
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -25,6 +27,9 @@ class StickyError {
   orError_t reset();
   /// Returns orSuccess, or makes the error the calling thread's last one.
   orError_t report() const;
+  /// What a stream of another device tells that has waited for this one; null
+  /// if there is no error. Without memory, something shorter.
+  std::shared_ptr<KernelRefusal> forOthers() const noexcept;
 
  private:
   const int device_;
@@ -32,6 +37,9 @@ class StickyError {
   std::atomic<bool> failed_{false};
   std::atomic<bool> lost_{false};
   std::string detail_;
+  /// Made with the device, for when there is no memory for another.
+  const std::shared_ptr<KernelRefusal> short_for_others_ =
+      std::make_shared<KernelRefusal>("A device failed.");
 };
 
 /// "openreg:0 VERB KERNEL: REASON". Without memory, something shorter.

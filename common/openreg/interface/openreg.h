@@ -73,6 +73,7 @@ typedef enum orError_t {
   /// A kernel refused its arguments. The device goes on. The next call that
   /// waits for the kernel's stream, for an event recorded there later, or for a
   /// stream that has waited for such an event returns this error, once.
+  /// So does a stream that has waited for another device, which had failed.
   orErrorKernelRefused = 19,
 } orError_t;
 

@@ -136,6 +136,11 @@ TEST(HostMemory, its_end_leaves_the_error_of_a_kernel) {
   scarce::left = scarce::kAll;
   EXPECT_EQ(error, orErrorLaunchFailure);
   EXPECT_STREQ(orGetErrorDetail(), "A kernel threw.");
+  EXPECT_EQ(orSetDevice(1), orSuccess);
+  EXPECT_EQ(orStreamWaitEvent(nullptr, event, 0), orSuccess);
+  EXPECT_EQ(orDeviceSynchronize(), orErrorKernelRefused);
+  EXPECT_STREQ(orGetErrorDetail(), "A device failed.");
+  EXPECT_EQ(orSetDevice(0), orSuccess);
   EXPECT_EQ(orDeviceReset(), orSuccess);
   EXPECT_EQ(orEventDestroy(event), orSuccess);
 }

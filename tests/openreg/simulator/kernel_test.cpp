@@ -89,6 +89,37 @@ TEST(Refusal, a_stream_that_waits_for_the_event_takes_it_over) {
   }
 }
 
+// What it computes from now on may be wrong, but it is not the one that failed.
+TEST(Refusal, a_stream_that_waited_for_a_failed_device_tells_of_it) {
+  for (const bool is_complete : {false, true}) {
+    Stream reader;
+    orSetDevice(1);
+    {
+      Stream stream;
+      Event event;
+      openreg::launch(stream.handle, "divide",
+                      [] { throw std::runtime_error("by zero"); });
+      orEventRecord(event.handle, stream.handle);
+      while (is_complete && orEventQuery(event.handle) == orErrorNotReady) {
+      }
+      EXPECT_EQ(orStreamWaitEvent(reader.handle, event.handle, 0), orSuccess);
+      orSetDevice(0);
+      bool ran = false;
+      openreg::launch(reader.handle, "go on", [&] { ran = true; });
+      EXPECT_EQ(orStreamSynchronize(reader.handle), orErrorKernelRefused);
+      EXPECT_STREQ(orGetErrorDetail(),
+                   "openreg:1 stopped in divide: by zero; a stream of another "
+                   "device had to wait for it.");
+      EXPECT_TRUE(ran);
+      EXPECT_EQ(orStreamSynchronize(reader.handle), orSuccess);
+      orSetDevice(1);
+    }
+    EXPECT_EQ(orDeviceSynchronize(), orErrorLaunchFailure);
+    EXPECT_EQ(orDeviceReset(), orSuccess);
+    orSetDevice(0);
+  }
+}
+
 TEST(Refusal, a_destroyed_stream_leaves_it_to_the_device) {
   {
     Stream stream;
