@@ -4,6 +4,7 @@
 #include "torch_openreg/common/openreg/execution/enqueue.h"
 #include "torch_openreg/common/openreg/graphs/capture.h"
 #include "torch_openreg/common/openreg/races/races.h"
+#include "torch_openreg/common/openreg/tools/injection.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
 #include "torch_openreg/common/openreg/tools/seeded_scheduler.h"
 
@@ -44,6 +45,7 @@ orError_t orEventCreateWithFlags(orEvent_t* handle, unsigned int flags) noexcept
     return fail(orErrorInvalidValue, "An event has the flags 0 or 1 (timing); ",
                 flags, " was given.");
   }
+  if (orError_t error = countCreation("an event")) return error;
   auto [ticket, event] = machine().events.create();
   if (!event)
     return fail(orErrorMemoryAllocation,

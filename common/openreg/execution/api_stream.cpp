@@ -5,6 +5,7 @@
 #include "torch_openreg/common/openreg/graphs/capture.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/races/races.h"
+#include "torch_openreg/common/openreg/tools/injection.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
 #include "torch_openreg/common/openreg/tools/seeded_scheduler.h"
 
@@ -26,6 +27,7 @@ orError_t orStreamCreateWithPriority(orStream_t* handle, unsigned int flags,
   if (flags)
     return fail(orErrorInvalidValue, "A stream has no flags; ", flags,
                 " was given, it must be 0.");
+  if (orError_t error = countCreation("a stream")) return error;
   *handle = current().createStream(
       std::clamp(priority, kGreatestPriority, kLeastPriority));
   return *handle ? orSuccess : orErrorMemoryAllocation;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/machine.h"
+#include "torch_openreg/common/openreg/execution/enqueue.h"
 #include "torch_openreg/common/openreg/graphs/capture.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/tools/injection.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
 
 #include <fstream>
@@ -181,12 +184,13 @@ orError_t orGraphDestroy(orGraph_t handle) noexcept try {
   return failWithException();
 }
 
-// [common.api-graphs.launch] A launch is reported to observers like any other call.
+// [common.api-graphs.launch] A launch is reported to observers, and counted by fault injection, like any other.
 orError_t orGraphInstantiate(orGraphExec_t* exec, orGraph_t handle) noexcept
     try {
   if (!exec) return refuseNull(__func__);
   const auto graph = graphs().find(handle);
   if (!graph) return refuseGraph(handle);
+  if (orError_t error = countCreation("an executable graph")) return error;
   auto executable = std::make_shared<Executable>(graph);
   if (orError_t error = executable->createStreams()) return error;
   *exec = executables().add(std::move(executable));
@@ -199,7 +203,11 @@ orError_t orGraphLaunch(orGraphExec_t handle, orStream_t stream) noexcept try {
   ObservedCall call("orGraphLaunch", orOperationGraph);
   if (orError_t error = enter()) return error;
   const auto executable = executables().find(handle);
-  return executable ? executable->launch(stream) : refuseExecutable(handle);
+  if (!executable) return refuseExecutable(handle);
+  if (!injection().failsLaunch()) return executable->launch(stream);
+  auto nothing = [] {};
+  return submit(stream, &openreg::KernelOf<decltype(nothing)>::kernel, "graph",
+                &nothing, "a launch was made to fail, by order");
 } catch (...) {
   return failWithException();
 }

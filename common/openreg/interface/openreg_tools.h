@@ -20,14 +20,17 @@ extern "C" {
 /// - `alloc:N`: the N-th orMalloc from now on has no memory;
 /// - `copy:N`: the N-th copy fails its device, as a kernel that throws does;
 /// - `launch:N`: the same for the N-th launch;
-/// - `alloc:N+`, `copy:N+`, `launch:N+`: the N-th and all later ones fail;
+/// - `create:N`: the N-th creation of a stream, an event, a block of pinned
+///   memory or an executable graph has no memory;
+/// - `alloc:N+` and the like: the N-th and all later ones fail;
 /// - `lost:D@N`: device D is lost at its N-th launch or copy from now on, and
 ///   returns orErrorDeviceLost from then on.
 ///
 /// N is 1 or more, and D is the number of a device. Parts add up: after
 /// `alloc:1,alloc:3` the first and the third allocation fail. Setting memory
 /// counts as a copy. Calls of all threads are counted together. A launch that
-/// is captured counts then, and fails each time its graph runs.
+/// is captured counts then, and fails each time its graph runs. The launch of a
+/// graph counts as one; if it fails, no node runs.
 ///
 /// The environment variable OPENREG_INJECT has the same form and is read once.
 /// An empty order, or null, cancels all faults.

@@ -77,6 +77,7 @@ orError_t orMallocHost(void** pointer, size_t size) noexcept try {
                 "orMallocHost needs a place for the address, not null.");
   *pointer = nullptr;
   if (size == 0) return orSuccess;
+  if (orError_t error = countCreation("pinned memory")) return error;
   const uintptr_t address = machine().memory.allocatePinned(size);
   if (!address)
     return fail(orErrorMemoryAllocation, "There is no room for ", size,

@@ -2,6 +2,7 @@
 #include "torch_openreg/common/openreg/tools/injection.h"
 
 #include "torch_openreg/common/openreg/core/config.h"
+#include "torch_openreg/common/openreg/core/failure.h"
 
 #include <algorithm>
 #include <charconv>
@@ -44,6 +45,7 @@ bool parsePart(std::string_view part, Faults* faults, int* device) {
   if (skip(part, "alloc:")) return parseCount(part, true, &faults->allocation);
   if (skip(part, "copy:")) return parseCount(part, true, &faults->copy);
   if (skip(part, "launch:")) return parseCount(part, true, &faults->launch);
+  if (skip(part, "create:")) return parseCount(part, true, &faults->creation);
   return skip(part, "lost:") && take(part, device) && skip(part, "@") &&
          parseCount(part, false, &faults->lost[*device]);
 }
@@ -80,7 +82,8 @@ std::string parse(const char* order, int device_count, Faults* faults) {
 void Injection::set(Faults faults) {
   std::lock_guard lock(mutex_);
   armed_ = !faults.allocation.isEmpty() || !faults.copy.isEmpty() ||
-           !faults.launch.isEmpty() || !faults.lost.empty();
+           !faults.launch.isEmpty() || !faults.creation.isEmpty() ||
+           !faults.lost.empty();
   faults_ = std::move(faults);
 }
 
@@ -106,6 +109,13 @@ Injection& injection() {
     return *injection;
   }();
   return injection;
+}
+
+// [common.injection.create] What is created is counted in one row, because a program makes few of each kind.
+orError_t countCreation(const char* what) {
+  if (!injection().failsCreation()) return orSuccess;
+  return fail(orErrorMemoryAllocation, "The creation of ", what,
+              " was made to fail, by order.");
 }
 
 // [-]

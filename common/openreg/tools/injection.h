@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/common/openreg/interface/openreg.h"
+
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -24,7 +26,7 @@ struct Fault {
 };
 
 struct Faults {
-  Fault allocation, copy, launch;
+  Fault allocation, copy, launch, creation;
   std::map<int, Fault> lost;
 };
 
@@ -39,10 +41,11 @@ class Injection {
   /// Replaces all faults, and counts from 0 again.
   void set(Faults faults);
 
-  /// Counts an allocation, copy or launch; whether it must fail.
+  /// Counts an allocation, copy, launch or creation; whether it must fail.
   bool failsAllocation() { return isArmed() && due(faults_.allocation); }
   bool failsCopy() { return isArmed() && due(faults_.copy); }
   bool failsLaunch() { return isArmed() && due(faults_.launch); }
+  bool failsCreation() { return isArmed() && due(faults_.creation); }
   /// Counts a kernel or copy of `device`; whether the device is lost at it.
   bool losesDevice(int device);
 
@@ -57,6 +60,10 @@ class Injection {
 
 /// The faults of the process, which begin with those of OPENREG_INJECT.
 Injection& injection();
+
+/// Counts the creation of `what`, such as "a stream". Returns
+/// orErrorMemoryAllocation if it must fail, and orSuccess otherwise.
+orError_t countCreation(const char* what);
 
 // [-]
 }  // namespace openreg::hardware

@@ -171,6 +171,25 @@ TEST(Graph, a_kernel_that_throws_stops_the_graph) {
   orGraphExecDestroy(exec);
 }
 
+TEST(Graph, its_launch_can_be_made_to_fail) {
+  Stream stream;
+  int runs = 0;
+  orGraphExec_t exec = executable(captured(
+      stream, [&] { launch(stream.handle, "count", [&] { ++runs; }); }));
+  ASSERT_EQ(orInject("launch:2"), orSuccess);
+  EXPECT_EQ(orGraphLaunch(exec, stream.handle), orSuccess);
+  EXPECT_EQ(orGraphLaunch(exec, stream.handle), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orErrorLaunchFailure);
+  EXPECT_EQ(detail(),
+            "openreg:0 stopped in graph: a launch was made to fail, by order");
+  orInject(nullptr);
+  orDeviceReset();
+  EXPECT_EQ(orGraphLaunch(exec, stream.handle), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+  EXPECT_EQ(runs, 2);
+  orGraphExecDestroy(exec);
+}
+
 TEST(Graph, a_fault_that_was_captured_is_in_every_launch) {
   Stream stream;
   orGraphExec_t exec = executable(captured(stream, [&] {
@@ -580,6 +599,19 @@ TEST_F(Capture, DISABLED_exit) {
 }
 
 // Handles and places.
+
+TEST(GraphHandle, an_executable_graph_is_not_made_when_that_is_ordered) {
+  Stream stream;
+  orGraph_t graph = captured(stream, [] {});
+  orGraphExec_t exec = nullptr;
+  ASSERT_EQ(orInject("create:1"), orSuccess);
+  EXPECT_EQ(orGraphInstantiate(&exec, graph), orErrorMemoryAllocation);
+  EXPECT_EQ(detail(),
+            "The creation of an executable graph was made to fail, by order.");
+  EXPECT_EQ(orGraphInstantiate(&exec, graph), orSuccess);
+  EXPECT_EQ(orGraphExecDestroy(exec), orSuccess);
+  EXPECT_EQ(orGraphDestroy(graph), orSuccess);
+}
 
 TEST(GraphHandle, what_does_not_exist_is_refused) {
   Stream stream;

@@ -49,6 +49,27 @@ TEST(Inject, a_launch_and_a_copy_fail_their_device_by_name) {
   orFree(pointer);
 }
 
+TEST(Inject, streams_events_and_pinned_memory_are_counted_together) {
+  ASSERT_EQ(orInject("create:1,create:3,create:5"), orSuccess);
+  orStream_t stream;
+  EXPECT_EQ(orStreamCreate(&stream), orErrorMemoryAllocation);
+  EXPECT_EQ(detail(), "The creation of a stream was made to fail, by order.");
+  ASSERT_EQ(orStreamCreate(&stream), orSuccess);
+  EXPECT_EQ(orStreamDestroy(stream), orSuccess);
+  orEvent_t event;
+  EXPECT_EQ(orEventCreate(&event), orErrorMemoryAllocation);
+  EXPECT_EQ(detail(), "The creation of an event was made to fail, by order.");
+  ASSERT_EQ(orEventCreate(&event), orSuccess);
+  EXPECT_EQ(orEventDestroy(event), orSuccess);
+  void* pinned;
+  EXPECT_EQ(orMallocHost(&pinned, 8), orErrorMemoryAllocation);
+  EXPECT_EQ(detail(),
+            "The creation of pinned memory was made to fail, by order.");
+  ASSERT_EQ(orMallocHost(&pinned, 8), orSuccess);
+  EXPECT_EQ(orFreeHost(pinned), orSuccess);
+  EXPECT_EQ(orInject(nullptr), orSuccess);
+}
+
 TEST(Inject, an_order_that_cannot_be_read_is_refused_and_changes_nothing) {
   for (const char* order :
        {"alloc", "alloc:", "alloc:x", "alloc:0", "alloc:-1", "frob:1", "lost:1",
