@@ -94,7 +94,7 @@ class Trial:
             assert self.program(DEVICE) == self.right, where + "wrong numbers, and no error"
         except RuntimeError as error:
             end = "raised"
-            told = self.name in BOTH_DEVICES and "stream of another device" in str(error)
+            told = self.name in BOTH_DEVICES and "had to wait for another device" in str(error)
             assert isinstance(error, raised) or told, where + repr(error)
         finally:
             inject(None)
@@ -108,14 +108,15 @@ class Trial:
 
 
 def table():
-    """A line for each program: the calls of each kind."""
-    yield f"{'':26}" + "".join(f"{kind:>8}" for kind in KINDS)
-    total = [0] * len(KINDS)
-    for name in PROGRAMS:
-        trial = Trial(name)
-        counts = [trial.calls(kind) for kind in KINDS]
-        total = [sum(pair) for pair in zip(total, counts, strict=True)]
-        yield f"{name:26}" + "".join(f"{count:8}" for count in counts)
+    """A line for each program: the calls of each kind, and the points at which its device was lost."""
+    import every_loss
+
+    lost = every_loss.all_points()
+    yield f"{'':26}" + "".join(f"{kind:>8}" for kind in [*KINDS, "lost"])
+    rows = {name: [Trial(name).calls(kind) for kind in KINDS] for name in PROGRAMS}
+    for name, counts in rows.items():
+        yield f"{name:26}" + "".join(f"{count:8}" for count in counts) + f"{lost.get(name, '-'):>8}"
+    total = [sum(column) for column in zip(*rows.values(), strict=True)] + [sum(lost.values())]
     yield f"{'all':26}" + "".join(f"{count:8}" for count in total)
 
 

@@ -51,7 +51,8 @@ std::shared_ptr<KernelRefusal> StickyError::forOthers() const noexcept try {
   if (!isSet()) return nullptr;
   std::lock_guard lock(mutex_);
   return std::make_shared<KernelRefusal>(
-      detail_ + "; a stream of another device had to wait for it.");
+      "A stream had to wait for another device, and that one failed: " +
+      detail_);
 } catch (const std::bad_alloc&) {
   short_for_others_->is_told = false;
   return short_for_others_;

@@ -108,8 +108,8 @@ TEST(Refusal, a_stream_that_waited_for_a_failed_device_tells_of_it) {
       openreg::launch(reader.handle, "go on", [&] { ran = true; });
       EXPECT_EQ(orStreamSynchronize(reader.handle), orErrorKernelRefused);
       EXPECT_STREQ(orGetErrorDetail(),
-                   "openreg:1 stopped in divide: by zero; a stream of another "
-                   "device had to wait for it.");
+                   "A stream had to wait for another device, and that one "
+                   "failed: openreg:1 stopped in divide: by zero");
       EXPECT_TRUE(ran);
       EXPECT_EQ(orStreamSynchronize(reader.handle), orSuccess);
       orSetDevice(1);

@@ -2,7 +2,10 @@
 """What a profile shows of the device: slices, tracks, arrows, names and numbers."""
 
 import ctypes
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -288,3 +291,17 @@ def test_a_kernel_that_fails_is_in_the_trace_and_its_error_at_the_next_call(x):
         profiled(lambda: x.index_select(0, wrong + 99))
     _, trace = profiled(lambda: step(x))
     assert len(trace.kernels) == 3
+
+
+LOST = """
+import torch
+torch.autograd.profiler.profile(use_device="openreg").__enter__()
+torch.ones(2, device="openreg").sum().item()
+"""
+
+
+def test_a_program_whose_device_is_lost_in_a_profile_ends_with_its_error():
+    env = {**os.environ, "OPENREG_INJECT": "lost:0@1"}
+    result = subprocess.run([sys.executable, "-c", LOST], env=env, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "torch.AcceleratorError: openreg:0 is lost.\n" in result.stderr
