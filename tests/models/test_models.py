@@ -2,6 +2,7 @@
 """Models of libraries that people install: trained a step and used, as on the CPU."""
 
 import csv
+from pathlib import Path
 
 import count
 import pytest
@@ -9,6 +10,9 @@ import torch
 import torchmetrics
 import torchmetrics.image
 from programs import MODELS, make, to, train
+from torch_openreg.calls import LARGE, judge, read
+
+CALLS = Path(__file__).with_name("calls.jsonl")
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -30,6 +34,14 @@ def test_the_table_has_the_kernels_that_the_models_need():
         listed = {name: int(models) for name, models, _ in [*csv.reader(table)][1:]}
     # The calls are fewer in a process that has rehearsed some of them before.
     assert listed == {name: models for name, models, _ in count.rows()}
+
+
+def test_the_recorded_calls_are_right():
+    """Of up to 65,536 elements; without `--quick`, the command asks the others too."""
+    calls = [call for call in read(CALLS) if call.elements() <= LARGE]
+    assert len(calls) > 500
+    found = {(call.name, *judge(call, "openreg")) for call in calls}
+    assert {answer for answer in found if answer[1] != "right"} == set()
 
 
 @pytest.mark.parametrize("name", ["llama", "mixtral", "gpt2", "mamba", "t5", "whisper"])
