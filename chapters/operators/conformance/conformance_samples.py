@@ -65,6 +65,20 @@ def on(device, sample, view=lambda x: x):
     return sample.transform(lambda value: mapped(move, value))
 
 
+# [operators.conformance.loss] The loss decides which wrong gradients show.
+def plain_sum(output):
+    """Its gradient is expanded: one number, with strides of 0."""
+    return output.abs().sum()
+
+
+def weighted_sum(output):
+    """A sum in which neighbours count differently."""
+    if output.layout != torch.strided or output.is_nested:
+        return plain_sum(output)
+    weights = 1 + torch.arange(output.numel()) % 7 / 8
+    return (output.abs() * weights.view(output.shape).to(output.device, output.abs().dtype)).sum()
+
+
 # [operators.conformance.run] When a run returns, the device has finished and has reported its errors.
 def leaves_of(sample):
     """The inputs whose gradients are asked for."""
@@ -72,7 +86,7 @@ def leaves_of(sample):
     return [x for x in inputs if x.requires_grad]
 
 
-def run(op, sample, backward):
+def run(op, sample, backward, loss=weighted_sum):
     """The outputs, and the gradients of the inputs if `backward`."""
     outputs = op(sample.input, *sample.args, **sample.kwargs)
     torch.accelerator.synchronize()  # `to` may have left a copy to the host under way
@@ -80,7 +94,7 @@ def run(op, sample, backward):
         return outputs, []
     leaves = leaves_of(sample)
     processed = tensors_in([sample.output_process_fn_grad(outputs)])
-    losses = [x.abs().sum() for x in processed if x.requires_grad]
+    losses = [loss(x) for x in processed if x.requires_grad]
     return outputs, torch.autograd.grad(sum(losses), leaves, allow_unused=True) if losses else []
 
 
@@ -114,9 +128,10 @@ def compare(here, there, same_numbers, is_announced=lambda: False):
         assert alike or is_announced(), "shape or type differs"
         assert inside(ours), "strides reach past the storage"
         if same_numbers and ours.shape == theirs.shape:
-            # Sixteen bits are rounded between operators where the CPU has one formula; eight must be equal.
-            of_floats = {1: 0, 2: 2e-2} if theirs.is_floating_point() else {}
-            tolerance = of_floats.get(theirs.itemsize, 1e-4)
+            # Sixteen bits are rounded between operators where the CPU has one formula; eight must be
+            # equal, and so must integers.
+            rounded = theirs.is_floating_point() or theirs.is_complex()
+            tolerance = {1: 0, 2: 2e-2}.get(theirs.itemsize, 1e-4) if rounded else 0
             torch.testing.assert_close(
                 ours.cpu(), theirs.to(ours.dtype), rtol=tolerance, atol=tolerance, equal_nan=True,
                 check_stride=False,

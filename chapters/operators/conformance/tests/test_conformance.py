@@ -43,12 +43,20 @@ ways = {
     "shape": lambda x: (x * 2)[None],
     "storage": lambda x: outside(x * 2),
     "gradient": lambda x: x.detach() + x,
+    "gradient of a neighbour": lambda x: (x * 2).detach() + (y := x.flip(0) * 2) - y.detach(),
     "without gradient": lambda x: x * 2 if torch.is_grad_enabled() else x,
     "late error": lambda x: (x * 2)[torch.tensor([0, 7], device=x.device)],
     "crash": lambda x: os.abort(),
 }
+class Whole(Op):  # Its number is so large that one more is less than a ten-thousandth.
+    supports_autograd = False
+
+    def sample_inputs(self, device, dtype, requires_grad):
+        yield SampleInput(torch.tensor([1 << 20]))
+
 question = Question(values, torch.float32, 1)
 ops = [Op(name, way) for name, way in ways.items()]
+ops.append(Whole("whole number", lambda x: x * 2 + 1))
 print(json.dumps(list(sweep(ops, [question, question], "openreg", workers=2))))
 """
 
