@@ -72,7 +72,7 @@ def plain_sum(output):
 
 
 def weighted_sum(output):
-    """A sum in which neighbours count differently."""
+    """A sum in which neighbors count differently."""
     if output.layout != torch.strided or output.is_nested:
         return plain_sum(output)
     weights = 1 + torch.arange(output.numel()) % 7 / 8

@@ -43,7 +43,7 @@ ways = {
     "shape": lambda x: (x * 2)[None],
     "storage": lambda x: outside(x * 2),
     "gradient": lambda x: x.detach() + x,
-    "gradient of a neighbour": lambda x: (x * 2).detach() + (y := x.flip(0) * 2) - y.detach(),
+    "gradient of a neighbor": lambda x: (x * 2).detach() + (y := x.flip(0) * 2) - y.detach(),
     "without gradient": lambda x: x * 2 if torch.is_grad_enabled() else x,
     "late error": lambda x: (x * 2)[torch.tensor([0, 7], device=x.device)],
     "crash": lambda x: os.abort(),
