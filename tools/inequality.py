@@ -91,7 +91,7 @@ def row(what, place, quote, *, means, here, cuda="", mended=""):
 
 
 def outcome(function, *arguments, **options):
-    """"accepted", or the error's type and the beginning of its first line."""
+    """ "accepted", or the error's type and the beginning of its first line."""
     try:
         function(*arguments, **options)
     except Exception as error:
@@ -114,7 +114,7 @@ def tensors_of(device):
 
 
 def calls(function, operator):
-    """"one operator" if `function` reaches `operator`, and "composed" if it reaches others."""
+    """ "one operator" if `function` reaches `operator`, and "composed" if it reaches others."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     reached = set()
@@ -138,7 +138,9 @@ def rows():
         sys.path.insert(0, str(Path(__file__).parent))
         # This file is `__main__` when it is run; the rows must find the same one.
         sys.modules.setdefault("inequality", sys.modules[__name__])
-        for area in [a for a in AREAS if (Path(__file__).parent / "inequalities" / f"{a}.py").exists()]:
+        for area in [
+            a for a in AREAS if (Path(__file__).parent / "inequalities" / f"{a}.py").exists()
+        ]:
             importlib.import_module(f"inequalities.{area}")
     return ROWS
 
@@ -156,20 +158,30 @@ def results():
 
 def table(found):
     """The tables of docs/inequality.md."""
-    lines = []
+    lines = [f"The results are those of torch {torch.__version__.split('+')[0]}.", ""]
     for area, title in AREAS.items():
+        here = [each for each in found if each[0].area == area]
         lines += [f"## {title}", ""]
-        lines += ["| what, and where | CUDA | openreg | what follows, and what we do |"]
-        lines += ["|---|---|---|---|"]
-        for each, cuda, ours in found:
-            if each.area == area:
-                theirs = f"*{cuda}*" if each.cuda else f"`{cuda}`"
-                mended = f" Equal from {each.mended} on." if each.mended else ""
-                cells = f"{each.what}; `{each.place}`", theirs, f"`{ours}`"
-                cells += (f"{each.means} {each.here}{mended}",)
-                lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        if area == "equal":
+            lines += ["| what | where | both get |", "|---|---|---|"]
+            lines += [line(each.what, f"`{each.place}`", f"`{ours}`") for each, _, ours in here]
+        else:
+            lines += ["| what, and where | CUDA | openreg | what follows, and what we do |"]
+            lines += ["|---|---|---|---|"]
+            lines += [unequal(*each) for each in here]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def unequal(each, cuda, ours):
+    theirs = f"*{cuda}*" if each.cuda else f"`{cuda}`"
+    mended = f" Equal from {each.mended} on." if each.mended else ""
+    end = f"{each.means} {each.here}".rstrip() + mended
+    return line(f"{each.what}; `{each.place}`", theirs, f"`{ours}`", end)
+
+
+def line(*cells):
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def surprises(found):

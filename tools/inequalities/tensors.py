@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tensors, storages, devices, and what torch.accelerator does not have."""
 
-from inequality import NAME, outcome, row, tensors_of
-
 import torch
+from inequality import NAME, outcome, row, tensors_of
 
 NONE = "Nothing can be done outside PyTorch."
 
@@ -90,7 +89,7 @@ def sent_to_a_process():
     here="[A snapshot of our own](profiler/history.md), in the same format.",
 )
 def snapshot():
-    return "accepted" if outcome(torch.accelerator.memory._snapshot) == "accepted" else "an error"
+    return outcome(torch.accelerator.memory._snapshot).partition(":")[0]
 
 
 @row(
@@ -139,8 +138,8 @@ def memory_fraction():
     "torch/cuda/streams.py",
     "class ExternalStream(",
     cuda="yes",
-    means="A foreign stream cannot become a `torch.Stream`.",
-    here=NONE,
+    means="`torch.accelerator` makes no stream of a foreign handle.",
+    here="[`torch.openreg.get_stream_from_external`](device/streams.md) exists.",
 )
 def external_stream():
     return generic("ExternalStream")
@@ -164,7 +163,7 @@ def device_properties():
     "def can_device_access_peer(",
     cuda="yes",
     means="A program cannot ask whether two devices reach each other's memory.",
-    here="The driver [copies between devices](operators/minimal.md) itself.",
+    here="[`torch.openreg.can_device_access_peer`](device.md) exists, as it does for CUDA.",
 )
 def peer_access():
     return generic("can_device_access_peer")

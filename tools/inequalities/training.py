@@ -4,9 +4,8 @@
 import contextlib
 from unittest import mock
 
-from inequality import NAME, calls, outcome, row, tensors_of
-
 import torch
+from inequality import NAME, calls, outcome, row, tensors_of
 from torch import nn
 from torch.nn import functional
 
@@ -31,8 +30,8 @@ def save_on_cpu():
     "torch/nn/modules/rnn.py",
     "or not fw.is_cuda",
     cuda="1 storage",
-    means="Each weight keeps a storage of its own, so a fused kernel finds them in several places.",
-    here="Our kernel takes [a list of weights](operators/library.md).",
+    means="Each weight keeps a storage of its own, so a kernel for the whole layer finds them in several places.",
+    here="The composed LSTM takes each weight where it is.",
 )
 def flat_weights():
     layer = nn.LSTM(2, 2).to(NAME)
@@ -53,12 +52,15 @@ def deterministic():
     "torch/nn/functional.py",
     "input.is_cuda or input.is_xpu",
     means="Only CUDA and XPU get a deterministic decomposition; any other kernel must be deterministic itself.",
-    here="Ours runs on [one thread for each output](operators/library.md).",
+    here="None is needed: ours adds in a fixed order.",
 )
 def deterministic_pad(device):
     with deterministic(), tensors_of(device) as where:
         x = torch.ones(1, 1, 2, 2, device=where)
-        pad = lambda: functional.pad(x, (1, 1, 1, 1), mode="replicate")
+
+        def pad():
+            return functional.pad(x, (1, 1, 1, 1), mode="replicate")
+
         return calls(pad, "replication_pad2d")
 
 
@@ -68,27 +70,29 @@ def deterministic_pad(device):
     "if input.is_cuda and torch.are_deterministic_algorithms_enabled():",
     cuda="composed",
     means="The same: CUDA is composed of deterministic operators.",
-    here="The library's kernel is deterministic.",
+    here="The same.",
 )
 def deterministic_pool():
     x = torch.ones(1, 1, 2, 2, 2, device=NAME)
     with deterministic():
-        pool = lambda: functional.max_pool3d(x, 2, return_indices=True)
+
+        def pool():
+            return functional.max_pool3d(x, 2, return_indices=True)
+
         return calls(pool, "max_pool3d_with_indices")
 
 
 @row(
-    "`DataParallel`: a check that the devices are alike",
-    "torch/nn/parallel/data_parallel.py",
-    'if device_type == "cuda":',
-    cuda="checked",
-    means="Devices of different sizes get equal parts without a warning.",
-    here="Our devices are alike.",
+    "`DataParallel` over two devices",
+    "torch/nn/parallel/comm.py",
+    "return tuple(torch._C._scatter(",
+    cuda="accepted",
+    means="The copies to the devices and back are functions of CUDA's build.",
+    here="Use [`DistributedDataParallel`](distributed.md).",
 )
-def balance():
-    with mock.patch("torch.nn.parallel.data_parallel._check_balance") as check:
-        nn.DataParallel(nn.Linear(1, 1).to(NAME), device_ids=[0, 1])
-    return "checked" if check.called else "not checked"
+def data_parallel():
+    model = nn.DataParallel(nn.Linear(2, 2).to(NAME), device_ids=[0, 1])
+    return outcome(model, torch.ones(4, 2, device=NAME))
 
 
 @row(
@@ -156,7 +160,7 @@ def convolution():
     'device: str = "cuda",',
     cuda="enabled",
     means="Without a name the scaler is that of CUDA, and without CUDA it warns and does nothing.",
-    here="Write `GradScaler(\"openreg\")`.",
+    here='Write `GradScaler("openreg")`.',
 )
 def grad_scaler():
     return "enabled" if torch.amp.GradScaler().is_enabled() else "disabled"
@@ -178,7 +182,7 @@ def capture_check():
     for _ in range(2):
         adam.step()
     torch.accelerator.synchronize()
-    with torch.accelerator.Graph():
+    with torch.Stream(NAME), torch.accelerator.Graph():
         found = outcome(adam.step)
     return found.partition(":")[0]
 
@@ -188,7 +192,7 @@ def capture_check():
     "torch/_dynamo/variables/optimizer.py",
     "all_gpu &= p.is_cuda or p.is_xpu",
     cuda="True",
-    means="The step counter stays on the host, so each new step number is a guard that fails or a graph that cannot be replayed.",
+    means="The step counter stays a tensor of the host, and a step with one cannot be replayed as a graph.",
     here="Pass `capturable=True`.",
 )
 def compiled_optimizer():
@@ -247,8 +251,8 @@ def toggled():
     "torch/autograd/profiler.py",
     "class emit_nvtx",
     cuda="yes",
-    means="There is no mode whose marks go to an observer that we registered.",
-    here="[Our profiler](profiler.md) records the operators' names itself.",
+    means="The observer of a PrivateUse1 device can be registered, but no context manager turns it on.",
+    here="[Markers of our own](profiler/markers.md) do.",
 )
 def marks():
     return "yes" if hasattr(torch.autograd.profiler, "emit_privateuse1") else "no"
@@ -260,7 +264,7 @@ def marks():
     "def register_generator_state(",
     cuda="yes",
     means="`torch.accelerator.Graph` registers the default generator only through the backend's own code.",
-    here="[Our graphs](graphs.md) take new numbers at each replay.",
+    here="[Our graphs](graphs/random.md) take new numbers of each generator that they used.",
 )
 def graph_generators():
     return "yes" if hasattr(torch.accelerator.Graph, "register_generator_state") else "no"
