@@ -11,6 +11,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -584,6 +585,30 @@ def test_a_missing_wheel_is_named(dev, capsys, tmp_path):
     assert dev.main(["nightly", str(tmp_path / "none.whl")]) == 1
     sentence = f"There is no file {tmp_path / 'none.whl'}; ./dev nightly takes a wheel of PyTorch."
     assert sentence in capsys.readouterr().out
+
+
+def test_the_workflow_for_pytorchs_relay_runs_without_secrets_and_ends_in_the_same_command():
+    source = text("examples/ci/pytorch_ci.yml")
+    workflow = yaml.safe_load(source)
+    triggers = workflow[True]  # YAML 1.1 takes `on` for a truth value.
+    assert triggers["repository_dispatch"]["types"] == ["pull_request", "push"]
+    assert workflow["permissions"] == {"contents": "read"}
+    assert "secrets." not in source
+    jobs = workflow["jobs"]
+    assert jobs["commit"]["timeout-minutes"] == 180
+    for job in jobs["nightly"], jobs["commit"]:
+        commands = [step["run"] for step in job["steps"] if "run" in step]
+        assert commands[-1] == "./dev nightly wheel/torch-*.whl"
+        (kept,) = [
+            step["with"]["path"] for step in job["steps"] if "upload" in step.get("uses", "")
+        ]
+        assert kept == "build-logs-nightly/nightly.json"
+    (pytorch,) = [
+        step["with"]
+        for step in jobs["commit"]["steps"]
+        if step.get("with", {}).get("repository") == "pytorch/pytorch"
+    ]
+    assert pytorch["persist-credentials"] is False
 
 
 def test_the_tests_of_a_nightly_have_their_requirements_in_one_block():
