@@ -42,7 +42,9 @@ class Row:
 
     what: str
     place: str  # a file below site-packages, or below PyTorch's source tree
-    quote: str  # a piece of a line of that file; empty if the file is not installed
+    quote: (
+        str | tuple
+    )  # of a line of that file, or of one for each release; empty if it is not installed
     means: str
     here: str
     probe: object
@@ -60,7 +62,9 @@ class Row:
     def quote_stands(self):
         """Whether the installed file still has the line that makes the difference."""
         file = Path(torch.__file__).parents[1] / self.place
-        return not self.quote or (file.exists() and self.quote in file.read_text())
+        quotes = self.quote if isinstance(self.quote, tuple) else (self.quote,)
+        text = file.read_text() if file.exists() else ""
+        return not self.quote or any(quote in text for quote in quotes)
 
     def observe(self):
         """What CUDA and what the device gets."""

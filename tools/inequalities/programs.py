@@ -184,6 +184,7 @@ def functional_rng():
     cuda="accepted",
     means="The faster of the two modes is closed to other devices.",
     here='Pass `combine_mode="generic"`.',
+    mended="2.14",
 )
 def associative_scan():
     from torch._higher_order_ops.associative_scan import associative_scan

@@ -113,7 +113,10 @@ def flex_attention(device):
 @row(
     "`varlen_attn`",
     "torch/nn/attention/varlen.py",
-    "use_cudnn = query.is_cuda and _should_use_cudnn(query.device.index)",
+    (
+        "use_cudnn = query.is_cuda and _should_use_cudnn(query.device.index)",
+        "if not query.is_cuda or not _should_use_cudnn(query.device.index)",
+    ),
     cuda="accepted",
     means="It calls an operator that has kernels for CUDA only.",
     here="Use nested tensors of layout `jagged`.",
