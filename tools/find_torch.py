@@ -27,7 +27,7 @@ def in_words(releases):
     return f"{major}.{first} to {major}.{last}"
 
 
-def find():
+def find(any_version=False):
     """The folder of torch and its version, or a sentence that says what is wrong."""
     spec = importlib.util.find_spec("torch")
     wanted = in_words(supported())
@@ -38,12 +38,13 @@ def find():
     namespace = {}
     exec((folder / "version.py").read_text(), namespace)
     version = str(namespace["__version__"])
-    if version.split("+")[0].split(".")[:2] not in [[str(n) for n in r] for r in supported()]:
+    release = version.split("+")[0].split(".")[:2]
+    if not any_version and release not in [[str(n) for n in r] for r in supported()]:
         found = f"torch {version} is in {sys.executable}"
         sys.exit(f"{found}, but this can be built for torch {wanted}; {advice}")
     return folder, version
 
 
 if __name__ == "__main__":
-    folder, version = find()
+    folder, version = find("--any" in sys.argv)
     print(folder / "include", folder / "lib", version, in_words(supported()), sep="\n")

@@ -11,6 +11,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -479,6 +480,140 @@ def test_drift_compares_any_release_with_the_default_and_looks_in_a_build_where_
         (f"Look at torch {other}", [pythons[1], "tools/drift.py", "--look", files[1]], True),
     ]
     assert compared == [[pythons[1], "tools/drift.py", *files]]
+
+
+PYTHON = f"cp3{sys.version_info[1]}"
+NIGHTLY = f"torch-2.16.0.dev20261101+cpu-{PYTHON}-{PYTHON}-manylinux_2_28_x86_64.whl"
+
+
+@pytest.fixture
+def nightly(dev, monkeypatch, tmp_path):
+    """Runs `./dev nightly` without pip and Meson; how its one program of tests ends is given."""
+    commands = []
+
+    def step(title, command, result=None, **_):
+        commands.append(title)
+        if title.endswith("compile") and nightly.broken:
+            raise dev.Stop("no space left")
+        if title.endswith("test"):
+            log = dev.BUILD / "meson-logs/testlog.json"
+            log.parent.mkdir(parents=True)
+            kind, output = nightly.ends
+            test = {"name": "a", "result": kind, "stdout": output, "command": UNDER_PYTEST}
+            log.write_text(json.dumps(test))
+            result()
+
+    monkeypatch.setattr(dev, "step", step)
+    monkeypatch.setattr(dev, "answer", lambda *_: "there")
+    monkeypatch.setattr(dev, "missing_packages", lambda with_tests: [])
+    monkeypatch.setattr(dev, "check_compiler", lambda version: None)
+    (tmp_path / "requirements-dev.txt").write_text("# a\n# tests\nx==1\ny==2\n\n# book\nz==3\n")
+
+    def run(ends=("OK", "tests/a.py::test_b PASSED [100%]\n"), name=NIGHTLY, broken=False):
+        nightly.ends, nightly.broken = ends, broken
+        wheel = tmp_path / name
+        wheel.touch()
+        status = dev.main(["nightly", str(wheel)])
+        kept = tmp_path / "build-logs-nightly/nightly.json"
+        return status, json.loads(kept.read_text()) if kept.exists() else None, commands
+
+    yield run
+    dev.use_torch("2.13.0")
+
+
+def test_a_nightly_has_folders_of_its_own_and_leaves_one_json(nightly, tmp_path, capsys):
+    status, result, commands = nightly()
+    assert status == 0
+    assert result == {
+        "wheel": NIGHTLY,
+        "torch": "2.16.0.dev20261101+cpu",
+        "commit": "there",
+        "skipped": 0,
+        "passed": 1,
+        "failed": 0,
+        "failures": [],
+    }
+    assert commands == [
+        "Install the wheel",
+        "Install what the build and the tests need",
+        "distributed: configure",
+        "distributed: compile",
+        "distributed: test",
+    ]
+    needed = (tmp_path / "build-logs-nightly/requirements-nightly.txt").read_text()
+    assert needed == "torch==2.16.0.dev20261101+cpu\nx==1\ny==2\n"
+    assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 0 failed"
+
+
+def test_what_fails_with_a_nightly_is_in_the_json_with_its_command(nightly):
+    status, result, _ = nightly(("FAIL", "tests/a.py::test_b FAILED [100%]\n"))
+    assert (status, result["failed"]) == (1, 1)
+    again = (
+        ".venv-nightly/bin/meson devenv -C build-nightly -w . .venv-nightly/bin/python"
+        " -m pytest tests/a.py::test_b"
+    )
+    assert result["failures"] == [{"claim": "distributed: a tests/a.py::test_b", "again": again}]
+
+
+def test_a_nightly_that_does_not_compile_is_in_the_json(nightly):
+    status, result, _ = nightly(broken=True)
+    assert (status, result["failed"]) == (1, 1)
+    assert result["failures"] == [{"claim": "distributed: compile", "again": "no space left"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "torchvision-0.29.2-cp311-cp311-linux_x86_64.whl",
+            "torchvision-0.29.2-cp311-cp311-linux_x86_64.whl is not named like a wheel of PyTorch, "
+            f"such as {NIGHTLY}.",
+        ),
+        (
+            "torch-2.16.0-cp39-cp39-linux_x86_64.whl",
+            f"torch-2.16.0-cp39-cp39-linux_x86_64.whl is for cp39, but this Python is {PYTHON}; "
+            "download the wheel for it, or run ./dev with the other Python.",
+        ),
+    ],
+)
+def test_a_file_that_is_no_wheel_for_this_python_is_refused(nightly, capsys, name, sentence):
+    assert nightly(name=name) == (1, None, [])
+    assert sentence in capsys.readouterr().out
+
+
+def test_a_missing_wheel_is_named(dev, capsys, tmp_path):
+    assert dev.main(["nightly", str(tmp_path / "none.whl")]) == 1
+    sentence = f"There is no file {tmp_path / 'none.whl'}; ./dev nightly takes a wheel of PyTorch."
+    assert sentence in capsys.readouterr().out
+
+
+def test_the_workflow_for_pytorchs_relay_runs_without_secrets_and_ends_in_the_same_command():
+    source = text("examples/ci/pytorch_ci.yml")
+    workflow = yaml.safe_load(source)
+    triggers = workflow[True]  # YAML 1.1 takes `on` for a truth value.
+    assert triggers["repository_dispatch"]["types"] == ["pull_request", "push"]
+    assert workflow["permissions"] == {"contents": "read"}
+    assert "secrets." not in source
+    jobs = workflow["jobs"]
+    assert jobs["commit"]["timeout-minutes"] == 180
+    for job in jobs["nightly"], jobs["commit"]:
+        commands = [step["run"] for step in job["steps"] if "run" in step]
+        assert commands[-1] == "./dev nightly wheel/torch-*.whl"
+        (kept,) = [
+            step["with"]["path"] for step in job["steps"] if "upload" in step.get("uses", "")
+        ]
+        assert kept == "build-logs-nightly/nightly.json"
+    (pytorch,) = [
+        step["with"]
+        for step in jobs["commit"]["steps"]
+        if step.get("with", {}).get("repository") == "pytorch/pytorch"
+    ]
+    assert pytorch["persist-credentials"] is False
+
+
+def test_the_tests_of_a_nightly_have_their_requirements_in_one_block():
+    (block,) = re.findall(r"^# tests\n(.*?)\n\n", text("requirements-dev.txt"), re.S | re.M)
+    assert "expecttest" in block and "torchvision" not in block
 
 
 def test_a_failure_with_another_release_is_repeated_in_its_folders(dev):

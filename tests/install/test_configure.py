@@ -18,9 +18,9 @@ from contents import order_of_chapters  # noqa: E402
 RANGE = finder.in_words(finder.supported())
 
 
-def find_torch(*flags, path=None):
+def find_torch(*flags, path=None, arguments=()):
     return subprocess.run(
-        [sys.executable, *flags, ROOT / "tools/find_torch.py"],
+        [sys.executable, *flags, ROOT / "tools/find_torch.py", *arguments],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(path or "")},
@@ -49,6 +49,11 @@ def test_another_torch_is_refused_with_its_version_and_the_range(tmp_path, versi
     assert result.returncode != 0
     assert f"torch {version} is in {sys.executable}" in result.stderr
     assert "but this can be built for torch 2.13 to 2.15;" in result.stderr
+
+
+def test_any_torch_is_found_for_a_build_that_wants_any(tmp_path):
+    result = find_torch(path=fake_torch(tmp_path, "2.99.0.dev1"), arguments=["--any"])
+    assert result.stdout.splitlines()[2:] == ["2.99.0.dev1", RANGE]
 
 
 def test_the_range_of_the_isolated_build_is_that_of_the_package():

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Preloaded: records which lock of ours is taken while another is held, with
+// Python's lock or without, and on which waits a thread holds one. The file
+// $OPENREG_LOCKS gets a line for each.
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace {
+
+struct Held {
+  void* lock;
+  std::string place;
+};
+
+// Its own lock is not recorded, because it is taken through the real function.
+pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+std::set<std::string>* lines;
+thread_local bool inside = false;  // what the recorder itself locks
+thread_local std::vector<Held>* held;
+
+template <class Function>
+Function real(const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+auto realLock() {
+  static auto* function = real<int (*)(pthread_mutex_t*)>("pthread_mutex_lock");
+  return function;
+}
+
+auto realUnlock() {
+  static auto* function =
+      real<int (*)(pthread_mutex_t*)>("pthread_mutex_unlock");
+  return function;
+}
+
+/// "libopenreg.so 1234" for an address in a library of ours, else nothing.
+std::string findPlace(void* address) {
+  Dl_info info;
+  if (!dladdr(address, &info) || !info.dli_fname) return {};
+  const char* slash = strrchr(info.dli_fname, '/');
+  const std::string name = slash ? slash + 1 : info.dli_fname;
+  if (name.find("openreg") == std::string::npos) return {};
+  char text[256];
+  snprintf(
+      text, sizeof text, "%s %zx", name.c_str(),
+      static_cast<char*>(address) - static_cast<char*>(info.dli_fbase) - 1);
+  return text;
+}
+
+/// The same, found once for each address: the search goes through all symbols
+/// of a library.
+const std::string& placeOf(void* address) {
+  thread_local auto* places = new std::unordered_map<void*, std::string>;
+  const auto found = places->find(address);
+  if (found != places->end()) return found->second;
+  return places->emplace(address, findPlace(address)).first->second;
+}
+
+bool holdsGil() {
+  static auto* initialized =
+      reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
+  static auto* check =
+      reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
+  return initialized && check && initialized() && check();
+}
+
+void write(const std::string& line) {
+  static const char* path = getenv("OPENREG_LOCKS");
+  if (!path) return;
+  realLock()(&guard);
+  if (!lines) lines = new std::set<std::string>;
+  if (lines->insert(line).second) {
+    if (FILE* file = fopen(path, "a")) {
+      fprintf(file, "%s\n", line.c_str());
+      fclose(file);
+    }
+  }
+  realUnlock()(&guard);
+}
+
+void taken(void* lock, void* caller) {
+  if (inside) return;
+  inside = true;
+  const std::string place = placeOf(caller);
+  if (!place.empty()) {
+    if (!held)
+      held = new std::vector<Held>;  // Kept until the process ends: other
+                                     // destructors lock.
+    write(std::string("lock ") + (holdsGil() ? "gil " : "free ") + place);
+    for (const Held& other : *held) write("under " + other.place + " " + place);
+    held->push_back({lock, place});
+  }
+  inside = false;
+}
+
+void released(void* lock) {
+  if (inside || !held) return;
+  inside = true;
+  const auto found =
+      std::find_if(held->rbegin(), held->rend(),
+                   [&](const Held& each) { return each.lock == lock; });
+  if (found != held->rend()) held->erase(std::next(found).base());
+  inside = false;
+}
+
+/// A wait for `mutex`'s condition: all other locks of ours stay held meanwhile.
+void waits(void* mutex, void* caller) {
+  if (inside) return;
+  inside = true;
+  const std::string place = placeOf(caller);
+  if (!place.empty() && holdsGil()) write("waits-with-gil " + place);
+  if (held) {
+    for (const Held& other : *held)
+      if (other.lock != mutex)
+        write("waits-under " + other.place + " " +
+              (place.empty() ? "other 0" : place));
+  }
+  inside = false;
+}
+
+}  // namespace
+
+extern "C" {
+
+int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+  const int result = realLock()(mutex);
+  if (result == 0) taken(mutex, __builtin_return_address(0));
+  return result;
+}
+
+int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
+  released(mutex);
+  return realUnlock()(mutex);
+}
+
+int pthread_rwlock_rdlock(pthread_rwlock_t* lock) noexcept {
+  static auto* function =
+      real<int (*)(pthread_rwlock_t*)>("pthread_rwlock_rdlock");
+  const int result = function(lock);
+  if (result == 0) taken(lock, __builtin_return_address(0));
+  return result;
+}
+
+int pthread_rwlock_wrlock(pthread_rwlock_t* lock) noexcept {
+  static auto* function =
+      real<int (*)(pthread_rwlock_t*)>("pthread_rwlock_wrlock");
+  const int result = function(lock);
+  if (result == 0) taken(lock, __builtin_return_address(0));
+  return result;
+}
+
+int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {
+  static auto* function =
+      real<int (*)(pthread_rwlock_t*)>("pthread_rwlock_unlock");
+  released(lock);
+  return function(lock);
+}
+
+int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
+  static auto* function =
+      real<int (*)(pthread_cond_t*, pthread_mutex_t*)>("pthread_cond_wait");
+  waits(mutex, __builtin_return_address(0));
+  return function(condition, mutex);
+}
+
+int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                           const timespec* time) {
+  static auto* function =
+      real<int (*)(pthread_cond_t*, pthread_mutex_t*, const timespec*)>(
+          "pthread_cond_timedwait");
+  waits(mutex, __builtin_return_address(0));
+  return function(condition, mutex, time);
+}
+
+int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                           clockid_t clock, const timespec* time) {
+  static auto* function =
+      real<int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t,
+                   const timespec*)>("pthread_cond_clockwait");
+  waits(mutex, __builtin_return_address(0));
+  return function(condition, mutex, clock, time);
+}
+}
