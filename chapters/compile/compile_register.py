@@ -19,7 +19,7 @@ from .compile_library import CppProgram
 from .compile_replays import Policy, ReplayedProgram
 
 
-# [compile.register.pass] The pass says which operators Inductor must not turn into loops, and makes the caches depend on our files.
+# [compile.register.pass] The pass prepares a graph for loops on our device, and makes the caches depend on our files.
 class Preparation(CustomGraphModulePass):
     """Runs over each graph before Inductor lowers it."""
 
@@ -30,9 +30,31 @@ class Preparation(CustomGraphModulePass):
         for target in self.NO_LOOPS:
             for node in gm.graph.find_nodes(op="call_function", target=target):
                 node.meta["should_fallback"] = True
+        for node in gm.graph.nodes:
+            if device(node) == "openreg":
+                move_first_number(gm.graph, node)
 
     def uuid(self):
         return version()
+
+
+# [compile.register.first] The loops of an operator run where its first tensor is, unless Inductor counts the device of another one as a GPU.
+def device(node):
+    """The type of the device of a node's result; None if that is not one tensor."""
+    value = isinstance(node, torch.fx.Node) and node.meta.get("val")
+    return value.device.type if isinstance(value, torch.Tensor) else None
+
+
+def move_first_number(graph, node):
+    """Copies the first tensor of an operator to the device of its result if it is a number of the host."""
+    tensors = [each for each in node.all_input_nodes if device(each)]
+    if node.op != "call_function" or len(tensors) < 2 or device(tensors[0]) != "cpu":
+        return
+    place, number = node.meta["val"].device, tensors[0]
+    with graph.inserting_before(node):
+        moved = graph.call_function(torch.ops.prims.device_put.default, (number, place))
+    moved.meta["val"] = number.meta["val"].to(place)
+    node.replace_input_with(number, moved)
 
 
 # [compile.register] One call registers each part, with the device or with each of its indices.

@@ -40,10 +40,9 @@ at::Tensor indexSelect(const at::Tensor& self, int64_t dim,
                     "dim: ",
                     index.dim());
   dim = at::maybe_wrap_dim(dim, self.dim());
-  TORCH_CHECK_INDEX(self.dim() > 0 || index.numel() == 1,
-                    "index_select(): Index to scalar can have only 1 value, "
-                    "got ",
-                    index.numel(), " value(s)");
+  TORCH_CHECK(self.dim() > 0 || index.numel() == 1,
+              "index_select(): Index to scalar can have only 1 value, got ",
+              index.numel(), " value(s)");
   TORCH_CHECK(
       index.scalar_type() == at::kLong || index.scalar_type() == at::kInt,
       "index_select(): Expected dtype int32 or int64 for index, but "

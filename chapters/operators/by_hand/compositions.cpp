@@ -2,10 +2,12 @@
 #include <ATen/ScalarOps.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_embedding_bag_backward_native.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/clamp_min.h>
+#include <ATen/ops/cumprod.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isin.h>
-#include <ATen/ops/linalg_vander.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/relu.h>
 #include <torch/library.h>
 
@@ -63,10 +65,11 @@ at::Tensor vander(const at::Tensor& x, std::optional<int64_t> columns,
   const int64_t n = columns.value_or(x.size(0));
   TORCH_CHECK(n >= 0, "N must be non-negative.");
   const bool whole = at::isIntegralType(x.scalar_type(), /*includeBool=*/true);
-  // It makes two columns or more.
-  const at::Tensor powers =
-      at::linalg_vander(whole ? x.to(at::kLong) : x, std::max<int64_t>(n, 2))
-          .narrow(1, 0, n);
+  const at::Tensor column = (whole ? x.to(at::kLong) : x).unsqueeze(1);
+  const at::Tensor factors = at::cat(
+      {at::ones_like(column), column.expand({-1, std::max<int64_t>(n, 1) - 1})},
+      1);
+  const at::Tensor powers = factors.cumprod(1).narrow(1, 0, n);
   return increasing ? powers : powers.flip(1);
 }
 

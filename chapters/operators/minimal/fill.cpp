@@ -2,6 +2,7 @@
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 #include "torch_openreg/common/differences.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/library.h>
 
@@ -23,11 +24,12 @@ at::Tensor& fillScalar(at::Tensor& self, const at::Scalar& value) {
   return self;
 }
 
-/// A value on another device is read by the host first, as on CUDA.
+/// A value on another device is read by the host first, as on CUDA. Only a
+/// scalar may fill an expanded tensor, because the CPU copies a tensor.
 at::Tensor& fillTensor(at::Tensor& self, const at::Tensor& value) {
-  TORCH_CHECK_VALUE(value.dim() == 0,
-                    "fill_ takes a tensor of 0 dimensions, not of ",
-                    value.dim(), ".");
+  TORCH_CHECK(value.dim() == 0, "fill_ takes a tensor of 0 dimensions, not of ",
+              value.dim(), ".");
+  at::assert_no_internal_overlap(self);
   if (value.device() != self.device()) return self.fill_(value.item());
   if (isOnlyCopied(self)) return self.copy_(value);
   launchKernel(

@@ -48,7 +48,7 @@ at::Tensor& addProduct(at::Tensor& out, const at::Tensor& mat1,
   return out.index_add_(0, rows, scaled, alpha);
 }
 
-// [operators.sparse.addmm.out] The same for all layouts. With beta = 0, `self` is not read: it may be NaN.
+// [operators.sparse.addmm.out] The same for all layouts. With beta = 0, `self` is not read: it may be NaN. A compressed product has the layout CSR.
 at::Tensor& sparseAddmmOut(const at::Tensor& self, const at::Tensor& mat1,
                            const at::Tensor& mat2, const at::Scalar& beta,
                            const at::Scalar& alpha, at::Tensor& out) {
@@ -78,7 +78,7 @@ at::Tensor sparseMm(const at::Tensor& self, const at::Tensor& mat2) {
   checkProduct(self, mat2);
   if (self.layout() != at::kStrided && mat2.layout() != at::kStrided)
     return at::_sparse_sparse_matmul(self.to_sparse(), mat2.to_sparse())
-        .to_sparse(self.layout());
+        .to_sparse(self.layout() == at::kSparse ? at::kSparse : at::kSparseCsr);
   at::Tensor out = at::zeros({self.size(0), mat2.size(1)},
                              mat2.options().layout(at::kStrided));
   return addProduct(out, self, mat2, 1);

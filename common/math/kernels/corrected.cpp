@@ -154,6 +154,13 @@ void embeddingBagBackward(const c10::OperatorHandle& op, Stack& stack) {
   gradient.div_(counts.unsqueeze(1));
 }
 
+// [common.corrected.addmv] If the product is empty, the CPU's kernel resizes its output to the size of the summand.
+void addmv(const c10::OperatorHandle& op, Stack& stack) {
+  const at::Tensor self = stack[0].toTensor(), out = stack.back().toTensor();
+  if (self.sizes() != out.sizes()) stack[0] = self.expand(out.sizes());
+  callCpuKernel(op, stack);
+}
+
 // [common.corrected.table] The table names overloads, because other overloads may have kernels that are right.
 using Correction = void (*)(const c10::OperatorHandle&, Stack&);
 
@@ -175,6 +182,7 @@ constexpr std::pair<const char*, Correction> kCorrections[] = {
     {"igamma.out", &incompleteGamma<false>},
     {"igammac.out", &incompleteGamma<true>},
     {"_embedding_bag_dense_backward", &embeddingBagBackward},
+    {"addmv.out", &addmv},
 };
 
 // [common.corrected.find] A release may lack an operator of the table, and then nothing is corrected.

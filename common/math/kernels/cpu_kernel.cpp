@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/math/kernels/cpu_kernel.h"
+#include "torch_openreg/common/tensors.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>
@@ -7,6 +8,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <string_view>
+#include <unordered_set>
 
 namespace openreg {
 
@@ -57,6 +59,38 @@ void completeBags(const Stack& arguments, Stack& results) {
   if (!largest) results[3] = at::zeros_like(offsets).narrow(0, 0, 0);
 }
 
+// [common.cpu-kernel.strides] Some CPU kernels take strides for granted that PyTorch does not promise, and read or write outside of the tensor.
+/// Each of them returns all that it writes, so an output that is a copy needs
+/// no copying back here.
+bool ignoresStrides(std::string_view name) {
+  static const std::unordered_set<std::string_view> names{
+      "aten::median",
+      "aten::nanmedian",
+      "aten::native_group_norm",
+      "aten::native_group_norm_backward",
+      "aten::native_layer_norm_backward",
+      "aten::tril",
+      "aten::triu",
+  };
+  return names.contains(name);
+}
+
+/// The kernel of a group norm expects all tensors in the memory format of its
+/// input.
+void makeContiguous(const c10::OperatorHandle& op, Stack& arguments) {
+  at::MemoryFormat format = at::MemoryFormat::Contiguous;
+  if (std::string_view(op.schema().name()).starts_with("aten::native_group"))
+    format = arguments[*op.schema().argumentIndexWithName("input")]
+                 .toTensor()
+                 .suggest_memory_format();
+  for (c10::IValue& argument : arguments) {
+    argument = mapTensors(argument, [&](const at::Tensor& tensor) {
+      return tensor.contiguous(tensor.dim() < 4 ? at::MemoryFormat::Contiguous
+                                                : format);
+    });
+  }
+}
+
 }  // namespace
 
 // [common.cpu-kernel.call] Operators are listed by name, because neither schema nor tags reveal what a kernel keeps.
@@ -66,6 +100,7 @@ void callCpuKernel(const c10::OperatorHandle& op, Stack& stack) {
                    name == "aten::_embedding_bag_forward_only";
   const Stack arguments = bag ? stack : Stack();
   if (name.ends_with("_norm_backward")) convertStatistics(op, stack);
+  if (ignoresStrides(name)) makeContiguous(op, stack);
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
   if (bag) completeBags(arguments, stack);
 }

@@ -135,6 +135,7 @@ Stack announceInCpp(const c10::OperatorHandle& op, const Stack& arguments) {
       {"aten::logical_not", &announceBool<1>},
       {"aten::logical_or", &announceBool<2>},
       {"aten::logical_xor", &announceBool<2>},
+      {"aten::mse_loss_backward", &announceSame<3>},
       {"aten::native_batch_norm", &announceBatchNorm},
       {"aten::native_group_norm", &announceGroupNorm},
       {"aten::native_layer_norm", &announceLayerNorm},

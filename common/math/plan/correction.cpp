@@ -9,7 +9,7 @@ namespace openreg {
 
 using Stack = torch::jit::Stack;
 
-// [common.correction.correct] On every device, attention returns weights only on request, and the loss of one sample is a scalar.
+// [common.correction.correct] On every device, attention returns weights only on request, the loss of one sample is a scalar, and a Huber loss has the dtype of its input.
 void correct(const c10::OperatorHandle& op, const Stack& arguments,
              Stack& results) {
   const std::string_view name = op.schema().name();
@@ -20,7 +20,18 @@ void correct(const c10::OperatorHandle& op, const Stack& arguments,
   } else if (name == "aten::multilabel_margin_loss_forward") {
     if (arguments[0].toTensor().dim() < 2)
       results[0] = results[0].toTensor().new_empty({});
+  } else if (name == "aten::huber_loss") {
+    results[0] =
+        results[0].toTensor().to(arguments[0].toTensor().scalar_type());
   }
+}
+
+// [common.correction.accept] PyTorch's Meta function refuses a condition of uint8, which its kernels still take as truth values.
+void accept(const c10::OperatorHandle& op, Stack& arguments) {
+  if (op.schema().name() != "aten::where") return;
+  const at::Tensor condition = arguments[0].toTensor();
+  if (condition.scalar_type() == at::kByte)
+    arguments[0] = condition.to(at::kBool);
 }
 
 bool hasCudaOnlyAlert(const c10::OperatorHandle& op) {

@@ -47,6 +47,7 @@ Stack runMetaKernel(const c10::OperatorHandle& op, const Stack& arguments) {
     const bool out = op.schema().arguments()[i].is_out();
     stack.push_back(mapTensors(arguments[i], out ? &emptyLike : &metaOf));
   }
+  accept(op, stack);
   if (const c10::KernelFunction* meta = math::metaFunction(op)) {
     meta->callBoxed(op, c10::DispatchKeySet(), &stack);
   } else {

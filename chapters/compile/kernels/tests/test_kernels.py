@@ -112,6 +112,29 @@ def test_a_number_of_the_host_is_read_at_the_launch(compiled):
     assert (scale(x, factor) == 5).all()
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda factor, x: factor * x,
+        lambda factor, x: factor - x,
+        lambda factor, x: (factor + 1).pow(x) + factor,
+        lambda factor, x: torch.where(factor > 1, x, factor),
+        lambda factor, x: torch.addcmul(x, factor, x),
+        lambda factor, x: torch.addcdiv(factor, x, factor),
+        lambda factor, x: torch.atan2(factor, x.sum()),
+        lambda factor, x: (factor * x).sum() + factor,
+    ],
+)
+def test_a_number_of_the_host_may_come_first(function):
+    compiled = torch.compile(function)
+    x, factor = torch.linspace(0.5, 3, 50), torch.tensor(2.0)
+    for value in (2, 0.5):
+        factor.fill_(value)
+        result = compiled(factor, x.to("openreg"))
+        torch.testing.assert_close(result.cpu(), function(factor, x))
+        assert result.device == torch.device("openreg:0")
+
+
 def test_a_kernel_that_reads_an_array_of_the_host_is_refused():
     from torch._inductor.virtualized import V
     from torch_openreg.compile_kernels import on_host

@@ -82,8 +82,18 @@ def test_a_tensor_is_filled_with_a_number_of_any_device(source, target):
 
 @pytest.mark.library  # fill_ has a kernel
 def test_only_one_number_fills_a_tensor():
-    with pytest.raises(ValueError, match="fill_ takes a tensor of 0 dimensions, not of 1."):
+    with pytest.raises(RuntimeError, match="fill_ takes a tensor of 0 dimensions, not of 1."):
         FIRST.clone().fill_(FIRST)
+
+
+@pytest.mark.library  # fill_ has a kernel
+@pytest.mark.parametrize("place", ["cpu", "openreg:0", "openreg:1"])
+def test_an_expanded_tensor_is_filled_with_a_number_and_not_with_a_tensor(place):
+    x = torch.ones(2, 1, device="openreg").expand(2, 3)
+    assert x.fill_(3).tolist() == [[3] * 3] * 2
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        x.fill_(torch.tensor(4.0, device=place))
+    assert x.zero_().tolist() == [[0] * 3] * 2
 
 
 @pytest.mark.parametrize("place", ["openreg:0", "openreg:1"])

@@ -283,3 +283,17 @@ def test_attention_returns_the_weights_that_are_wanted(weights, batch):
 def test_the_loss_of_one_sample_is_a_number(reduction):
     x, labels = torch.linspace(-1, 1, 4), torch.tensor([1, 3, -1, 0])
     agree(lambda to: [F.multilabel_margin_loss(to(x), to(labels), reduction=reduction)])
+
+
+def test_a_huber_loss_has_the_dtype_of_its_input():
+    for one, other in ((torch.float32, torch.float64), (torch.float64, torch.float32)):
+        x, y = torch.tensor([1.0, -3.0], dtype=one), torch.tensor([0.5, 2.0], dtype=other)
+        for reduction in ("mean", "none"):
+            agree(lambda to: [F.huber_loss(to(x), to(y), reduction=reduction)])  # noqa: B023
+
+
+@pytest.mark.filterwarnings("ignore:where received a uint8 condition")
+def test_a_condition_may_be_of_uint8():
+    condition, x = torch.tensor([[1], [0], [7]], dtype=torch.uint8), torch.arange(6.0).view(3, 2)
+    for y in (x * 2, x.t().contiguous().t() - 1, torch.tensor(3), torch.arange(2)):
+        agree(lambda to: [torch.where(to(condition), to(x), to(y))])  # noqa: B023

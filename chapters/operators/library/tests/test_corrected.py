@@ -118,6 +118,53 @@ def exponential(place):
     )
 
 
+def number_and_empty_product(place):
+    product = torch.ones(3, 0, device=place), torch.ones(0, device=place)
+    return torch.addmv(torch.tensor(5.0, device=place), *product, beta=2).tolist() == [10] * 3
+
+
+def repeated(place, function, dim):
+    """Whether the median of equal numbers in one place of memory is that number."""
+    memory = torch.tensor([[1.0], [-3.0], [2.0], [9.0]], device=place)
+    x = memory.expand(4, 5) if dim == 1 else memory.expand(4, 5).t()
+    return function(x, dim).values.tolist() == [1, -3, 2, 9]
+
+
+def normed(place, gaps, dtype=torch.float32):
+    """The results of a group norm and of its backward pass, with some arguments not contiguous."""
+    random = torch.Generator().manual_seed(0)
+
+    def tensor(name, *sizes):
+        numbers = torch.randn(*sizes, 2, generator=random).to(place, dtype)[..., 0]
+        return numbers if name in gaps else numbers.contiguous()
+
+    x, weight, bias = tensor("x", 2, 4, 3), tensor("weight", 4), tensor("bias", 4)
+    y, mean, rstd = torch.native_group_norm(x.contiguous(), weight, bias, 2, 4, 3, 2, 1e-5)
+    if "mean" in gaps:
+        mean = torch.stack([mean, mean + 1], -1)[..., 0]
+    gradients = torch.ops.aten.native_group_norm_backward(
+        tensor("gradient", 2, 4, 3), x, mean, rstd, weight, 2, 4, 3, 2, [True] * 3
+    )
+    return [each.cpu() for each in (y, *gradients)]
+
+
+def norms_agree(place, *gaps):
+    pairs = zip(normed(place, gaps), normed("cpu", ()), strict=True)
+    return all(torch.allclose(one, other, atol=1e-5) for one, other in pairs)
+
+
+def layer_norm_agrees(place):
+    x = torch.arange(12.0, device=place).sin().reshape(4, 3)
+    _, mean, rstd = torch.native_layer_norm(x, [3], None, None, 1e-5)
+    one, other = (
+        torch.ops.aten.native_layer_norm_backward(
+            x, x, [3], statistic, rstd, None, None, [True, False, False]
+        )[0]
+        for statistic in (mean, torch.stack([mean, mean + 1], -1)[..., 0])
+    )
+    return torch.allclose(one, other)
+
+
 def close(tensor, expected, tolerance):
     return bool(((tensor - expected).abs() <= tolerance * expected.abs()).all())
 
@@ -145,6 +192,14 @@ QUESTIONS = {
     "grid_sample, bfloat16": lambda p: sampled(p, torch.bfloat16, "nearest"),
     "grid_sample, not a number": sampled_nowhere,
     "matrix_exp, float16": exponential,
+    "addmv": number_and_empty_product,
+    "median": lambda p: repeated(p, torch.median, 1),
+    "median, transposed": lambda p: repeated(p, torch.median, 0),
+    "nanmedian": lambda p: repeated(p, torch.nanmedian, 1),
+    "native_group_norm": lambda p: norms_agree(p, "weight", "bias"),
+    "native_group_norm_backward": lambda p: norms_agree(p, "gradient", "x"),
+    "native_group_norm_backward, mean": lambda p: norms_agree(p, "mean"),
+    "native_layer_norm_backward": layer_norm_agrees,
     "remainder": lambda p: not remainder(p),
     "special_i0e": lambda p: scaled_bessel(p) == [1, 1, 1],
 }
@@ -163,6 +218,7 @@ def test_the_cpu_of_this_release_is_still_wrong(name):
 # The CPU ends the process, so it is asked in another one.
 ENDS = {
     "lcm": "torch.lcm(torch.tensor([-(2**63)]), torch.tensor([5])).tolist()",
+    "tril": "torch.tril(torch.ones(64, 9, 9, 9), out=torch.ones(9, 9, 9, 64).permute(3, 0, 1, 2))",
     "div": "torch.tensor([-(2**63), 6]).div(torch.tensor([-1]), rounding_mode='trunc').tolist()",
 }
 
@@ -271,3 +327,22 @@ def test_a_fused_step_changes_parameters_momenta_and_only_these():
     assert parameters[0].tolist() == [0.5] * 3
     assert gradients[0].tolist() == [0.5] * 3
     assert momenta[0].tolist() == [0.5] * 3
+
+
+@pytest.mark.parametrize("function", [torch.tril, torch.triu])
+def test_a_triangle_is_written_to_any_strides_and_to_nothing_else(function):
+    x = torch.arange(1.0, 2 * 3 * 4 * 5 + 1).reshape(2, 3, 4, 5)
+    expected = function(x, 1)
+    for order in ((0, 1, 2, 3), (3, 2, 1, 0), (1, 0, 2, 3), (2, 3, 0, 1), (0, 2, 3, 1)):
+        memory = torch.full([2 * x.shape[d] for d in order], -1.0, device="openreg")
+        place = memory[1::2, 1::2, 1::2, 1::2]
+        out = place.permute(*[order.index(d) for d in range(4)])
+        assert function(x.to("openreg"), 1, out=out) is out
+        assert torch.equal(out.cpu(), expected)
+        place.fill_(-1)
+        assert (memory == -1).all()
+        out.copy_(x)
+        assert getattr(out, f"{function.__name__}_")(1) is out
+        assert torch.equal(out.cpu(), expected)
+        place.fill_(-1)
+        assert (memory == -1).all()

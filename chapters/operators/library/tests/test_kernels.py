@@ -206,6 +206,23 @@ def test_what_does_not_fit_is_refused_at_once(call, sentence):
     torch.openreg.synchronize()  # The device has not been asked.
 
 
+def test_an_index_that_does_not_fit_raises_what_it_raises_on_the_cpu():
+    for shape, dim, index in [
+        ((), 0, torch.tensor([0, 0])),
+        ((), 0, torch.tensor([], dtype=torch.long)),
+        ((), 1, torch.tensor([0])),
+        ((3,), 5, torch.tensor([0])),
+        ((3,), 0, torch.tensor([[0]])),
+        ((3,), 0, torch.tensor([0.0])),
+    ]:
+        raised = []
+        for place in ("cpu", "openreg"):
+            with pytest.raises((RuntimeError, IndexError)) as error:
+                torch.ones(shape, device=place).index_select(dim, index.to(place))
+            raised.append(error.type)
+        assert raised[0] is raised[1], (shape, dim, index)
+
+
 def test_a_kernel_that_throws_is_told_late_by_name_and_the_device_goes_on():
     x = torch.arange(3.0, device="openreg")
     far = torch.tensor([7], device="openreg")

@@ -188,3 +188,11 @@ def test_a_full_memory_forgets_and_asks_again():
         asked = len(calls)
         assert x[:41].dot(x[:41]).item() == 41
     assert len(calls) == asked + 1
+
+
+def test_the_loss_of_no_elements_has_a_gradient():
+    """PyTorch's Meta function divides by their number, on the host."""
+    x = torch.ones(3, 0, device="openreg", requires_grad=True)
+    loss = torch.nn.functional.mse_loss(x, torch.ones_like(x))
+    loss.backward()
+    assert loss.isnan() and x.grad.shape == (3, 0)

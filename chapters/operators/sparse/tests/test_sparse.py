@@ -269,6 +269,65 @@ def test_products_have_the_gradients_of_the_cpu(name):
             torch.testing.assert_close(found, wanted)
 
 
+@pytest.fixture
+def fallback():
+    """The CPU may compute a product of two sparse matrices, and select from one."""
+    with torch.openreg.fallback("silent"):
+        yield
+
+
+LOSSES = {
+    "dense": lambda a, b: (a @ b).to_dense().square().sum(),
+    "sum": lambda a, b: torch.sparse.sum(a @ b),
+    "values": lambda a, b: (a @ b).coalesce().values().square().sum(),
+    "transposed": lambda a, b: (b.t() @ a.t()).to_dense().square().sum(),
+    "chain": lambda a, b: (a @ b @ b.t()).to_dense().square().sum(),
+}
+
+
+def gradients_of_both(place, loss, layout):
+    torch.manual_seed(0)
+    pair = [matrix(*sizes).to_sparse(layout=layout).to(place) for sizes in ((4, 5), (5, 3))]
+    pair = [each.requires_grad_() for each in pair]
+    loss(*pair).backward()
+    return [each.grad.to_dense().cpu() for each in pair]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_product_of_two_sparse_matrices_has_the_gradients_of_the_cpu(name, fallback):
+    here, there = (
+        gradients_of_both(place, LOSSES[name], torch.sparse_coo) for place in ("cpu", "openreg")
+    )
+    for found, wanted in zip(there, here, strict=True):
+        torch.testing.assert_close(found, wanted)
+
+
+def test_a_product_of_two_compressed_matrices_has_the_layout_and_gradients_of_the_cpu(fallback):
+    for one in COMPRESSED[:2]:
+        for other in COMPRESSED[:2]:
+            pair = matrix().to_sparse(layout=one), matrix(6, 3).to_sparse(layout=other)
+            wanted, found = pair[0] @ pair[1], pair[0].to("openreg") @ pair[1].to("openreg")
+            assert found.layout == wanted.layout
+            assert torch.equal(found.to_dense().cpu(), wanted.to_dense())
+    here, there = (
+        gradients_of_both(place, LOSSES["dense"], torch.sparse_csr) for place in ("cpu", "openreg")
+    )
+    for found, wanted in zip(there, here, strict=True):
+        torch.testing.assert_close(found, wanted)
+
+
+def test_rows_of_a_sparse_matrix_are_selected_and_have_no_gradient_on_either_place(fallback):
+    x, places = matrix().to_sparse(), torch.tensor([0, 2, 2])
+    there = x.to("openreg")
+    for dim in (0, 1):
+        found = there.index_select(dim, places.to("openreg")).to_dense().cpu()
+        assert torch.equal(found, x.index_select(dim, places).to_dense())
+    for each, index in ((x, places), (there, places.to("openreg"))):
+        loss = each.clone().requires_grad_().index_select(0, index).to_dense().sum()
+        with pytest.raises(NotImplementedError, match=r"aten::index_add_"):
+            loss.backward()
+
+
 def test_only_the_entries_of_a_sample_are_computed():
     sample, one, other = matrix(), torch.randn(4, 5).double(), torch.randn(5, 6).double()
     here, results = [sample.to_sparse_csr(), one, other], []
