@@ -9,9 +9,7 @@ using namespace openreg::hardware;
 
 // [common.api-device.choose] Counting and choosing devices starts nothing.
 orError_t orGetDeviceCount(int* count) noexcept try {
-  if (!count)
-    return fail(orErrorInvalidValue,
-                "orGetDeviceCount needs a place for the count, not null.");
+  if (!count) return refuseNull(__func__);
   if (!config().problem.empty()) {
     return setLastError(orErrorInvalidConfiguration, config().problem);
   }
@@ -22,9 +20,7 @@ orError_t orGetDeviceCount(int* count) noexcept try {
 }
 
 orError_t orGetDevice(int* device) noexcept try {
-  if (!device)
-    return fail(orErrorInvalidValue,
-                "orGetDevice needs a place for the number, not null.");
+  if (!device) return refuseNull(__func__);
   *device = currentIndex();
   return orSuccess;
 } catch (...) {
@@ -42,10 +38,7 @@ orError_t orSetDevice(int device) noexcept try {
 // [common.api-device.properties] The properties come from the configuration.
 orError_t orGetDeviceProperties(orDeviceProp* properties, int device) noexcept
     try {
-  if (!properties) {
-    return fail(orErrorInvalidValue,
-                "orGetDeviceProperties needs a place for them, not null.");
-  }
+  if (!properties) return refuseNull(__func__);
   if (orError_t error = checkDevice(device)) return error;
   *properties = {"openreg, a simulated device", config().device_memory,
                  config().device_threads, Region::kAlignment};
@@ -56,10 +49,7 @@ orError_t orGetDeviceProperties(orDeviceProp* properties, int device) noexcept
 
 orError_t orDeviceGetStreamPriorityRange(int* least, int* greatest) noexcept
     try {
-  if (!least || !greatest) {
-    return fail(orErrorInvalidValue,
-                "orDeviceGetStreamPriorityRange needs two places, not null.");
-  }
+  if (!least || !greatest) return refuseNull(__func__);
   *least = kLeastPriority;
   *greatest = kGreatestPriority;
   return orSuccess;

@@ -12,9 +12,7 @@ using namespace openreg::hardware;
 orError_t orMalloc(void** pointer, size_t size) noexcept try {
   ObservedCall call("orMalloc", orOperationAllocate, size);
   if (orError_t error = enter()) return error;
-  if (!pointer)
-    return fail(orErrorInvalidValue,
-                "orMalloc needs a place for the address, not null.");
+  if (!pointer) return refuseNull(__func__);
   *pointer = nullptr;
   if (size == 0) return orSuccess;
   if (current().sticky_error.isLost()) return current().sticky_error.report();
@@ -72,9 +70,7 @@ orError_t orFree(void* pointer) noexcept try {
 orError_t orMallocHost(void** pointer, size_t size) noexcept try {
   ObservedCall call("orMallocHost", orOperationAllocate, size);
   if (orError_t error = enter()) return error;
-  if (!pointer)
-    return fail(orErrorInvalidValue,
-                "orMallocHost needs a place for the address, not null.");
+  if (!pointer) return refuseNull(__func__);
   *pointer = nullptr;
   if (size == 0) return orSuccess;
   if (orError_t error = countCreation("pinned memory")) return error;
@@ -115,9 +111,7 @@ orError_t orFreeHost(void* pointer) noexcept try {
 // [common.api-memory.query] Queries of memory wait for no stream.
 orError_t orMemGetInfo(size_t* free, size_t* total) noexcept try {
   if (orError_t error = enter()) return error;
-  if (!free || !total)
-    return fail(orErrorInvalidValue,
-                "orMemGetInfo needs two places, not null.");
+  if (!free || !total) return refuseNull(__func__);
   const Region& region = machine().memory.device(currentIndex());
   *free = region.freeBytes();
   *total = region.size();

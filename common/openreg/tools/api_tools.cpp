@@ -86,10 +86,7 @@ orError_t orRangePop() noexcept try {
 orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* pointer) noexcept
     try {
   if (orError_t error = enter()) return error;
-  if (!handle) {
-    return fail(orErrorInvalidValue,
-                "orIpcGetMemHandle needs a place for the handle, not null.");
-  }
+  if (!handle) return refuseNull(__func__);
   Memory& memory = machine().memory;
   orPointerAttributes attributes;
   if (orError_t error = checkBlock(pointer, &attributes)) return error;
@@ -111,10 +108,7 @@ orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* pointer) noexcept
 orError_t orIpcOpenMemHandle(void** pointer, orIpcMemHandle_t handle) noexcept
     try {
   if (orError_t error = enter()) return error;
-  if (!pointer) {
-    return fail(orErrorInvalidValue,
-                "orIpcOpenMemHandle needs a place for the address, not null.");
-  }
+  if (!pointer) return refuseNull(__func__);
   IpcBlock block;
   std::memcpy(&block, handle.reserved, sizeof(block));
   if (block.magic != IpcBlock::kMagic) {

@@ -7,6 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace {
 
 TEST_F(Refused, tools) {
@@ -71,6 +76,26 @@ TEST(Sentences, name_the_values) {
   orDeviceGetDefaultStream(&standard, 0);
   EXPECT_EQ(orStreamDestroy(standard), orErrorInvalidResourceHandle);
   EXPECT_EQ(detail(), "The default stream cannot be destroyed.");
+}
+
+TEST(Sentences, name_the_function_that_has_no_place_for_its_answer) {
+  const std::vector<std::pair<const char*, std::function<orError_t()>>> calls =
+      {{"orGetDeviceCount", [] { return orGetDeviceCount(nullptr); }},
+       {"orGetDevice", [] { return orGetDevice(nullptr); }},
+       {"orGetDeviceProperties",
+        [] { return orGetDeviceProperties(nullptr, 0); }},
+       {"orMalloc", [] { return orMalloc(nullptr, 1); }},
+       {"orMallocHost", [] { return orMallocHost(nullptr, 1); }},
+       {"orMemGetInfo", [] { return orMemGetInfo(nullptr, nullptr); }},
+       {"orStreamCreateWithPriority", [] { return orStreamCreate(nullptr); }},
+       {"orEventCreateWithFlags", [] { return orEventCreate(nullptr); }},
+       {"orIpcGetMemHandle",
+        [] { return orIpcGetMemHandle(nullptr, nullptr); }}};
+  for (const auto& [name, call] : calls) {
+    EXPECT_EQ(call(), orErrorInvalidValue) << name;
+    EXPECT_EQ(detail(),
+              std::string(name) + " needs a place for the answer, not null.");
+  }
 }
 
 TEST(Sentences, name_both_devices) {

@@ -12,10 +12,7 @@ using namespace openreg::hardware;
 
 // [opencl.api-device.count] A machine without devices reports zero, which is not an error.
 orError_t orGetDeviceCount(int* count) noexcept try {
-  if (!count) {
-    return fail(orErrorInvalidValue,
-                "orGetDeviceCount needs a place for the count, not null.");
-  }
+  if (!count) return refuseNull(__func__);
   if (!config().problem.empty()) {
     return setLastError(orErrorInvalidConfiguration, config().problem);
   }
@@ -26,10 +23,7 @@ orError_t orGetDeviceCount(int* count) noexcept try {
 }
 
 orError_t orGetDevice(int* device) noexcept try {
-  if (!device) {
-    return fail(orErrorInvalidValue,
-                "orGetDevice needs a place for the number, not null.");
-  }
+  if (!device) return refuseNull(__func__);
   *device = currentIndex();
   return orSuccess;
 } catch (...) {
@@ -47,10 +41,7 @@ orError_t orSetDevice(int device) noexcept try {
 // [opencl.api-device.properties] Names and sizes come from the survey, so asking for them starts nothing.
 orError_t orGetDeviceProperties(orDeviceProp* properties, int device) noexcept
     try {
-  if (!properties) {
-    return fail(orErrorInvalidValue,
-                "orGetDeviceProperties needs a place for them, not null.");
-  }
+  if (!properties) return refuseNull(__func__);
   if (orError_t error = checkDevice(device)) return error;
   const DeviceInfo& info = survey().devices[device];
   std::memcpy(properties->name, info.name, sizeof(info.name));
@@ -65,10 +56,7 @@ orError_t orGetDeviceProperties(orDeviceProp* properties, int device) noexcept
 // OpenCL 1.2 has no priorities, so there is one.
 orError_t orDeviceGetStreamPriorityRange(int* least, int* greatest) noexcept
     try {
-  if (!least || !greatest) {
-    return fail(orErrorInvalidValue,
-                "orDeviceGetStreamPriorityRange needs two places, not null.");
-  }
+  if (!least || !greatest) return refuseNull(__func__);
   *least = *greatest = 0;
   return orSuccess;
 } catch (...) {

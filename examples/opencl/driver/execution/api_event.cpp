@@ -46,10 +46,7 @@ orError_t orEventCreate(orEvent_t* handle) noexcept {
 orError_t orEventCreateWithFlags(orEvent_t* handle, unsigned int flags) noexcept
     try {
   if (orError_t error = enter()) return error;
-  if (!handle) {
-    return fail(orErrorInvalidValue,
-                "Creating an event needs a place for its handle, not null.");
-  }
+  if (!handle) return refuseNull(__func__);
   if (flags > orEventEnableTiming) {
     return fail(orErrorInvalidValue, "An event has the flags 0 or 1 (timing); ",
                 flags, " was given.");
@@ -171,10 +168,7 @@ static cl_ulong endOf(const EventRef& event) {
 orError_t orEventElapsedTime(float* ms, orEvent_t start_handle,
                              orEvent_t end_handle) noexcept try {
   if (orError_t error = enter()) return error;
-  if (!ms) {
-    return fail(orErrorInvalidValue,
-                "orEventElapsedTime needs a place for the time, not null.");
-  }
+  if (!ms) return refuseNull(__func__);
   const Snapshot start = snapshot(start_handle);
   const Snapshot end = start.found ? snapshot(end_handle) : Snapshot{};
   if (!end.found) return orErrorInvalidResourceHandle;

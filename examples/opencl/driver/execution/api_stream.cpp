@@ -11,10 +11,7 @@ orError_t orStreamCreate(orStream_t* handle) noexcept {
 orError_t orStreamCreateWithPriority(orStream_t* handle, unsigned int flags,
                                      int) noexcept try {
   if (orError_t error = enter()) return error;
-  if (!handle) {
-    return fail(orErrorInvalidValue,
-                "Creating a stream needs a place for its handle, not null.");
-  }
+  if (!handle) return refuseNull(__func__);
   if (flags) {
     return fail(orErrorInvalidValue, "A stream has no flags; ", flags,
                 " was given, it must be 0.");
@@ -66,11 +63,7 @@ orError_t orStreamIsCapturing(orStream_t handle,
 orError_t orDeviceGetDefaultStream(orStream_t* handle, int device) noexcept
     try {
   if (orError_t error = enter()) return error;
-  if (!handle) {
-    return fail(
-        orErrorInvalidValue,
-        "orDeviceGetDefaultStream needs a place for the handle, not null.");
-  }
+  if (!handle) return refuseNull(__func__);
   if (orError_t error = checkDevice(device)) return error;
   *handle = machine().devices[device]->defaultStream();
   return *handle ? orSuccess : orPeekAtLastError();

@@ -6,10 +6,7 @@ using namespace openreg::hardware;
 // [opencl.api-memory.allocate] A lost device cannot allocate memory.
 orError_t orMalloc(void** pointer, size_t size) noexcept try {
   if (orError_t error = enter()) return error;
-  if (!pointer) {
-    return fail(orErrorInvalidValue,
-                "orMalloc needs a place for the address, not null.");
-  }
+  if (!pointer) return refuseNull(__func__);
   *pointer = nullptr;
   if (size == 0) return orSuccess;
   Device& device = current();
@@ -23,10 +20,7 @@ orError_t orMalloc(void** pointer, size_t size) noexcept try {
 
 orError_t orMallocHost(void** pointer, size_t size) noexcept try {
   if (orError_t error = enter()) return error;
-  if (!pointer) {
-    return fail(orErrorInvalidValue,
-                "orMallocHost needs a place for the address, not null.");
-  }
+  if (!pointer) return refuseNull(__func__);
   *pointer = nullptr;
   if (size == 0) return orSuccess;
   *pointer = machine().memory->allocatePinned(size);
@@ -68,10 +62,7 @@ orError_t orFreeHost(void* pointer) noexcept try {
 // [opencl.api-memory.query] Queries of memory wait for no stream.
 orError_t orMemGetInfo(size_t* free, size_t* total) noexcept try {
   if (orError_t error = enter()) return error;
-  if (!free || !total) {
-    return fail(orErrorInvalidValue,
-                "orMemGetInfo needs two places, not null.");
-  }
+  if (!free || !total) return refuseNull(__func__);
   const Region& region = machine().memory->device(currentIndex());
   *free = region.freeBytes();
   *total = region.size();
