@@ -23,19 +23,7 @@ class AcrossHosts final : public Communicator {
               c10::intrusive_ptr<JoiningStore> store);
   ~AcrossHosts() override;
 
-  void barrier(orStream_t stream) override;
-  void broadcast(orStream_t stream, void* data, size_t bytes, int root,
-                 orcclDataType_t type) override;
-  void allReduce(orStream_t stream, void* output, const void* input,
-                 size_t count, orcclDataType_t type, orcclRedOp_t op) override;
-  void reduce(orStream_t stream, void* output, const void* input, size_t count,
-              orcclDataType_t type, orcclRedOp_t op, int root) override;
-  void allGather(orStream_t stream, std::span<void* const> outputs,
-                 const void* input, size_t bytes,
-                 orcclDataType_t type) override;
-  void reduceScatter(orStream_t stream, void* output,
-                     std::span<const void* const> inputs, size_t count,
-                     orcclDataType_t type, orcclRedOp_t op) override;
+  void collective(orStream_t stream, const Collective& what) override;
   void pointToPoint(orStream_t stream, std::span<const P2POp> ops) override;
 
   void abort(const std::string& reason) noexcept override;
@@ -53,25 +41,11 @@ class AcrossHosts final : public Communicator {
     size_t bytes;
   };
   using Copies = std::vector<Copy>;
-  using Addresses = std::vector<const void*>;  // of each rank's data
   /// What a thread of the host does with the stage.
   using Job = std::function<void(Network& network, const at::Tensor& stage)>;
-  /// The same in a collective, whose messages have tags from `tag` on.
-  using Part =
-      std::function<void(Network& network, int tag, const at::Tensor& stage)>;
-  /// What it does instead if all ranks have sent their data with the call.
-  using ShortPart =
-      std::function<void(const at::Tensor& stage, const Addresses& data)>;
 
-  std::shared_ptr<Communicator> here() const;
-  std::shared_ptr<Communicator> waitForHere();
-  void collective(orStream_t stream, orcclCall_t call, size_t bytes,
-                  const Copies& in, const Copies& out, Part part,
-                  ShortPart short_part = nullptr);
   void perform(orStream_t stream, size_t bytes, const Copies& in,
                const Copies& out, Job job);
-  void reduceTo(orStream_t stream, void* output, const void* input,
-                size_t count, orcclCall_t call, int root);
 
   const int rank_, size_;
   const std::shared_ptr<Members> members_;
@@ -92,20 +66,6 @@ at::Tensor bytesOf(const at::Tensor& stage, size_t at, size_t bytes) {
   return stage.narrow(0, static_cast<int64_t>(at), static_cast<int64_t>(bytes));
 }
 
-template <class T>
-at::Tensor bytesOf(const T& value) {
-  at::Tensor bytes = at::empty({sizeof(T)}, at::kByte);
-  std::memcpy(bytes.data_ptr(), &value, sizeof(T));
-  return bytes;
-}
-
-template <class T>
-T valueOf(const at::Tensor& bytes) {
-  T value;
-  std::memcpy(&value, bytes.data_ptr(), sizeof(T));
-  return value;
-}
-
 // [distributed.hosts.make] The thread that finds the other ranks starts at once.
 AcrossHosts::AcrossHosts(int rank, int size, int device,
                          c10::intrusive_ptr<JoiningStore> store)
@@ -122,17 +82,6 @@ AcrossHosts::AcrossHosts(int rank, int size, int device,
 AcrossHosts::~AcrossHosts() {
   abort("");
   Network::leave(members_->network());
-}
-
-/// The communicator of a group of one host; otherwise null.
-std::shared_ptr<Communicator> AcrossHosts::here() const {
-  const auto [communicator, is_one_host] = members_->found();
-  return is_one_host ? communicator : nullptr;
-}
-
-std::shared_ptr<Communicator> AcrossHosts::waitForHere() {
-  const auto [communicator, is_one_host] = members_->wait();
-  return is_one_host ? communicator : nullptr;
 }
 
 // [distributed.hosts.perform] The last command drops the stage, when the copies have run.
@@ -175,216 +124,162 @@ void AcrossHosts::perform(orStream_t stream, size_t bytes, const Copies& in,
   }
 }
 
-// [distributed.hosts.call] The message of a call has room for its data, because a short call costs as much as its messages.
-constexpr size_t kShortBytes = 4096;
+// [distributed.hosts.call] The message of a call may have room for its data, because a short call costs as much as its messages.
+constexpr size_t kShortBytes = 4096, kCallBytes = 64;
+static_assert(sizeof(orcclCall_t) <= kCallBytes);
 
-struct CallMessage {
+at::Tensor messageOf(const orcclCall_t& call, size_t room) {
+  at::Tensor message =
+      at::empty({static_cast<int64_t>(kCallBytes + room)}, at::kByte);
+  std::memcpy(message.data_ptr(), &call, sizeof(call));
+  return message;
+}
+
+const orcclCall_t& callIn(const at::Tensor& message) {
+  return *static_cast<const orcclCall_t*>(message.data_ptr());
+}
+
+char* dataIn(const at::Tensor& message) {
+  return static_cast<char*>(message.data_ptr()) + kCallBytes;
+}
+
+// [distributed.hosts.layout] Each rank owns a part of the stage: what it contributes, or what it reduces.
+struct Layout {
+  Layout(const orcclCall_t& call, int rank, int size)
+      : call(call), rank(rank), size(size), part(call.bytes) {
+    reduces = call.func == orcclFuncAllReduce || call.func == orcclFuncReduce ||
+              call.func == orcclFuncReduceScatter;
+    is_divided = reduces && call.func != orcclFuncReduceScatter;
+    if (is_divided) part = (count() + size - 1) / size * width();
+  }
+  size_t width() const { return orcclTypeSize(call.datatype); }
+  size_t count() const { return call.bytes / width(); }
+  size_t total() const { return placeOf(size - 1) + part; }
+  size_t placeOf(int owner) const {
+    return call.func == orcclFuncBroadcast ? 0 : owner * part;
+  }
+  /// Whether `receiver` needs the part of `owner` when all parts are done.
+  bool wants(int receiver, int owner) const {
+    if (call.func == orcclFuncBroadcast) return owner == call.root;
+    if (call.func == orcclFuncReduce) return receiver == call.root;
+    return call.func == orcclFuncAllReduce || call.func == orcclFuncAllGather;
+  }
+
+  /// Whether all ranks' data fit into the messages of the call.
+  bool isShort() const {
+    return call.func != orcclFuncReduceScatter && call.bytes <= kShortBytes;
+  }
+
   orcclCall_t call;
-  alignas(64) char data[kShortBytes];
+  int rank, size;
+  size_t part;      ///< bytes of a rank's part
+  bool reduces;     ///< and then each rank reduces its part
+  bool is_divided;  ///< the parts are those of one buffer
 };
 
-at::Tensor newCallMessage() {
-  return at::empty({sizeof(CallMessage)}, at::kByte);
-}
-
-CallMessage& callIn(const at::Tensor& message) {
-  return *static_cast<CallMessage*>(message.data_ptr());
-}
-
-// [distributed.hosts.collective] Before their data, or with it, the ranks exchange what they have called.
-void AcrossHosts::collective(orStream_t stream, orcclCall_t call, size_t bytes,
-                             const Copies& in, const Copies& out, Part part,
-                             ShortPart short_part) {
-  if (isAborted()) return;
-  call.number = ++calls_;
-  const int tag = tagOf(false, calls_);
-  const bool is_short = short_part && call.bytes <= kShortBytes;
-  const size_t at = in.empty() ? 0 : in.front().at;
-  const size_t length = in.empty() || !is_short ? 0 : call.bytes;
-  perform(stream, bytes, in, out,
-          [=, rank = rank_, size = size_](Network& network,
-                                          const at::Tensor& stage) {
-            std::vector<at::Tensor> messages(size);
-            for (at::Tensor& message : messages) message = newCallMessage();
-            CallMessage& own = callIn(messages[rank]);
-            own.call = call;
-            std::memcpy(own.data, bytesOf(stage, at, length).data_ptr(),
-                        length);
-            network.exchangeWithAll(
-                tag, [&](int) { return messages[rank]; },
-                [&](int peer) { return messages[peer]; });
-            std::vector<orcclCall_t> calls;
-            Addresses data;
-            for (const at::Tensor& message : messages) {
-              calls.push_back(callIn(message).call);
-              data.push_back(callIn(message).data);
-            }
-            checkOrccl(orcclCompareCalls(calls.data(), size));
-            is_short ? short_part(stage, data) : part(network, tag + 1, stage);
-          });
-}
-
-void AcrossHosts::barrier(orStream_t stream) {
-  if (const auto here = waitForHere()) return here->barrier(stream);
-  // All ranks have come when each one has the calls of all others.
-  collective(stream, {}, 0, {}, {}, [](Network&, int, const at::Tensor&) {});
-}
-
-// [distributed.hosts.broadcast] The root sends to each of the others.
-void AcrossHosts::broadcast(orStream_t stream, void* data, size_t bytes,
-                            int root, orcclDataType_t type) {
-  if (const auto here = waitForHere()) {
-    return here->broadcast(stream, data, bytes, root, type);
-  }
-  const orcclCall_t call{orcclFuncBroadcast, type, orcclSum, root, bytes, 0};
-  const Copies whole{{0, data, bytes}};
-  const bool is_root = rank_ == root;
-  collective(
-      stream, call, bytes, is_root ? whole : Copies{},
-      is_root ? Copies{} : whole,
-      [=](Network& network, int tag, const at::Tensor& stage) {
-        if (!stage.numel()) return;
-        const auto nothing = [](int) { return at::Tensor(); };
-        const auto ours = [&](int) { return stage; };
-        const auto from_root = [&](int peer) {
-          return peer == root ? stage : at::Tensor();
-        };
-        if (is_root) {
-          network.exchangeWithAll(tag, ours, nothing);
-        } else {
-          network.exchangeWithAll(tag, nothing, from_root);
-        }
-      },
-      [=](const at::Tensor& stage, const Addresses& data) {
-        std::memcpy(stage.data_ptr(), data[root], bytes);
-      });
-}
-
-// [distributed.hosts.all-gather] Each rank sends its part to each of the others.
-void AcrossHosts::allGather(orStream_t stream, std::span<void* const> outputs,
-                            const void* input, size_t bytes,
-                            orcclDataType_t type) {
-  if (const auto here = waitForHere()) {
-    return here->allGather(stream, outputs, input, bytes, type);
-  }
-  Copies out;
-  for (int rank = 0; rank < size_; ++rank) {
-    out.push_back({rank * bytes, outputs[rank], bytes});
-  }
-  collective(
-      stream, {orcclFuncAllGather, type, orcclSum, 0, bytes, 0}, size_ * bytes,
-      {{rank_ * bytes, input, bytes}}, out,
-      [=, rank = rank_](Network& network, int tag, const at::Tensor& stage) {
-        if (!bytes) return;
-        const auto part = [&](int peer) {
-          return bytesOf(stage, peer * bytes, bytes);
-        };
-        network.exchangeWithAll(
-            tag, [&](int) { return part(rank); }, part);
-      },
-      [=, size = size_](const at::Tensor& stage, const Addresses& data) {
-        for (int rank = 0; rank < size; ++rank) {
-          std::memcpy(bytesOf(stage, rank * bytes, bytes).data_ptr(),
-                      data[rank], bytes);
-        }
-      });
-}
-
-// [distributed.hosts.reduce.part] Each rank reduces its part of all numbers, in the order of the ranks and as the devices do.
-/// The stage has a part of `count` numbers for each rank. That of this rank
-/// becomes the reduction.
-void reducePart(Network& network, int tag, const at::Tensor& stage, int rank,
-                int size, size_t count, const orcclCall_t& call) {
-  if (!count) return;
-  const size_t bytes = count * orcclTypeSize(call.datatype);
-  const auto part = [&](const at::Tensor& parts, int peer) {
-    return bytesOf(parts, peer * bytes, bytes);
+// [distributed.hosts.reduce] Each rank reduces its part of all numbers, in the order of the ranks and as the devices do.
+void reducePart(Network& network, int tag, const at::Tensor& stage,
+                const Layout& layout) {
+  const auto part = [&](const at::Tensor& parts, int owner) {
+    return bytesOf(parts, layout.placeOf(owner), layout.part);
   };
+  if (layout.is_divided) {
+    // The parts have one size, so the last one may have a rest.
+    const size_t rest = stage.numel() - layout.call.bytes;
+    bytesOf(stage, layout.call.bytes, rest).zero_();
+  }
   const at::Tensor theirs = at::empty({stage.numel()}, at::kByte);
   network.exchangeWithAll(
       tag, [&](int peer) { return part(stage, peer); },
       [&](int peer) { return part(theirs, peer); });
   std::vector<const void*> inputs;
-  for (int peer = 0; peer < size; ++peer) {
-    inputs.push_back(part(peer == rank ? stage : theirs, peer).data_ptr());
+  for (int peer = 0; peer < layout.size; ++peer) {
+    inputs.push_back(
+        part(peer == layout.rank ? stage : theirs, peer).data_ptr());
   }
-  checkOrccl(orcclReduceLocal(inputs.data(), size, part(stage, rank).data_ptr(),
-                              count, call.datatype, call.op));
+  checkOrccl(orcclReduceLocal(
+      inputs.data(), layout.size, part(stage, layout.rank).data_ptr(),
+      layout.part / layout.width(), layout.call.datatype, layout.call.op));
 }
 
-// [distributed.hosts.reduce-scatter] A part of the stage is what one rank wants.
-void AcrossHosts::reduceScatter(orStream_t stream, void* output,
-                                std::span<const void* const> inputs,
-                                size_t count, orcclDataType_t type,
-                                orcclRedOp_t op) {
-  if (const auto here = waitForHere()) {
-    return here->reduceScatter(stream, output, inputs, count, type, op);
-  }
-  const size_t bytes = count * orcclTypeSize(type);
-  const orcclCall_t call{orcclFuncReduceScatter, type, op, 0, bytes, 0};
-  Copies in;
-  for (int rank = 0; rank < size_; ++rank) {
-    in.push_back({rank * bytes, inputs[rank], bytes});
-  }
-  collective(stream, call, size_ * bytes, in, {{rank_ * bytes, output, bytes}},
-             [=, rank = rank_, size = size_](Network& network, int tag,
-                                             const at::Tensor& stage) {
-               reducePart(network, tag, stage, rank, size, count, call);
-             });
+// [distributed.hosts.exchange] After the reduction, if there is one, each part goes to the ranks that want it.
+void exchangeParts(Network& network, int tag, const at::Tensor& stage,
+                   const Layout& layout) {
+  if (!layout.part) return;
+  if (layout.reduces) reducePart(network, tag, stage, layout);
+  const auto part = [&](bool is_wanted, int owner) {
+    return is_wanted ? bytesOf(stage, layout.placeOf(owner), layout.part)
+                     : at::Tensor();
+  };
+  const int rank = layout.rank;
+  network.exchangeWithAll(
+      tag + 1, [&](int peer) { return part(layout.wants(peer, rank), rank); },
+      [&](int peer) { return part(layout.wants(rank, peer), peer); });
 }
 
-// [distributed.hosts.reduce] The ranks divide the numbers among them, reduce, and send the results to those who want them.
-/// A `root` of -1 is every rank.
-void AcrossHosts::reduceTo(orStream_t stream, void* output, const void* input,
-                           size_t count, orcclCall_t call, int root) {
-  const size_t width = orcclTypeSize(call.datatype);
-  const size_t part = (count + size_ - 1) / size_;
-  call.bytes = count * width;
-  const bool is_target = root < 0 || root == rank_;
-  const Copies in{{0, input, call.bytes}};
-  const Copies out{{0, output, is_target ? call.bytes : 0}};
-  collective(
-      stream, call, size_ * part * width, in, out,
-      [=, rank = rank_, size = size_](Network& network, int tag,
-                                      const at::Tensor& stage) {
-        // The parts have one size, so the last one may have a rest.
-        stage.narrow(0, call.bytes, stage.numel() - call.bytes).zero_();
-        reducePart(network, tag, stage, rank, size, part, call);
-        if (!part) return;
-        const auto bytes = [&](bool is_wanted, int from) {
-          return is_wanted ? bytesOf(stage, from * part * width, part * width)
-                           : at::Tensor();
-        };
-        network.exchangeWithAll(
-            tag + 1,
-            [&](int peer) { return bytes(root < 0 || root == peer, rank); },
-            [&](int peer) { return bytes(is_target, peer); });
-      },
-      [=, size = size_](const at::Tensor& stage, const Addresses& data) {
-        checkOrccl(orcclReduceLocal(data.data(), size, stage.data_ptr(), count,
-                                    call.datatype, call.op));
-      });
+// [distributed.hosts.short] All data came with the calls, so each rank does for itself what it wants.
+void finishShort(const std::vector<at::Tensor>& messages,
+                 const at::Tensor& stage, const Layout& layout) {
+  std::vector<const void*> data;
+  for (const at::Tensor& message : messages) data.push_back(dataIn(message));
+  if (layout.reduces) {
+    return checkOrccl(orcclReduceLocal(data.data(), layout.size,
+                                       stage.data_ptr(), layout.count(),
+                                       layout.call.datatype, layout.call.op));
+  }
+  char* const begin = static_cast<char*>(stage.data_ptr());
+  for (int owner = 0; owner < layout.size; ++owner) {
+    if (layout.wants(layout.rank, owner)) {
+      std::memcpy(begin + layout.placeOf(owner), data[owner], layout.part);
+    }
+  }
 }
 
-// [distributed.hosts.reduce.calls] One call wants the results everywhere, and the other at the root.
-void AcrossHosts::allReduce(orStream_t stream, void* output, const void* input,
-                            size_t count, orcclDataType_t type,
-                            orcclRedOp_t op) {
-  if (const auto here = waitForHere()) {
-    return here->allReduce(stream, output, input, count, type, op);
+// [distributed.hosts.agree] Before their data, or with it, the ranks exchange what they have called.
+/// `own` is what this rank sends along with a short call.
+void agreeAndExchange(Network& network, const at::Tensor& stage,
+                      const Layout& layout, const at::Tensor& own) {
+  std::vector<at::Tensor> messages;
+  std::vector<orcclCall_t> calls;
+  for (int rank = 0; rank < layout.size; ++rank) {
+    messages.push_back(messageOf(layout.call, kShortBytes));
   }
-  reduceTo(stream, output, input, count,
-           {orcclFuncAllReduce, type, op, 0, 0, 0}, -1);
+  const at::Tensor& ours = messages[layout.rank];
+  if (own.numel()) std::memcpy(dataIn(ours), own.data_ptr(), own.numel());
+  const int tag = tagOf(false, layout.call.number);
+  network.exchangeWithAll(
+      tag, [&](int) { return ours; }, [&](int peer) { return messages[peer]; });
+  for (const at::Tensor& each : messages) calls.push_back(callIn(each));
+  checkOrccl(orcclCompareCalls(calls.data(), layout.size));
+  layout.isShort() ? finishShort(messages, stage, layout)
+                   : exchangeParts(network, tag + 1, stage, layout);
 }
 
-void AcrossHosts::reduce(orStream_t stream, void* output, const void* input,
-                         size_t count, orcclDataType_t type, orcclRedOp_t op,
-                         int root) {
-  if (const auto here = waitForHere()) {
-    return here->reduce(stream, output, input, count, type, op, root);
+// [distributed.hosts.collective] A single buffer is this rank's part of the stage, or it is the whole.
+void AcrossHosts::collective(orStream_t stream, const Collective& what) {
+  if (const auto here = members_->wait().here()) {
+    return here->collective(stream, what);
   }
-  reduceTo(stream, output, input, count,
-           {orcclFuncReduce, type, op, root, 0, 0}, root);
+  if (isAborted()) return;
+  Layout layout(what.call, rank_, size_);
+  layout.call.number = ++calls_;
+  const size_t bytes = what.call.bytes;
+  const auto copies = [&](const std::vector<void*>& data, orcclFunc_t of_part) {
+    const size_t first = what.call.func == of_part ? rank_ : 0;
+    Copies copies;
+    for (size_t i = 0; i < data.size(); ++i) {
+      copies.push_back({(first + i) * bytes, data[i], bytes});
+    }
+    return copies;
+  };
+  const Copies in = copies(what.inputs, orcclFuncAllGather);
+  const Copies out = copies(what.outputs, orcclFuncReduceScatter);
+  const size_t at = in.empty() ? 0 : in[0].at;
+  const size_t sent = layout.isShort() && !in.empty() ? bytes : 0;
+  perform(stream, layout.total(), in, out,
+          [=](Network& network, const at::Tensor& stage) {
+            agreeAndExchange(network, stage, layout, bytesOf(stage, at, sent));
+          });
 }
 
 // [distributed.hosts.transfer.exchange] Both ranks say what they expect, and only then do the data follow.
@@ -401,8 +296,8 @@ void ship(Network& network, const std::vector<Shipment>& shipments, int rank,
   std::vector<Message> calls, data;
   for (const auto& [op, at, call] : shipments) {
     const int tag = tagOf(true, call.number);
-    calls.push_back({true, op.peer, tag + !op.is_send, bytesOf(call)});
-    calls.push_back({false, op.peer, tag + op.is_send, bytesOf(call)});
+    calls.push_back({true, op.peer, tag + !op.is_send, messageOf(call, 0)});
+    calls.push_back({false, op.peer, tag + op.is_send, messageOf(call, 0)});
     if (op.bytes) {
       data.push_back(
           {op.is_send, op.peer, tag + 2, bytesOf(stage, at, op.bytes)});
@@ -411,7 +306,7 @@ void ship(Network& network, const std::vector<Shipment>& shipments, int rank,
   network.exchange(calls);
   for (size_t i = 0; i < shipments.size(); ++i) {
     const auto& [op, at, ours] = shipments[i];
-    const auto theirs = valueOf<orcclCall_t>(calls[2 * i + 1].bytes);
+    const orcclCall_t& theirs = callIn(calls[2 * i + 1].bytes);
     checkOrccl(op.is_send
                    ? orcclCompareSendRecv(rank, &ours, op.peer, &theirs)
                    : orcclCompareSendRecv(op.peer, &theirs, rank, &ours));
@@ -421,7 +316,7 @@ void ship(Network& network, const std::vector<Shipment>& shipments, int rank,
 
 // [distributed.hosts.transfer.self] What a rank sends to itself never leaves its device.
 void copyToSelf(orStream_t stream, std::span<const P2POp> ops, int rank) {
-  std::vector<P2POp> sends, receives;
+  std::vector<P2POp> receives, sends;
   for (const P2POp& op : ops) {
     if (op.peer == rank) (op.is_send ? sends : receives).push_back(op);
   }
@@ -433,9 +328,6 @@ void copyToSelf(orStream_t stream, std::span<const P2POp> ops, int rank) {
                       " sends ", sends[i].bytes,
                       " bytes to itself, and receives ", receives[i].bytes,
                       ".");
-  }
-  for (size_t i = 0; i < sends.size(); ++i) {
-    if (!sends[i].bytes) continue;
     check(orMemcpyAsync(receives[i].data, sends[i].data, sends[i].bytes,
                         orMemcpyDeviceToDevice, stream));
   }
@@ -443,7 +335,9 @@ void copyToSelf(orStream_t stream, std::span<const P2POp> ops, int rank) {
 
 // [distributed.hosts.transfer] Sends and receives of one call share a stage.
 void AcrossHosts::pointToPoint(orStream_t stream, std::span<const P2POp> ops) {
-  if (const auto here = waitForHere()) return here->pointToPoint(stream, ops);
+  if (const auto here = members_->wait().here()) {
+    return here->pointToPoint(stream, ops);
+  }
   if (isAborted()) return;
   copyToSelf(stream, ops, rank_);
   size_t bytes = 0;
@@ -475,17 +369,17 @@ void AcrossHosts::abort(const std::string& reason) noexcept {
 }
 
 bool AcrossHosts::isAborted() const noexcept {
-  const auto here = this->here();
+  const auto here = members_->found().here();
   return jobs_->isAborted() || (here && here->isAborted());
 }
 
 std::string AcrossHosts::problem() const {
-  const auto here = this->here();
+  const auto here = members_->found().here();
   return here ? here->problem() : jobs_->problem();
 }
 
 std::string AcrossHosts::endedPeer() const {
-  const auto here = this->here();
+  const auto here = members_->found().here();
   return here ? here->endedPeer() : "";
 }
 

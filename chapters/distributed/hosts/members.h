@@ -35,6 +35,10 @@ class Members : public std::enable_shared_from_this<Members> {
   struct Found {
     std::shared_ptr<Communicator> communicator;  ///< null if not found
     bool is_one_host;                            ///< and it has all ranks
+    /// The communicator of all ranks; null if there is none.
+    std::shared_ptr<Communicator> here() const {
+      return is_one_host ? communicator : nullptr;
+    }
   };
   /// Waits until they are found. If that has failed, tries again.
   Found wait();

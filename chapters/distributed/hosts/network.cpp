@@ -5,28 +5,20 @@
 
 #include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
+#include <c10/util/Synchronized.h>
 
 #include <utility>
 
 namespace openreg {
-namespace {
 
 // [distributed.hosts.engine.factory] A function of Python outlives every group, because Python may end first.
-struct EngineMaker {
-  std::mutex mutex;
-  EngineFactory make;
-};
-
-EngineMaker& engineMaker() {
-  static auto* maker = new EngineMaker;
-  return *maker;
+static auto& engineFactory() {
+  static auto* factory = new c10::Synchronized<EngineFactory>;
+  return *factory;
 }
 
-}  // namespace
-
 void setEngineFactory(EngineFactory factory) {
-  const std::lock_guard lock(engineMaker().mutex);
-  engineMaker().make = std::move(factory);
+  engineFactory().withLock([&](auto& make) { make = std::move(factory); });
 }
 
 // [distributed.hosts.network.connect] A call that comes before the engine is there waits on the thread of its job.
@@ -34,9 +26,7 @@ void Network::connect(const c10::intrusive_ptr<c10d::Store>& store) noexcept {
   Engine engine;
   std::exception_ptr error;
   try {
-    std::unique_lock lock(engineMaker().mutex);
-    const EngineFactory make = engineMaker().make;
-    lock.unlock();
+    const auto make = engineFactory().withLock([](auto& make) { return make; });
     engine = make(store, rank_, size_, store->getTimeout());
   } catch (...) {
     error = std::current_exception();

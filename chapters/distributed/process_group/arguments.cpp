@@ -103,51 +103,46 @@ static orcclRedOp_t reductionOf(c10d::ReduceOp::RedOpType reduction) {
   return found->second;
 }
 
-// [distributed.arguments.complex] Maximum and product of complex numbers are not those of their parts.
-static Numbers numbersOf(const at::Tensor& tensor,
-                         const c10d::ReduceOp& reduction) {
-  const auto count = static_cast<size_t>(tensor.numel());
-  const auto type = tensor.scalar_type();
-  const bool scales = reduction.op_ == c10d::ReduceOp::PREMUL_SUM;
-  TORCH_CHECK_TYPE(
-      !scales || c10::isFloatingType(type) || c10::isComplexType(type),
-      "orccl cannot multiply ", type,
-      " by the factor of PREMUL_SUM; convert the tensor to a "
-      "floating-point type.");
-  if (!c10::isComplexType(type)) {
-    const orcclDataType_t number = dataTypeOf(tensor);
-    TORCH_CHECK_TYPE(!orcclCheckReduction(number, orcclSum),
-                     "orccl cannot reduce ", type,
-                     "; convert the tensor to a type of integers or "
-                     "floating-point numbers of 16 bits or more.");
-    const orcclRedOp_t op = reductionOf(reduction.op_);
-    checkOrccl(orcclCheckReduction(number, op));
-    return {count, number, op};
-  }
-  TORCH_CHECK_TYPE(c10d::isComplexViewAsRealAllowed(reduction),
+// [distributed.arguments.reduced] A sum treats a complex number as two real ones; maximum and product would be wrong.
+static void checkReducible(c10::ScalarType type,
+                           const c10d::ReduceOp& reduction) {
+  const bool is_complex = c10::isComplexType(type);
+  TORCH_CHECK_TYPE(reduction.op_ != c10d::ReduceOp::PREMUL_SUM ||
+                       c10::isFloatingType(type) || is_complex,
+                   "orccl cannot multiply ", type,
+                   " by the factor of PREMUL_SUM; convert the tensor to a "
+                   "floating-point type.");
+  TORCH_CHECK_TYPE(!is_complex || c10d::isComplexViewAsRealAllowed(reduction),
                    "orccl reduces complex tensors with SUM, AVG and "
                    "PREMUL_SUM only.");
   TORCH_CHECK_TYPE(type != c10::kComplexHalf, "orccl cannot reduce ", type,
                    "; convert the tensor to complex64.");
-  return {2 * count, type == c10::kComplexFloat ? orcclFloat32 : orcclFloat64,
-          reductionOf(reduction.op_)};
 }
 
-std::vector<Numbers> numbersOf(const std::vector<at::Tensor>& tensors,
-                               const c10d::ReduceOp& reduction) {
-  std::vector<Numbers> numbers;
-  for (const auto& tensor : tensors) {
-    numbers.push_back(numbersOf(tensor, reduction));
-  }
-  return numbers;
+orcclCall_t callOf(orcclFunc_t func, const at::Tensor& tensor,
+                   const c10d::ReduceOp* reduction, int root) {
+  orcclCall_t call{func, dataTypeOf(tensor), orcclSum,
+                   root, tensor.nbytes(),    0};
+  if (!reduction) return call;
+  const auto type = tensor.scalar_type();
+  checkReducible(type, *reduction);
+  if (call.datatype == orcclComplex64) call.datatype = orcclFloat32;
+  if (call.datatype == orcclComplex128) call.datatype = orcclFloat64;
+  TORCH_CHECK_TYPE(!orcclCheckReduction(call.datatype, orcclSum),
+                   "orccl cannot reduce ", type,
+                   "; convert the tensor to a type of integers or "
+                   "floating-point numbers of 16 bits or more.");
+  call.op = reductionOf(reduction->op_);
+  checkOrccl(orcclCheckReduction(call.datatype, call.op));
+  return call;
 }
 
 // [distributed.arguments.premultiplied] The factor may be a tensor, whose value the host never reads.
 at::Tensor premultiplied(const at::Tensor& tensor,
-                         const c10d::ReduceOp& reduction) {
-  if (reduction.op_ != c10d::ReduceOp::PREMUL_SUM) return tensor;
+                         const c10d::ReduceOp* reduction) {
+  if (!reduction || reduction->op_ != c10d::ReduceOp::PREMUL_SUM) return tensor;
   const auto& factor =
-      static_cast<const c10d::PreMulSumSupplement&>(*reduction.supplement_);
+      static_cast<const c10d::PreMulSumSupplement&>(*reduction->supplement_);
   if (!factor.tensor_factor.defined()) return tensor.mul(factor.double_factor);
   return tensor.mul(factor.tensor_factor.reshape({}).to(tensor.scalar_type()));
 }

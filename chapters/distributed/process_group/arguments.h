@@ -25,26 +25,21 @@ void checkSameType(const at::Tensor& input, const at::Tensor& output);
 /// @throws c10::ValueError
 void checkSameSize(const at::Tensor& input, const at::Tensor& output);
 
-// [distributed.arguments.numbers] A sum treats a complex number as two real ones.
-struct Numbers {
-  size_t count;            ///< twice the elements of a complex tensor
-  orcclDataType_t type;    ///< the library's name of the dtype
-  orcclRedOp_t reduction;  ///< the library's name of the operation
-};
-
+// [distributed.arguments.call] What a collective does to a tensor is said in the words of the library.
 /// The library's name of a dtype; orcclBytes if it has none.
 orcclDataType_t dataTypeOf(const at::Tensor& tensor);
 
-/// How the library reduces these tensors.
+/// The call that moves a tensor of this dtype and size, or that reduces it if
+/// there is a `reduction`.
 /// @throws c10::TypeError for a dtype that cannot be reduced, c10::ValueError
 /// for one that does not have this reduction.
-std::vector<Numbers> numbersOf(const std::vector<at::Tensor>& tensors,
-                               const c10d::ReduceOp& reduction);
+orcclCall_t callOf(orcclFunc_t func, const at::Tensor& tensor,
+                   const c10d::ReduceOp* reduction, int root);
 
 /// The tensor that is to be summed for PREMUL_SUM: its product with the factor,
-/// computed on the current stream. For all other reductions, `tensor`.
+/// computed on the current stream. Otherwise `tensor`.
 at::Tensor premultiplied(const at::Tensor& tensor,
-                         const c10d::ReduceOp& reduction);
+                         const c10d::ReduceOp* reduction);
 
 // [distributed.arguments.dense] The library moves bytes that lie one after the other, so other layouts go through a copy.
 /// The elements of a tensor in the order of its indices, for work on the
@@ -58,11 +53,7 @@ class Dense {
   Dense(const at::Tensor& tensor, Use use);
 
   /// The device address of the first element.
-  void* data() const { return dense_.data_ptr(); }
-  /// The element with this number.
-  char* data(size_t element) const {
-    return static_cast<char*>(data()) + element * dense_.element_size();
-  }
+  char* data() const { return static_cast<char*>(dense_.data_ptr()); }
   /// All elements, without gaps.
   size_t bytes() const { return dense_.nbytes(); }
   /// After the work is enqueued: copies back into the tensor, if need be.

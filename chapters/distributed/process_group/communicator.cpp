@@ -62,7 +62,7 @@ struct StoreBootstrap {
   }
 };
 
-// [distributed.communicator.class] Each call passes its arguments on.
+// [distributed.communicator.class] The handle lives as long as the object, and the functions of the bootstrap with it.
 class OrcclCommunicator final : public Communicator {
  public:
   OrcclCommunicator(int rank, int size, c10::intrusive_ptr<c10d::Store> store)
@@ -73,33 +73,31 @@ class OrcclCommunicator final : public Communicator {
   ~OrcclCommunicator() override { orcclCommDestroy(comm_); }
   orcclComm_t comm() const override { return comm_; }
 
-  void barrier(orStream_t stream) override {
-    check(orcclBarrier(comm_, stream));
-  }
-  void broadcast(orStream_t stream, void* data, size_t bytes, int root,
-                 orcclDataType_t type) override {
-    check(orcclBroadcast(data, bytes / orcclTypeSize(type), type, root, comm_,
-                         stream));
-  }
-  void allReduce(orStream_t stream, void* output, const void* input,
-                 size_t count, orcclDataType_t type, orcclRedOp_t op) override {
-    check(orcclAllReduce(input, output, count, type, op, comm_, stream));
-  }
-  void reduce(orStream_t stream, void* output, const void* input, size_t count,
-              orcclDataType_t type, orcclRedOp_t op, int root) override {
-    check(orcclReduce(input, output, count, type, op, root, comm_, stream));
-  }
-  void allGather(orStream_t stream, std::span<void* const> outputs,
-                 const void* input, size_t bytes,
-                 orcclDataType_t type) override {
-    check(orcclAllGather(input, outputs.data(), bytes / orcclTypeSize(type),
-                         type, comm_, stream));
-  }
-  void reduceScatter(orStream_t stream, void* output,
-                     std::span<const void* const> inputs, size_t count,
-                     orcclDataType_t type, orcclRedOp_t op) override {
-    check(orcclReduceScatter(inputs.data(), output, count, type, op, comm_,
-                             stream));
+  // [distributed.communicator.dispatch] This switch is the only place that knows the order of the library's arguments.
+  void collective(orStream_t stream, const Collective& what) override {
+    const auto& [func, type, op, root, bytes, number] = what.call;
+    const size_t count = bytes / orcclTypeSize(type);
+    void* const* ins = what.inputs.data();
+    void* const* outs = what.outputs.data();
+    void* const in = what.inputs.empty() ? nullptr : ins[0];
+    void* const out = what.outputs.empty() ? nullptr : outs[0];
+    switch (func) {
+      case orcclFuncBroadcast:
+        return check(
+            orcclBroadcast(in ? in : out, count, type, root, comm_, stream));
+      case orcclFuncAllReduce:
+        return check(orcclAllReduce(in, out, count, type, op, comm_, stream));
+      case orcclFuncReduce:
+        return check(
+            orcclReduce(in, out, count, type, op, root, comm_, stream));
+      case orcclFuncAllGather:
+        return check(orcclAllGather(in, outs, count, type, comm_, stream));
+      case orcclFuncReduceScatter:
+        return check(
+            orcclReduceScatter(ins, out, count, type, op, comm_, stream));
+      default:
+        return check(orcclBarrier(comm_, stream));
+    }
   }
 
   // [distributed.communicator.point-to-point] The end of a group says what was wrong with its calls.

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace openreg {
 
@@ -27,33 +28,26 @@ struct P2POp {
   orcclDataType_t type;  ///< that of the peer, too
 };
 
+// [distributed.communicator.collective] A collective is data, so that what carries it out is one function and not six.
+/// One rank's part of a collective, with device addresses.
+struct Collective {
+  /// `bytes` is the size of what one rank contributes, or receives from a
+  /// reduce_scatter. `number` is not used.
+  orcclCall_t call{};
+  /// One for each rank in a reduce_scatter; none for ranks that only receive.
+  std::vector<void*> inputs{};
+  /// One for each rank in an all_gather; none for ranks that only contribute.
+  std::vector<void*> outputs{};
+};
+
 // [distributed.communicator.interface] A group that spans hosts has another communicator than a group on one host.
-/// One rank's part of a group, on one device. The calls and their arguments are
-/// those of orccl.h, with the sizes in bytes where no number is computed.
+/// One rank's part of a group, on one device.
 class Communicator {
  public:
   virtual ~Communicator() = default;
 
-  virtual void barrier(orStream_t stream) = 0;  ///< as orcclBarrier
-  /// As orcclBroadcast.
-  virtual void broadcast(orStream_t stream, void* data, size_t bytes, int root,
-                         orcclDataType_t type) = 0;
-  /// As orcclAllReduce.
-  virtual void allReduce(orStream_t stream, void* output, const void* input,
-                         size_t count, orcclDataType_t type,
-                         orcclRedOp_t op) = 0;
-  /// As orcclReduce.
-  virtual void reduce(orStream_t stream, void* output, const void* input,
-                      size_t count, orcclDataType_t type, orcclRedOp_t op,
-                      int root) = 0;
-  /// As orcclAllGather.
-  virtual void allGather(orStream_t stream, std::span<void* const> outputs,
-                         const void* input, size_t bytes,
-                         orcclDataType_t type) = 0;
-  /// As orcclReduceScatter.
-  virtual void reduceScatter(orStream_t stream, void* output,
-                             std::span<const void* const> inputs, size_t count,
-                             orcclDataType_t type, orcclRedOp_t op) = 0;
+  /// As the function of orccl.h for `what.call.func`.
+  virtual void collective(orStream_t stream, const Collective& what) = 0;
   /// As a group of sends and receives.
   virtual void pointToPoint(orStream_t stream, std::span<const P2POp> ops) = 0;
 

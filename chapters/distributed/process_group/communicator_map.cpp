@@ -4,6 +4,7 @@
 #include "torch_openreg/common/check.h"
 
 #include <c10/util/Exception.h>
+#include <c10/util/Synchronized.h>
 
 #include <algorithm>
 #include <array>
@@ -13,56 +14,40 @@
 namespace openreg {
 
 // [distributed.factory.replace] A group keeps the communicators it has; a new factory makes the next ones.
-namespace {
-
-struct Factory {
-  std::mutex mutex;
-  CommunicatorFactory make = [](int rank, int size, int,
-                                c10::intrusive_ptr<JoiningStore> store) {
-    return makeCommunicator(rank, size, std::move(store));
-  };
-};
-
-Factory& factory() {
-  static Factory factory;
+static auto& factory() {
+  static c10::Synchronized<CommunicatorFactory> factory(CommunicatorFactory(
+      [](int rank, int size, int, c10::intrusive_ptr<JoiningStore> store) {
+        return makeCommunicator(rank, size, std::move(store));
+      }));
   return factory;
 }
 
-}  // namespace
-
 CommunicatorFactory setCommunicatorFactory(CommunicatorFactory other) {
-  const std::lock_guard lock(factory().mutex);
-  return std::exchange(factory().make, std::move(other));
+  return factory().withLock(
+      [&](auto& make) { return std::exchange(make, std::move(other)); });
 }
 
 // [distributed.communicator-map.streams] PyTorch may hold a stream for as long as it likes, so groups pass streams on and never destroy them.
-namespace {
-
-struct SpareStreams {
-  std::mutex mutex;
-  std::array<std::vector<c10::Stream>, kMaxDevices> of;
-};
-
-SpareStreams& spareStreams() {
-  static auto* streams = new SpareStreams;
+static auto& spareStreams() {
+  using Spare = std::array<std::vector<c10::Stream>, kMaxDevices>;
+  static auto* streams = new c10::Synchronized<Spare>;
   return *streams;
 }
 
-c10::Stream takeStream(c10::DeviceIndex index) {
-  const std::lock_guard lock(spareStreams().mutex);
-  auto& spare = spareStreams().of[index];
-  if (spare.empty()) {
-    const DeviceScope scope(index);
-    orStream_t stream = nullptr;
-    check(orStreamCreateWithPriority(&stream, 0, kGreatestPriority));
-    return streamOfHandle(stream, index);
-  }
-  const c10::Stream stream = spare.back();
-  spare.pop_back();
-  return stream;
+static c10::Stream takeStream(c10::DeviceIndex index) {
+  return spareStreams().withLock([&](auto& all) {
+    auto& spare = all[index];
+    if (spare.empty()) {
+      const DeviceScope scope(index);
+      orStream_t stream = nullptr;
+      check(orStreamCreateWithPriority(&stream, 0, kGreatestPriority));
+      return streamOfHandle(stream, index);
+    }
+    const c10::Stream stream = spare.back();
+    spare.pop_back();
+    return stream;
+  });
 }
-
-}  // namespace
 
 // [distributed.communicator-map.device] A communicator takes its streams for as long as it lives.
 DeviceCommunicator::DeviceCommunicator(std::shared_ptr<Communicator> made,
@@ -79,10 +64,11 @@ c10::Stream DeviceCommunicator::streamOf(bool is_send, int peer) {
 }
 
 DeviceCommunicator::~DeviceCommunicator() {
-  const std::lock_guard lock(spareStreams().mutex);
-  auto& spare = spareStreams().of[collective_stream.device_index()];
-  spare.insert(spare.end(), {batch_stream, collective_stream});
-  for (const auto& [key, stream] : streams_) spare.push_back(stream);
+  spareStreams().withLock([&](auto& all) {
+    auto& spare = all[collective_stream.device_index()];
+    spare.insert(spare.end(), {batch_stream, collective_stream});
+    for (const auto& [key, stream] : streams_) spare.push_back(stream);
+  });
 }
 
 // [distributed.communicator-map.groups] Each rank knows its groups, and the devices that it has used, in order.
@@ -149,11 +135,7 @@ void CommunicatorMap::make(c10::DeviceIndex index) {
   const auto& devices = ranks.at(global_rank_).devices;
   const auto number =
       std::find(devices.begin(), devices.end(), index) - devices.begin();
-  CommunicatorFactory make;
-  {
-    const std::lock_guard lock(factory().mutex);
-    make = factory().make;
-  }
+  const auto make = factory().withLock([](auto& make) { return make; });
   // The n-th device of a rank meets the n-th devices of its peers.
   auto made = std::make_shared<DeviceCommunicator>(
       make(rank_, size_, index,

@@ -53,10 +53,11 @@ class DeviceCommunicator {
 /// The communicators of one rank of one group.
 ///
 /// Making one publishes in the store where this rank's memory is, and does not
-/// block. The first collective blocks until all peers have published theirs. So that two groups may be used in different orders on different
-/// ranks, the first use of a device by one group makes the communicators of all
-/// groups of this rank. A rank that uses several devices must use them first
-/// in the same order as its peers do.
+/// block. The first collective blocks until all peers have published theirs. So
+/// that two groups may be used in different orders on different ranks, the
+/// first use of a device by one group makes the communicators of all groups of
+/// this rank. A rank that uses several devices must use them first in the same
+/// order as its peers do.
 class CommunicatorMap {
  public:
   /// `global_rank` tells apart ranks that are in one process.

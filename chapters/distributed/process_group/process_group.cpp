@@ -172,14 +172,7 @@ c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::describe(
       std::move(operation), state_, stream);
 }
 
-// [distributed.process-group.collective] All collectives of a group and device run on one stream, in the order of their calls.
-ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::collective(const Call& call,
-                                                         Enqueue enqueue) {
-  return start(
-      call, [](DeviceCommunicator& group) { return group.collective_stream; },
-      enqueue);
-}
-
+// [distributed.process-group.rank] A rank in an argument is a rank of this group.
 void ProcessGroupOrccl::checkRank(const char* what, int64_t rank) const {
   TORCH_CHECK_VALUE(rank >= 0 && rank < size_, what, " is rank ", rank,
                     "; this group has ", size_, " ranks, numbered from 0.");

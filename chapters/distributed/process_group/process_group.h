@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/chapters/distributed/process_group/arguments.h"
 #include "torch_openreg/chapters/distributed/process_group/work.h"
 
 #include <ATen/core/Tensor.h>
@@ -93,14 +94,14 @@ class ProcessGroupOrccl final : public c10d::Backend {
   /// Null if the batch is empty.
   WorkPtr endCoalescing() override;
 
-  // [distributed.process-group.call] What all operations have in common.
+  // [distributed.process-group.call] An operation is described by its tensors; one function checks, orders and records it.
  private:
   struct Call {
     c10d::OpType type;
     const char* title;  // "orccl:all_reduce"; lives forever
-    c10::DeviceIndex device;
     Tensors inputs, outputs;
     std::chrono::milliseconds timeout;
+    c10::DeviceIndex device = checkTensors(joined(inputs, outputs));
   };
   using ChooseStream = c10::function_ref<c10::Stream(DeviceCommunicator&)>;
   using Enqueue = c10::function_ref<void(Communicator&, orStream_t)>;
@@ -111,25 +112,38 @@ class ProcessGroupOrccl final : public c10d::Backend {
   c10::intrusive_ptr<CollectiveWork> describe(const Call& call,
                                               c10::Stream stream,
                                               bool is_collective);
-  WorkPtr collective(const Call& call, Enqueue enqueue);
-  WorkPtr sendOrReceive(Tensors& tensors, int peer, bool is_send);
-  WorkPtr reduceAll(c10d::OpType type, Tensors& tensors,
-                    const c10d::AllreduceOptions& options);
-  WorkPtr gatherAll(c10d::OpType type, Tensors& outputs, Tensors& inputs,
-                    const c10d::AllgatherOptions& options);
-  WorkPtr reduceScatterAll(c10d::OpType type, Tensors& outputs, Tensors& inputs,
-                           const c10d::ReduceScatterOptions& options);
-  c10::DeviceIndex deviceOf(const c10d::BarrierOptions& options) const;
   void checkRank(const char* what, int64_t rank) const;
 
-  // [distributed.process-group.members] Operations count collectives and sends or receives apart, because ranks make different ones.
-  struct TensorOp {
+  // [distributed.process-group.parts] A collective is calls of the library; everything else is a list of sends and receives.
+  /// One call of the library: what it reads and what it writes on this rank.
+  struct Part {
+    Tensors from, to;
+    int root = 0;
+  };
+  struct Transfer {
     bool is_send;
     int peer;
     at::Tensor tensor;
   };
+  WorkPtr collective(const Call& call, orcclFunc_t func,
+                     const std::vector<Part>& parts,
+                     const c10d::ReduceOp* reduction = nullptr);
+  WorkPtr collectiveOfEach(const Call& call, orcclFunc_t func,
+                           const c10d::ReduceOp* reduction = nullptr);
+  WorkPtr exchange(const Call& call, const std::vector<Transfer>& transfers);
+  WorkPtr exchangeWithRoot(c10d::OpType type, const char* title, Tensors& one,
+                           Lists& all, int64_t root,
+                           std::chrono::milliseconds timeout, bool is_gather);
+  WorkPtr exchangeWithAll(const Call& call, const Tensors& outputs,
+                          const Tensors& inputs);
+  static void enqueue(Communicator& group, orStream_t stream,
+                      const std::vector<Transfer>& transfers);
+  WorkPtr sendOrReceive(Tensors& tensors, int peer, bool is_send);
+  c10::DeviceIndex deviceOf(const c10d::BarrierOptions& options) const;
+
+  // [distributed.process-group.members] Operations count collectives and sends or receives apart, because ranks make different ones.
   struct Batch {
-    std::vector<TensorOp> ops;
+    std::vector<Transfer> transfers;
     c10::intrusive_ptr<CollectiveWork> last_collective;
   };
 

@@ -15,6 +15,11 @@
 namespace openreg {
 
 // [distributed.group-state.end] Works fail before their waits end, so no thread takes an aborted wait for success.
+static std::exception_ptr failureOf(const std::string& reason) {
+  return std::make_exception_ptr(
+      c10::DistBackendError({__func__, __FILE__, __LINE__}, reason));
+}
+
 void GroupState::end(c10d::ErrorType error,
                      const std::string& reason) noexcept {
   std::vector<std::function<void()>> completions;
@@ -23,8 +28,7 @@ void GroupState::end(c10d::ErrorType error,
     if (error_ != c10d::ErrorType::SUCCESS) return;
     error_ = error;
     reason_ = reason;
-    const auto failure = std::make_exception_ptr(
-        c10::DistBackendError({__func__, __FILE__, __LINE__}, reason));
+    const auto failure = failureOf(reason);
     for (auto& operation : under_way_) {
       if (!operation->error) operation->error = failure;
       completions.push_back(completionLocked(*operation));
@@ -75,8 +79,7 @@ void GroupState::add(std::shared_ptr<PendingOperation> operation) {
   if (error_ == c10d::ErrorType::SUCCESS) {
     under_way_.push_back(std::move(operation));
   } else {
-    operation->error = std::make_exception_ptr(
-        c10::DistBackendError({__func__, __FILE__, __LINE__}, reason_));
+    operation->error = failureOf(reason_);
   }
 }
 
@@ -169,29 +172,29 @@ void GroupState::look() {
   std::vector<std::function<void()>> completions;
   {
     const std::lock_guard lock(mutex_);
-    std::list<std::shared_ptr<PendingOperation>> done;
+    std::vector<std::shared_ptr<PendingOperation>> done;
     for (auto& operation : under_way_) {
       if (isDoneLocked(*operation)) {
         done.push_back(operation);
-      } else {
-        if (!oldest) oldest = operation;
-        // A rank that does not join is named at the timeout, by another thread.
-        const std::chrono::seconds grace(operation->is_enqueued ? 0 : 1);
-        if (!late && now - operation->began > operation->timeout + grace) {
-          late = operation;
-        }
+        continue;
+      }
+      if (!oldest) oldest = operation;
+      // A rank that does not join is named at the timeout, by another thread.
+      const std::chrono::seconds grace(operation->is_enqueued ? 0 : 1);
+      if (!late && now - operation->began > operation->timeout + grace) {
+        late = operation;
       }
     }
     // Asked after the events: an abort completes them.
-    bool aborted = false;
-    for (const auto& group : communicators_->all()) {
-      aborted = aborted || group->communicator->isAborted();
+    const auto groups = communicators_->all();
+    if (std::any_of(groups.begin(), groups.end(), [](const auto& group) {
+          return group->communicator->isAborted();
+        })) {
+      done.clear();
     }
-    if (!aborted) {
-      for (const auto& operation : done) {
-        under_way_.remove(operation);
-        completions.push_back(completionLocked(*operation));
-      }
+    for (const auto& operation : done) {
+      under_way_.remove(operation);
+      completions.push_back(completionLocked(*operation));
     }
   }
   for (const auto& complete : completions) complete();

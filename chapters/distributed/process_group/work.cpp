@@ -41,9 +41,10 @@ void CollectiveWork::markEnqueued() {
 
 // [distributed.work.wait] Waiting is a command to the current stream.
 void CollectiveWork::synchronize() {
-  if (auto error = exception()) std::rethrow_exception(error);
   const c10::Stream current = currentStream(stream_.device_index());
+  // Where launches block, the host waits here, and knows the outcome then.
   operation_->end.block(current);
+  if (auto error = exception()) std::rethrow_exception(error);
   if (opType_ == c10d::OpType::BARRIER) return waitOnHost(operation_->timeout);
   if (operation_->request) {
     checkOrccl(

@@ -64,11 +64,6 @@ at::Tensor oneShotAllReduceOut(const at::Tensor& input, std::string reduction,
   return out;
 }
 
-at::Tensor oneShotAllReduce(const at::Tensor& input, std::string reduction,
-                            std::string name) {
-  return oneShotAllReduceOut(input, reduction, name, at::empty_like(input));
-}
-
 /// The same for a tensor that is copied into symmetric memory first.
 at::Tensor oneShotAllReduceCopyOut(const at::Tensor& buffer,
                                    const at::Tensor& input,
@@ -83,13 +78,6 @@ at::Tensor oneShotAllReduceCopyOut(const at::Tensor& buffer,
       buffer.view(-1).narrow(0, 0, input.numel()).view(input.sizes());
   copied.copy_(input);
   return oneShotAllReduceOut(copied, reduction, name, out);
-}
-
-at::Tensor oneShotAllReduceCopy(const at::Tensor& buffer,
-                                const at::Tensor& input, std::string reduction,
-                                std::string name) {
-  return oneShotAllReduceCopyOut(buffer, input, reduction, name,
-                                 at::empty_like(input));
 }
 
 // [distributed.symmetric.two-shot] In two shots, a rank adds one slice, and then reads the sums of the others.
@@ -119,11 +107,6 @@ at::Tensor twoShotAllReduceOut(at::Tensor input, std::string reduction,
   }
   group->barrier(kEnd, 0);
   return output;
-}
-
-at::Tensor twoShotAllReduceInPlace(at::Tensor input, std::string reduction,
-                                   std::string name) {
-  return twoShotAllReduceOut(input, reduction, name, input);
 }
 
 // [distributed.symmetric.reduce-scatter] A reduce_scatter is the first of the two shots.
@@ -183,11 +166,19 @@ at::Tensor memset32(at::Tensor& words, int64_t offset, int64_t value,
 
 // [distributed.symmetric.operators.register] PyTorch defines these operators, and has kernels for CUDA only.
 TORCH_LIBRARY_IMPL(symm_mem, PrivateUse1, m) {
-  m.impl("one_shot_all_reduce", &oneShotAllReduce);
+  using at::Tensor, std::string;
+  m.impl("one_shot_all_reduce", [](const Tensor& in, string op, string group) {
+    return oneShotAllReduceOut(in, op, group, at::empty_like(in));
+  });
   m.impl("one_shot_all_reduce_out", &oneShotAllReduceOut);
-  m.impl("one_shot_all_reduce_copy", &oneShotAllReduceCopy);
+  m.impl("one_shot_all_reduce_copy", [](const Tensor& buffer, const Tensor& in,
+                                        string op, string group) {
+    return oneShotAllReduceCopyOut(buffer, in, op, group, at::empty_like(in));
+  });
   m.impl("one_shot_all_reduce_copy_out", &oneShotAllReduceCopyOut);
-  m.impl("two_shot_all_reduce_", &twoShotAllReduceInPlace);
+  m.impl("two_shot_all_reduce_", [](Tensor in, string op, string group) {
+    return twoShotAllReduceOut(in, op, group, in);
+  });
   m.impl("two_shot_all_reduce_out", &twoShotAllReduceOut);
   m.impl("reduce_scatter_out", &reduceScatterOut);
   m.impl("stream_write_value32_", &streamWriteValue32);

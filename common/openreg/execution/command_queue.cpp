@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/execution/command_queue.h"
 
+#include "torch_openreg/common/openreg/core/config.h"
 #include "torch_openreg/common/openreg/execution/device.h"
 #include "torch_openreg/common/openreg/execution/spin.h"
 #include "torch_openreg/common/openreg/graphs/capture.h"
@@ -197,11 +198,12 @@ void CommandQueue::watch(std::shared_ptr<NumberWait> wait) {
       return is_over || device_->workers.hasHigherPriorityWork(priority_, true);
     });
   }
-  if (is_over) {
-    wait->complete();
-  } else {
-    watcher().add(std::move(wait));
+  if (is_over) return wait->complete();
+  if (config().blocking) {
+    waits_for_number_ = true;
+    if (wake_host_at_ != kNever) device_->host_waiters.wake([] {});
   }
+  watcher().add(std::move(wait));
 }
 
 // [common.queue.wake] Waking a thread costs more than most kernels, so only the awaited command wakes the host.
@@ -271,6 +273,8 @@ void CommandQueue::execute(Command& command) {
     // The other device goes on, but what it computes from now on may be wrong.
     if (command.recording->device != device_)
       refusal_.keep(command.recording->failure.get());
+  } else if (command.kind == Command::Kind::wait_value) {
+    waits_for_number_ = false;
   } else if (isGraph(command)) {
     if (command.recording) complete(*command.recording);
     command.kernel->destroy(command.arguments);

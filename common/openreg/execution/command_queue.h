@@ -100,6 +100,8 @@ class CommandQueue {
   uint64_t submitted() const { return submitted_; }
   /// How many commands have run, dropped ones included.
   uint64_t completed() const { return completed_; }
+  /// Whether the next command is a wait for a number that is not there yet.
+  bool waitsForNumber() const { return waits_for_number_; }
 
   // [common.queue.push.after] A thread that waits for a command is woken, and told what a kernel has refused.
   /// Asks for the host threads to be woken when command `number` is done. The
@@ -196,6 +198,7 @@ class CommandQueue {
   std::atomic<uint64_t> completed_{0};
   static constexpr uint64_t kNever = ~uint64_t{0};
   std::atomic<uint64_t> wake_host_at_{kNever};
+  std::atomic<bool> waits_for_number_{false};
   PendingRefusal refusal_;
 };
 

@@ -16,6 +16,12 @@ bool Device::synchronize(CommandQueue& queue, uint64_t number,
                                 [&] { queue.wakeHostAt(number); }, deadline);
 }
 
+void Device::runUntilNumber(CommandQueue& queue, uint64_t number) {
+  host_waiters.waitUntil(
+      [&] { return queue.completed() >= number || queue.waitsForNumber(); },
+      [&] { queue.wakeHostAt(number); });
+}
+
 bool Device::synchronize(WaitDeadline deadline) {
   std::vector<std::pair<CommandQueue*, uint64_t>> targets;
   {

@@ -27,7 +27,9 @@ class Device {
   /// while it was a stream of this device. False if the deadline came first.
   bool synchronize(CommandQueue& queue, uint64_t number,
                    WaitDeadline deadline = {});
-  /// The same for all streams of the device.
+  /// The same, but only until the stream waits for a number in memory.
+  void runUntilNumber(CommandQueue& queue, uint64_t number);
+  /// The same as `synchronize` for all streams of the device.
   bool synchronize(WaitDeadline deadline = {});
 
   /// Tells the calling thread what a kernel of the device has refused.

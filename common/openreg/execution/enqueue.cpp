@@ -20,7 +20,8 @@ orError_t holdBack(const StreamRef& stream, const Position& position) {
   if (onDeviceThread()) return orSuccess;
   const uint64_t number = position.submitted;
   if (config().blocking) {
-    position.device->synchronize(*stream.queue, number);
+    // This very thread may have to make the call that writes the number.
+    position.device->runUntilNumber(*stream.queue, number);
     return reportTo(stream, position);
   }
   // Without a bound a host that runs ahead would fill its memory with commands.

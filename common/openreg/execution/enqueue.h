@@ -29,8 +29,9 @@ orError_t append(const StreamRef& stream, Position* position, Check check,
       std::move(fill));
 }
 
-/// Waits for the last command at `position` if the schedule is `blocking`, and
-/// for room in the queue if the host runs far ahead.
+/// Waits for the last command at `position` if the schedule is `blocking`,
+/// unless the stream waits for a number in memory, and for room in the queue if
+/// the host runs far ahead.
 orError_t holdBack(const StreamRef& stream, const Position& position);
 
 /// Waits for the last command at `position`, unless the calling thread's limit

@@ -30,8 +30,8 @@ extern "C" {
 /// devices, so the memory outlives the wait. A program must therefore not make
 /// such a call before it has enqueued, on another stream, the write for which
 /// its own stream or that of another process waits. Under
-/// OPENREG_SCHEDULE=blocking, this call itself returns when the number is
-/// there.
+/// OPENREG_SCHEDULE=blocking, this call and later ones that enqueue on `stream`
+/// return at once as long as the number is not there.
 ///
 /// The wait also ends when its device fails or is lost; what follows it is then
 /// dropped. When the device is reset or the process exits, a wait has one more

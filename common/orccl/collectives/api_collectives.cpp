@@ -28,78 +28,68 @@ static void enqueueInGroup(orcclComm& comm, orStream_t stream,
   }
 }
 
-static void enqueue(orcclComm& comm, orStream_t stream, Plan plan) {
-  enqueueInGroup(comm, stream,
-                 [&] { comm.pipeline.enqueue(stream, std::move(plan)); });
+// [common.orccl.api.collectives.enqueue] A collective is the description of a call, and addresses.
+static orcclResult_t enqueue(orcclComm_t handle, orStream_t stream,
+                             orcclCall_t call, size_t count,
+                             const void* const* inputs,
+                             void* const* outputs) noexcept {
+  return guarded([&] {
+    orcclComm& comm = find(handle);
+    require(call.root >= 0 && call.root < comm.shared->size,
+            orcclInvalidArgument, "The root is rank ", call.root,
+            "; the group has the ranks 0 to ", comm.shared->size - 1, ".");
+    const bool moves =
+        call.func == orcclFuncBroadcast || call.func == orcclFuncAllGather;
+    if (!moves) checkReduction(call.datatype, call.op);
+    call.bytes = count * orcclTypeSize(call.datatype);
+    Plan plan = planOf(comm.shared->boxes, call, inputs, outputs);
+    enqueueInGroup(comm, stream,
+                   [&] { comm.pipeline.enqueue(stream, std::move(plan)); });
+  });
 }
 
-static void checkRoot(const orcclComm& comm, int root) {
-  require(root >= 0 && root < comm.shared->size, orcclInvalidArgument,
-          "The root is rank ", root, "; the group has the ranks 0 to ",
-          comm.shared->size - 1, ".");
-}
-
-// [common.orccl.api.collectives.calls] A collective is a plan, and a barrier is one without data.
 orcclResult_t orcclBarrier(orcclComm_t comm, orStream_t stream) noexcept {
-  return guarded([&] { enqueue(find(comm), stream, Plan{}); });
+  return guarded([&] {
+    enqueueInGroup(find(comm), stream,
+                   [&] { comm->pipeline.enqueue(stream, Plan{}); });
+  });
 }
 
+// [common.orccl.api.collectives.calls] The functions of the header say which collective it is, and how many addresses it has.
 orcclResult_t orcclBroadcast(void* buffer, size_t count, orcclDataType_t type,
                              int root, orcclComm_t comm,
                              orStream_t stream) noexcept {
-  return guarded([&] {
-    checkRoot(find(comm), root);
-    enqueue(*comm, stream,
-            planBroadcast(comm->shared->boxes, buffer, count, root, type));
-  });
+  return enqueue(comm, stream, {orcclFuncBroadcast, type, orcclSum, root, 0, 0},
+                 count, &buffer, &buffer);
 }
 
 orcclResult_t orcclAllGather(const void* sendbuff, void* const* recvbuffs,
                              size_t count, orcclDataType_t type,
                              orcclComm_t comm, orStream_t stream) noexcept {
-  return guarded([&] {
-    const Mailboxes& boxes = find(comm).shared->boxes;
-    enqueue(*comm, stream,
-            planAllGather(boxes, recvbuffs, sendbuff, count, type));
-  });
+  return enqueue(comm, stream, {orcclFuncAllGather, type, orcclSum, 0, 0, 0},
+                 count, &sendbuff, recvbuffs);
 }
 
-// [common.orccl.api.collectives.reductions] One rank or all of them want the result; the work is the same.
 orcclResult_t orcclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                              orcclDataType_t type, orcclRedOp_t op,
                              orcclComm_t comm, orStream_t stream) noexcept {
-  return guarded([&] {
-    checkReduction(type, op);
-    const orcclCall_t call{orcclFuncAllReduce, type, op, 0, 0, 0};
-    enqueue(find(comm), stream,
-            planReduction(comm->shared->boxes, recvbuff, sendbuff, count, call,
-                          true));
-  });
+  return enqueue(comm, stream, {orcclFuncAllReduce, type, op, 0, 0, 0}, count,
+                 &sendbuff, &recvbuff);
 }
 
 orcclResult_t orcclReduce(const void* sendbuff, void* recvbuff, size_t count,
                           orcclDataType_t type, orcclRedOp_t op, int root,
                           orcclComm_t comm, orStream_t stream) noexcept {
-  return guarded([&] {
-    checkRoot(find(comm), root);
-    checkReduction(type, op);
-    const orcclCall_t call{orcclFuncReduce, type, op, root, 0, 0};
-    enqueue(*comm, stream,
-            planReduction(comm->shared->boxes, recvbuff, sendbuff, count, call,
-                          comm->shared->rank == root));
-  });
+  return enqueue(comm, stream, {orcclFuncReduce, type, op, root, 0, 0}, count,
+                 &sendbuff, &recvbuff);
 }
 
 orcclResult_t orcclReduceScatter(const void* const* sendbuffs, void* recvbuff,
                                  size_t count, orcclDataType_t type,
                                  orcclRedOp_t op, orcclComm_t comm,
                                  orStream_t stream) noexcept {
-  return guarded([&] {
-    checkReduction(type, op);
-    const Mailboxes& boxes = find(comm).shared->boxes;
-    enqueue(*comm, stream,
-            planReduceScatter(boxes, recvbuff, sendbuffs, count, type, op));
-  });
+  return enqueue(comm, stream, {orcclFuncReduceScatter, type, op, 0, 0, 0},
+                 count, sendbuffs, &recvbuff);
 }
 
 // [common.orccl.api.group] Sends and receives outside of a group are a group of one.

@@ -13,8 +13,7 @@ namespace openreg::orccl {
 // [common.orccl.pipeline] A collective says what happens to one chunk, and the pipeline moves all of them.
 /// A part of a collective's data that fits into a stage.
 struct Chunk {
-  /// In units of the plan.
-  size_t begin, size;  ///< `size` is at most the plan's `most`
+  size_t begin, size;  ///< bytes; `size` is at most the plan's `most`
   /// Which stage holds it, on every rank.
   size_t stage;
 };
@@ -26,9 +25,8 @@ struct Chunk {
 /// comes a round earlier. They run on the device.
 struct Plan {
   orcclCall_t call{};  ///< compared before any data is used
-  /// How much there is, and how much of it makes a chunk, in any unit.
-  size_t total = 0;
-  size_t most = 1;                              ///< at most what a stage holds
+  size_t total = 0;    ///< bytes of all chunks
+  size_t most = 1;     ///< bytes of one chunk
   std::function<void(const Chunk&)> put{};      ///< fills the own stage
   std::function<void(const Chunk&)> combine{};  ///< reduces a slice
   std::function<void(const Chunk&)> get{};      ///< reads all stages

@@ -3,26 +3,15 @@
 
 #include "torch_openreg/common/orccl/collectives/pipeline.h"
 
-#include <cstddef>
-
 namespace openreg::orccl {
 
 // [common.orccl.plans] What a rank does with its own stage and with those of its peers.
-/// Plans of the collectives of the same names. The addresses are those of
-/// orMalloc, and the arguments were checked.
-Plan planBroadcast(const Mailboxes& boxes, void* data, size_t count, int root,
-                   orcclDataType_t type);
-/// As `planBroadcast`.
-Plan planAllGather(const Mailboxes& boxes, void* const* outputs,
-                   const void* input, size_t count, orcclDataType_t type);
-/// As `planBroadcast`.
-Plan planReduceScatter(const Mailboxes& boxes, void* output,
-                       const void* const* inputs, size_t count,
-                       orcclDataType_t type, orcclRedOp_t op);
-/// Of all_reduce and reduce: `call` says which, but not how many bytes.
-/// Without `has_output` this rank only contributes.
-Plan planReduction(const Mailboxes& boxes, void* output, const void* input,
-                   size_t count, orcclCall_t call, bool has_output);
+/// The plan of the collective `call.func`. The addresses are those of orMalloc,
+/// and the arguments were checked. There is one input for each rank in a
+/// reduce_scatter, one output for each rank in an all_gather, and otherwise
+/// one.
+Plan planOf(const Mailboxes& boxes, const orcclCall_t& call,
+            const void* const* inputs, void* const* outputs);
 
 // [-]
 }  // namespace openreg::orccl

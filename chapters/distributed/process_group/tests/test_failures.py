@@ -9,7 +9,7 @@ import time
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import Ranks, device
+from ranks import Ranks, device, gloo
 
 SECOND = datetime.timedelta(seconds=1)
 
@@ -276,6 +276,23 @@ def blocking_pair(monkeypatch):
     ranks = Ranks(2)
     yield ranks
     ranks.end()
+
+
+def receives_first():
+    """Both ranks ask for what the other one sends only afterwards."""
+    rank = dist.get_rank()
+    groups = {device(): dist.group.WORLD, torch.device("cpu"): gloo()}
+    for place, group in groups.items():
+        received = torch.zeros(1 << 19, device=place)
+        sent = torch.full_like(received, 1.0 + rank)
+        works = [dist.irecv(received, 1 - rank, group), dist.isend(sent, 1 - rank, group)]
+        for work in works:
+            work.wait()
+        assert received.unique().tolist() == [2.0 - rank]
+
+
+def test_ranks_may_receive_before_they_send_if_calls_block(blocking_pair):
+    blocking_pair(receives_first, limit=20)
 
 
 def receives_nothing(group=None):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A collective is work on the device: streams order it, and the host goes on."""
 
+import datetime
 import threading
 import time
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
@@ -212,6 +214,26 @@ def reduces_from_threads():
 
 def test_threads_may_use_groups_and_streams_of_their_own(two):
     two(reduces_from_threads)
+
+
+def orders_groups_differently():
+    """On one stream a call of the second group waits for the first group, and on the peer the first
+    waits for the second."""
+    groups = [dist.new_group(timeout=datetime.timedelta(seconds=2)) for _ in range(2)]
+    tensor = torch.ones(1, device=device())
+    for group in groups:
+        dist.all_reduce(tensor, group=group)
+    torch.openreg.synchronize()
+    for group in groups if dist.get_rank() == 0 else reversed(groups):
+        dist.all_reduce(tensor, group=group)
+    with pytest.raises(RuntimeError) as failure:
+        tensor.cpu()
+    return str(failure.value)
+
+
+def test_groups_that_share_a_stream_in_different_orders_end_at_the_timeout(two):
+    for message in two(orders_groups_differently):
+        assert "was not done within 2000 ms" in message
 
 
 def trains():
