@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/math/kernels/cpu_kernel.h"
+#include "torch_openreg/common/math/checks/outputs.h"
 #include "torch_openreg/common/tensors.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/searchsorted.h>
@@ -76,8 +78,14 @@ bool ignoresStrides(std::string_view name) {
 }
 
 /// The kernel of a group norm expects all tensors in the memory format of its
-/// input.
+/// input. An output whose elements share memory cannot be a copy, and is left
+/// to the kernel, as on the CPU.
 void makeContiguous(const c10::OperatorHandle& op, Stack& arguments) {
+  bool overlaps = false;
+  forEachWritten(op, arguments, [&](const at::Tensor& written, size_t) {
+    overlaps |= at::has_internal_overlap(written) == at::MemOverlap::Yes;
+  });
+  if (overlaps) return;
   at::MemoryFormat format = at::MemoryFormat::Contiguous;
   if (std::string_view(op.schema().name()).starts_with("aten::native_group"))
     format = arguments[*op.schema().argumentIndexWithName("input")]

@@ -346,3 +346,13 @@ def test_a_triangle_is_written_to_any_strides_and_to_nothing_else(function):
         assert torch.equal(out.cpu(), expected)
         place.fill_(-1)
         assert (memory == -1).all()
+
+
+@pytest.mark.parametrize("name", ["tril_", "triu_"])
+def test_a_triangle_of_an_expanded_tensor_is_that_of_the_cpu(name):
+    for shape in ((3, 3), (5, 3, 3)):
+        for memory in (torch.ones(()), torch.arange(1.0, 4), torch.arange(1.0, 4).view(3, 1)):
+            here, there = (memory.to(place).expand(shape) for place in ("cpu", "openreg"))
+            assert getattr(there.clone(), name)().tolist() == getattr(here.clone(), name)().tolist()
+            here, there = (memory.clone().to(place).expand(shape) for place in ("cpu", "openreg"))
+            assert getattr(there, name)().tolist() == getattr(here, name)().tolist()
