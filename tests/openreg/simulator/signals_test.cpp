@@ -234,13 +234,13 @@ TEST(Signals, DISABLED_wait_for_a_thread) {
   PinnedNumber number;
   const auto begin = steady_clock::now();
   std::thread host([&] {
-    sleepMs(50);
+    sleepMs(1000);
     orSignalValue32(number.at, 1);
   });
   expectWait(nullptr, number.at, 1);
   std::atomic<int> runs{0};
   launch(nullptr, "behind", [&] { ++runs; });
-  EXPECT_LT(secondsSince(begin), 0.04);
+  EXPECT_LT(secondsSince(begin), 0.5);
   EXPECT_EQ(runs, 0);
   EXPECT_EQ(orDeviceSynchronize(), orSuccess);
   EXPECT_EQ(runs, 1);
