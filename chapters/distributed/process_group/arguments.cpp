@@ -7,16 +7,19 @@
 #include <ATen/ops/mul.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <map>
 
 namespace openreg {
 
 // [distributed.arguments.tensors] Tensors on other devices belong to other backends of the same group.
-c10::DeviceIndex checkTensors(const std::vector<at::Tensor>& tensors) {
+c10::DeviceIndex checkTensors(at::TensorList inputs, at::TensorList outputs) {
   TORCH_CHECK_VALUE(
-      !tensors.empty(),
+      !inputs.empty() || !outputs.empty(),
       "orccl was given no tensor; each rank passes at least one.");
-  for (const auto& tensor : tensors) {
+  const c10::Device device =
+      inputs.empty() ? outputs[0].device() : inputs[0].device();
+  const auto checkTensor = [&](const at::Tensor& tensor) {
     TORCH_CHECK_VALUE(
         tensor.device().type() == kDeviceType,
         "orccl works on openreg tensors, but this one is on ", tensor.device(),
@@ -25,21 +28,16 @@ c10::DeviceIndex checkTensors(const std::vector<at::Tensor>& tensors) {
                       "orccl works on dense tensors, but this one has layout ",
                       tensor.layout(),
                       "; pass its values, or the result of to_dense().");
-    TORCH_CHECK_VALUE(tensor.device() == tensors.front().device(),
-                      "The tensors of one call are on ",
-                      tensors.front().device(), " and ", tensor.device(),
-                      "; a rank passes tensors of one device.");
-  }
-  return tensors.front().device().index();
+    TORCH_CHECK_VALUE(
+        tensor.device() == device, "The tensors of one call are on ", device,
+        " and ", tensor.device(), "; a rank passes tensors of one device.");
+  };
+  std::for_each(inputs.begin(), inputs.end(), checkTensor);
+  std::for_each(outputs.begin(), outputs.end(), checkTensor);
+  return device.index();
 }
 
 // [distributed.arguments.same] An input and its output have one dtype, and mostly one size.
-std::vector<at::Tensor> joined(std::vector<at::Tensor> one,
-                               const std::vector<at::Tensor>& other) {
-  one.insert(one.end(), other.begin(), other.end());
-  return one;
-}
-
 void checkCount(const char* what, size_t count, size_t expected) {
   TORCH_CHECK_VALUE(count == expected, "orccl was given ", count, " ", what,
                     "; it needs ", expected, ".");

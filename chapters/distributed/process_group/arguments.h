@@ -11,12 +11,9 @@
 namespace openreg {
 
 // [distributed.arguments.check] Wrong arguments are refused before the first rank enqueues anything.
-/// @throws c10::ValueError unless all tensors are dense tensors of one openreg
-/// device. Returns that device.
-c10::DeviceIndex checkTensors(const std::vector<at::Tensor>& tensors);
-/// The tensors of both lists, in their order.
-std::vector<at::Tensor> joined(std::vector<at::Tensor> one,
-                               const std::vector<at::Tensor>& other);
+/// @throws c10::ValueError unless all tensors of both lists are dense tensors
+/// of one openreg device. Returns that device.
+c10::DeviceIndex checkTensors(at::TensorList inputs, at::TensorList outputs);
 /// @throws c10::ValueError unless `list` has `count` entries; `what` names it.
 void checkCount(const char* what, size_t count, size_t expected);
 /// @throws c10::TypeError unless both have the same dtype.

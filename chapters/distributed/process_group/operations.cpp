@@ -11,7 +11,7 @@ namespace {
 // [distributed.operations.parts] A tensor for the whole group has a part for each rank, one after the other.
 using Tensors = ProcessGroupOrccl::Tensors;
 
-std::vector<Dense> denseOf(const Tensors& tensors, Dense::Use use,
+std::vector<Dense> denseOf(at::TensorList tensors, Dense::Use use,
                            const c10d::ReduceOp* reduction = nullptr) {
   std::vector<Dense> dense;
   for (const auto& tensor : tensors) {
@@ -45,7 +45,7 @@ void checkWhole(const at::Tensor& whole, const at::Tensor& part, int size) {
 
 // [distributed.operations.collective] What no rank may see is checked before `start`, and what needs the stream happens inside it.
 ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::collective(
-    const Call& call, orcclFunc_t func, const std::vector<Part>& parts,
+    const Call& call, orcclFunc_t func, c10::ArrayRef<Part> parts,
     const c10d::ReduceOp* reduction) {
   const bool scatters = func == orcclFuncReduceScatter;
   const bool gathers = func == orcclFuncAllGather;
@@ -79,7 +79,7 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::collectiveOfEach(
     if (func == orcclFuncReduceScatter) {
       checkWhole(inputs[i], outputs[i], size_);
     }
-    parts.push_back({{inputs[i]}, {outputs[i]}});
+    parts.push_back({inputs[i], outputs[i]});
   }
   return collective(call, func, parts, reduction);
 }
@@ -166,7 +166,7 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::broadcast(
       rank_ == root ? Part{tensors, {}, root} : Part{{}, tensors, root};
   return collective({c10d::OpType::BROADCAST, "orccl:broadcast", tensors,
                      tensors, options.timeout},
-                    orcclFuncBroadcast, {part});
+                    orcclFuncBroadcast, part);
 }
 
 ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::reduce(
@@ -174,10 +174,11 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::reduce(
   checkCount("tensors", tensors.size(), 1);
   checkRank("The root of a reduction", options.rootRank);
   const auto root = static_cast<int>(options.rootRank);
-  const Tensors target = rank_ == root ? tensors : Tensors{};
+  const at::TensorList all(tensors);
+  const Part part{all, all.slice(0, rank_ == root ? 1 : 0), root};
   return collective(
       {c10d::OpType::REDUCE, "orccl:reduce", tensors, tensors, options.timeout},
-      orcclFuncReduce, {{tensors, target, root}}, &options.reduceOp);
+      orcclFuncReduce, part, &options.reduceOp);
 }
 
 // [distributed.operations.uneven] The sizes in a list may differ between ranks, and then the list is moved or reduced part by part.
@@ -199,7 +200,7 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::allgather(
   if (!areOfOneSize(outputs[0])) {
     return exchangeWithAll(call, outputs[0], Tensors(size_, inputs[0]));
   }
-  return collective(call, orcclFuncAllGather, {{inputs, outputs[0]}});
+  return collective(call, orcclFuncAllGather, Part{inputs, outputs[0]});
 }
 
 // [distributed.operations.uneven.reduce] Each rank's part is then a reduction of its own, to that rank.
@@ -215,10 +216,11 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::reduce_scatter(
   checkSameSize(inputs[0][rank_], outputs[0]);
   const bool is_even = areOfOneSize(inputs[0]);
   std::vector<Part> parts;
-  if (is_even) parts.push_back({inputs[0], outputs});
+  if (is_even) parts.push_back({inputs[0], outputs, 0});
   for (int rank = 0; rank < size_ && !is_even; ++rank) {
-    const Tensors target = rank == rank_ ? outputs : Tensors{};
-    parts.push_back({{inputs[0][rank]}, target, rank});
+    const at::TensorList all(outputs);
+    parts.push_back(
+        {inputs[0][rank], all.slice(0, rank == rank_ ? 1 : 0), rank});
   }
   return collective(call, is_even ? orcclFuncReduceScatter : orcclFuncReduce,
                     parts, &options.reduceOp);

@@ -88,9 +88,8 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::alltoall(
   checkCount("outputs", outputs.size(), size_);
   const Call call{c10d::OpType::ALLTOALL, "orccl:all_to_all", inputs, outputs,
                   options.timeout};
-  for (const auto& tensor : joined(inputs, outputs)) {
-    checkSameType(inputs[0], tensor);
-  }
+  for (const auto& input : inputs) checkSameType(inputs[0], input);
+  for (const auto& output : outputs) checkSameType(inputs[0], output);
   return exchangeWithAll(call, outputs, inputs);
 }
 

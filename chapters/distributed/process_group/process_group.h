@@ -101,7 +101,7 @@ class ProcessGroupOrccl final : public c10d::Backend {
     const char* title;  // "orccl:all_reduce"; lives forever
     Tensors inputs, outputs;
     std::chrono::milliseconds timeout;
-    c10::DeviceIndex device = checkTensors(joined(inputs, outputs));
+    c10::DeviceIndex device = checkTensors(inputs, outputs);
   };
   using ChooseStream = c10::function_ref<c10::Stream(DeviceCommunicator&)>;
   using Enqueue = c10::function_ref<void(Communicator&, orStream_t)>;
@@ -117,7 +117,7 @@ class ProcessGroupOrccl final : public c10d::Backend {
   // [distributed.process-group.parts] A collective is calls of the library; everything else is a list of sends and receives.
   /// One call of the library: what it reads and what it writes on this rank.
   struct Part {
-    Tensors from, to;
+    at::TensorList from, to;
     int root = 0;
   };
   struct Transfer {
@@ -126,7 +126,7 @@ class ProcessGroupOrccl final : public c10d::Backend {
     at::Tensor tensor;
   };
   WorkPtr collective(const Call& call, orcclFunc_t func,
-                     const std::vector<Part>& parts,
+                     c10::ArrayRef<Part> parts,
                      const c10d::ReduceOp* reduction = nullptr);
   WorkPtr collectiveOfEach(const Call& call, orcclFunc_t func,
                            const c10d::ReduceOp* reduction = nullptr);
