@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/memory/allocator.h"
+#include "torch_openreg/common/guarded.h"
 #include "torch_openreg/chapters/device/streams/gpu_trace.h"
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/common/bindings.h"
@@ -39,6 +40,7 @@ static void bindDevices(pybind11::module_& module) {
       Waits());
   module.def(
       "empty_cache", [] { allocator().emptyCache(); }, Waits());
+  module.def("memory_is_guarded", &memoryIsGuarded);
   module.def("stream_of_handle", [](uintptr_t handle, c10::DeviceIndex index) {
     return streamOfHandle(reinterpret_cast<orStream_t>(handle), index).id();
   });

@@ -6,10 +6,10 @@ import atexit
 import torch
 
 from . import memory, profiler, sanitizer
-from .sanitizer import races
+from .sanitizer import races, violations
 
 # [profiler.python] Modules have the names that users of `torch.cuda` expect.
-__all__ = ["memory", "profiler", "races", "sanitizer"]
+__all__ = ["memory", "profiler", "races", "sanitizer", "violations"]
 
 
 # [profiler.python.exit] A profile that is still on when the program ends is ended, because PyTorch would crash.

@@ -446,6 +446,53 @@ TEST(Connecting, to_a_rank_that_has_left_after_it_sent_something_finds_it) {
   EXPECT_EQ(receiver->endedPeer(), "");
 }
 
+/// What rank 0 says of a group in which rank 1 has published `card`.
+std::string saidOf(const std::function<void(std::string&)>& change) {
+  Table table;
+  const Stream stream;
+  const auto group = makeGroup(0, 2, table.exchange());
+  std::string card = table.exchange().lookUp("mailbox/0");
+  change(card);
+  table.exchange().publish("mailbox/1", card);
+  return refusalOf(orcclInternalError, [&] { group->barrier(stream.handle); });
+}
+
+template <class Value>
+void put(std::string& card, size_t place, Value value) {
+  std::memcpy(card.data() + place, &value, sizeof(value));
+}
+
+TEST(Connecting, to_an_address_that_is_no_mailbox_is_refused) {
+  void* small = nullptr;
+  ok(orMalloc(&small, 64));
+  int here = 0;
+  for (void* address : {small, static_cast<void*>(&here),
+                        reinterpret_cast<void*>(0x1000), (void*)nullptr}) {
+    const std::string said =
+        saidOf([&](std::string& card) { put(card, 8, address); });
+    std::ostringstream sentence;
+    sentence << "Rank 1 has published " << static_cast<const void*>(address)
+             << " as its mailbox, and no mailbox of this group begins there.";
+    EXPECT_EQ(said, sentence.str());
+  }
+  ok(orFree(small));
+}
+
+TEST(Connecting, to_memory_of_another_size_is_refused) {
+  void* small = nullptr;
+  ok(orMalloc(&small, 64));
+  orIpcMemHandle_t handle;
+  ok(orIpcGetMemHandle(&handle, small));
+  const std::string said = saidOf([&](std::string& card) {
+    put(card, 0, getpid() ^ 1);  // Another process than this one.
+    put(card, card.size() - sizeof(handle), handle);
+  });
+  EXPECT_EQ(said,
+            "Rank 1 has published memory of another size than a mailbox of "
+            "this group has.");
+  ok(orFree(small));
+}
+
 TEST(Connecting, to_something_else_is_refused) {
   Table table;
   const Stream stream;

@@ -5,7 +5,9 @@
 #include "torch_openreg/common/orccl/group/mailbox.h"
 #include "torch_openreg/tests/orccl/ranks.h"
 
+#include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace {
@@ -63,6 +65,30 @@ TEST(Half, is_exact_as_a_float_and_rounds_to_the_nearest) {
 
 TEST(Bfloat16, is_exact_as_a_float_and_rounds_to_the_nearest) {
   checkRounding<Bfloat16>(7);
+}
+
+TEST(Calls, that_another_process_has_invented_have_a_name) {
+  const orcclCall_t call{orcclFuncAllReduce, orcclFloat32, orcclSum, 0, 8, 1};
+  orcclCall_t wrong;
+  std::memset(&wrong, 0xEE, sizeof(wrong));
+  const auto compared = [&] {
+    EXPECT_EQ(orcclCompareCalls(std::array{call, wrong}.data(), 2),
+              orcclInvalidUsage);
+    return std::string(orcclGetLastError());
+  };
+  std::string said = compared();
+  EXPECT_EQ(
+      said.rfind("rank 0 calls all_reduce of 8 bytes of float32 with sum, "
+                 "rank 1 calls an unknown call of ",
+                 0),
+      0u)
+      << said;
+  EXPECT_NE(said.find(" bytes of an unknown type"), said.npos) << said;
+  wrong.func = orcclFuncAllReduce;
+  said = compared();
+  EXPECT_NE(said.find(" of an unknown type with an unknown reduction"),
+            said.npos)
+      << said;
 }
 
 TEST(Refusal, of_a_device_without_room_has_the_drivers_sentence) {

@@ -9,6 +9,7 @@ from ._device import _index
 # [device.python.memory] Memory functions have the names of `torch.cuda`.
 __all__ = [
     "empty_cache",
+    "guard_allocator_enabled",
     "max_memory_allocated",
     "max_memory_reserved",
     "mem_get_info",
@@ -67,6 +68,11 @@ def mem_get_info(device=None):
 def empty_cache():
     """Gives back to the devices all memory that no tensor holds; waits for them to be idle."""
     _C.empty_cache()
+
+
+def guard_allocator_enabled():
+    """Whether each tensor has a block with guards around it, with `OPENREG_SANITIZE=memory`."""
+    return _C.memory_is_guarded()
 
 
 def memory_snapshot():

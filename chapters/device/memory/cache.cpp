@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/memory/cache.h"
+#include "torch_openreg/common/guarded.h"
 #include "torch_openreg/chapters/device/memory/memory_events.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"
@@ -17,6 +18,7 @@ constexpr size_t kMiB = size_t{1} << 20;
 bool isSmall(size_t size) { return size <= kMiB; }
 
 size_t segmentSize(size_t size) {
+  if (memoryIsGuarded()) return size;
   return isSmall(size) ? 2 * kMiB : std::max(size, 20 * kMiB);
 }
 
@@ -34,7 +36,7 @@ size_t leastRest(const Block* block) { return block->small ? 512 : kMiB; }
 
 // [device.cache.allocate] A request is served from the cache if possible, and otherwise by the driver.
 Block* Cache::allocate(size_t bytes, c10::Stream stream) {
-  const size_t size = sizeClass(bytes);
+  const size_t size = memoryIsGuarded() ? bytes : sizeClass(bytes);
   Lock lock(mutex_);
   if (!marks_.empty()) {
     lock.unlock();
@@ -62,6 +64,7 @@ Block* Cache::allocate(size_t bytes, c10::Stream stream) {
 
 // [device.cache.reuse] A request takes only free blocks of its own stream, size and pool.
 Block* Cache::reuse(size_t size, c10::Stream stream, PoolId pool) {
+  if (memoryIsGuarded()) return nullptr;
   auto& all = pools_[pool].bins;
   auto bins = all.find({stream.id(), isSmall(size)});
   if (bins == all.end()) return nullptr;
@@ -89,6 +92,11 @@ void Cache::freeBlock(Block* block) {
   }
   decrease(stats_.active, block, 1);
   decrease(stats_.active_bytes, block, block->size);
+  if (memoryIsGuarded() && block->pool == PoolId{0, 0}) {
+    removeSegment(block);
+    guarded_.push_back(block);
+    return;
+  }
   if (block->after && block->after->free) {
     removeFree(block->after);
     absorbNext(block);
@@ -151,7 +159,7 @@ Block* Cache::fromDevice(size_t bytes, size_t size, c10::Stream stream,
     if (Block* block = reuse(size, stream, pool)) return block;
     lock.unlock();
     empty();
-    wanted = multipleOf512(bytes);
+    wanted = memoryIsGuarded() ? bytes : multipleOf512(bytes);
     error = orMalloc(&data, wanted);
   }
   if (data) {
@@ -186,6 +194,8 @@ Block* Cache::addSegment(void* data, size_t wanted, bool small,
 // [device.cache.empty] `orFree` waits for the device, so it is called without our lock.
 void Cache::empty() {
   WithoutGil others_run;
+  // Guarded blocks go back when their streams get there.
+  if (memoryIsGuarded()) check(orDeviceSynchronize());
   std::vector<Block*> unused;
   orError_t refusal = orSuccess;
   collect();
@@ -219,6 +229,28 @@ void Cache::empty() {
     delete block;
   }
   check(refusal);
+}
+
+// [device.cache.guarded] Under the lock a guarded block only leaves the cache; the driver gets it after that.
+void Cache::removeSegment(Block* block) {
+  segments_.erase(block->data);
+  ++stats_.num_device_free;
+  decrease(stats_.segment, block, 1);
+  decrease(stats_.reserved_bytes, block, block->size);
+}
+
+void Cache::giveBackGuardedBlocks() {
+  if (!memoryIsGuarded()) return;
+  std::vector<Block*> blocks;
+  {
+    Lock lock(mutex_);
+    blocks.swap(guarded_);
+  }
+  for (Block* block : blocks) {
+    tellOfMemory(MemoryEvent::Action::SEGMENT_FREE, block, block->size);
+    giveBackGuarded(block->data, nativeStream(block->stream));
+    delete block;
+  }
 }
 
 // [-]

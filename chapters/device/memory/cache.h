@@ -93,6 +93,8 @@ class Cache {
   void retire(Block* block);
   void freeBlock(Block* block);
   void absorbNext(Block* block);
+  void removeSegment(Block* block);
+  void giveBackGuardedBlocks();
   void addFree(Block* block);
   void removeFree(Block* block);
   void collect();
@@ -112,6 +114,9 @@ class Cache {
   static inline std::atomic<int> pools_in_use_{0};
   /// Freed blocks that wait for the end of a capture.
   std::vector<Block*> captured_;
+  /// Blocks that have left the cache and go back to the driver, while memory is
+  /// guarded.
+  std::vector<Block*> guarded_;
   /// By stream, and nearly in its order: an older mark behind a newer one waits
   /// a little longer.
   std::map<orStream_t, std::deque<Mark>> marks_;

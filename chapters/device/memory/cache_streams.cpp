@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/memory/cache.h"
+#include "torch_openreg/common/guarded.h"
 #include "torch_openreg/chapters/device/memory/memory_events.h"
 #include "torch_openreg/chapters/device/memory/poison.h"
 #include "torch_openreg/common/check.h"
@@ -57,7 +58,9 @@ void Cache::free(Block* block) {
 // [device.cache.retire] A block returns to the cache at once, or when the other streams are done with it.
 void Cache::retire(Block* block) {
   const auto& others = block->other_streams;
-  if (std::any_of(others.begin(), others.end(), &isCaptured)) {
+  const bool is_foreign = block->pool == PoolId{0, 0};
+  if (std::any_of(others.begin(), others.end(), &isCaptured) ||
+      (memoryIsGuarded() && is_foreign && isCaptured(block->stream))) {
     // The streams run nothing that an event could wait for; `endPool` goes on.
     Lock lock(mutex_);
     block->marks = 1;
@@ -67,7 +70,6 @@ void Cache::retire(Block* block) {
   // Outside our lock, because recording waits for the device if a queue is
   // full.
   const std::vector<StreamAndEvent> marks = markStreams(block);
-  const bool is_foreign = block->pool == PoolId{0, 0};
   if (poisonsFreedMemory() && !(is_foreign && isCaptured(block->stream))) {
     WithoutGil others_run;
     for (auto [stream, event] : marks) {
@@ -75,17 +77,21 @@ void Cache::retire(Block* block) {
     }
     poison(block);
   }
-  Lock lock(mutex_);
-  block->other_streams.clear();
-  block->marks = marks.size();
-  for (auto [stream, event] : marks) marks_[stream].push_back({event, block});
-  if (marks.empty()) freeBlock(block);
+  {
+    Lock lock(mutex_);
+    block->other_streams.clear();
+    block->marks = marks.size();
+    for (auto [stream, event] : marks) marks_[stream].push_back({event, block});
+    if (marks.empty()) freeBlock(block);
+  }
+  giveBackGuardedBlocks();
 }
 
 // [device.cache.collect] The marks of a stream complete in order, so the search stops at the first incomplete one.
 void Cache::collect() {
   // `releasePool` may have added streams to a block that waited already.
   for (Block* block : collectPassed()) retire(block);
+  giveBackGuardedBlocks();
 }
 
 std::vector<Block*> Cache::collectPassed() {

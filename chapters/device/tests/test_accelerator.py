@@ -100,7 +100,7 @@ TAKE_A_DEVICE = {
 }
 NOT_OF_THIS_KIND = {
     "Event", "Stream", "current_device", "device", "device_count", "device_of", "empty_cache",
-    "is_available", "memory_snapshot", "set_device", "set_stream", "stream",
+    "guard_allocator_enabled", "is_available", "memory_snapshot", "set_device", "set_stream", "stream",
 }  # fmt: skip
 
 

@@ -46,6 +46,20 @@ std::string entryOf(JoiningStore& store, const char* kind, int rank) {
   return {value.begin(), value.end()};
 }
 
+// [distributed.hosts.identity.check] The store is open to other programs, so what is no word is refused with its place.
+std::string wordOf(JoiningStore& store, int rank) {
+  constexpr size_t kMostBytes = 4096;
+  std::string word = entryOf(store, "word/", rank);
+  TORCH_CHECK_WITH(
+      DistBackendError,
+      word.empty() ||
+          (word.size() >= kRandomBytes && word.size() <= kMostBytes),
+      "The entry word/", rank, " of the store has ", word.size(),
+      " bytes, and rank ", rank, " writes between ", kRandomBytes, " and ",
+      kMostBytes, " there; another program seems to use the store.");
+  return word;
+}
+
 bool areOfOneHost(const std::vector<std::string>& words) {
   return std::all_of(words.begin(), words.end(), [&](const std::string& word) {
     return word.substr(kRandomBytes) == words[0].substr(kRandomBytes);
@@ -68,7 +82,7 @@ Meeting::Result Meeting::hold(JoiningStore& store) const {
   store.pollUntilNothing([&]() -> std::string {
     name.clear();
     for (int rank = 0; rank < size_; ++rank) {
-      words[rank] = entryOf(store, "word/", rank);
+      words[rank] = wordOf(store, rank);
       name += (words[rank] + std::string(kRandomBytes, ' '))
                   .substr(0, kRandomBytes);
     }

@@ -54,6 +54,19 @@ Offer offerOf(int rank, const std::vector<uint8_t>& bytes,
   return offer;
 }
 
+// [distributed.symmetric.offer.open] A handle that names a smaller block would let a kernel write past it.
+void* openOffered(int rank, const orIpcMemHandle_t& handle, size_t bytes) {
+  void* data = nullptr;
+  check(orIpcOpenMemHandle(&data, handle));
+  orPointerAttributes block;
+  check(orPointerGetAttributes(&block, data));
+  if (block.size != bytes) orIpcCloseMemHandle(data);
+  TORCH_CHECK_VALUE(block.size == bytes, "Rank ", rank, " has published ",
+                    block.size, " bytes of memory where ", bytes,
+                    " are to be shared.");
+  return data;
+}
+
 // [distributed.symmetric.allocate] A block comes from the driver, because another process opens whole blocks.
 class SymmetricAllocator final : public symm::SymmetricMemoryAllocator {
  public:
@@ -182,8 +195,8 @@ c10::intrusive_ptr<SymmetricBlock> SymmetricAllocator::open(
   std::vector<void*> words(offers.size(), ours[1].get());
   for (int r = 0; r < static_cast<int>(offers.size()); ++r) {
     if (r == rank) continue;
-    check(orIpcOpenMemHandle(&blocks[r], offers[r].block));
-    check(orIpcOpenMemHandle(&words[r], offers[r].words));
+    blocks[r] = openOffered(r, offers[r].block, block.layout.total());
+    words[r] = openOffered(r, offers[r].words, block.layout.pad);
   }
   return c10::make_intrusive<SymmetricBlock>(
       std::move(blocks), std::move(words), std::move(ours), block.layout, rank,

@@ -57,6 +57,32 @@ pybind11::list listRaces() {
   return list;
 }
 
+// [profiler.races.bindings.violations] Violations come the same way.
+struct CopiedViolation {
+  orViolation fields;
+  std::string name, sentence;
+};
+
+pybind11::list listViolations() {
+  std::vector<CopiedViolation> all;
+  check(orVisitViolations(
+      [](const orViolation* each, void* data) {
+        static_cast<std::vector<CopiedViolation>*>(data)->push_back(
+            {*each, each->name, each->sentence});
+      },
+      &all));
+  pybind11::list list;
+  for (const auto& [each, name, sentence] : all) {
+    list.append(pybind11::make_tuple(
+        name, each.device, each.stream, each.is_write != 0,
+        reinterpret_cast<uintptr_t>(each.pointer),
+        reinterpret_cast<uintptr_t>(each.block), each.block_bytes,
+        each.was_freed != 0, lineOf(each.place), lineOf(each.allocated_at),
+        lineOf(each.freed_at), sentence));
+  }
+  return list;
+}
+
 // [profiler.races.bindings.names] A search for races always comes with the lines of the program and the accesses of the host.
 const ChapterBindings race_bindings("profiler", [](pybind11::module_& m) {
   m.def("start_races", [](std::vector<std::string> skipped) {
@@ -64,17 +90,22 @@ const ChapterBindings race_bindings("profiler", [](pybind11::module_& m) {
     startPlaces(std::move(skipped));
     startHostAccesses();
   });
-  m.def("stop_races", [] {
+  m.def("start_places", &startPlaces);
+  m.def("stop_races", [](bool keeps_places) {
     check(orFindRaces(0));
     stopHostAccesses();
-    stopPlaces();
+    if (!keeps_places) stopPlaces();
   });
   m.def("leave_races", [] {
     stopHostAccesses();
     stopPlaces();
   });
   m.def("list_races", &listRaces);
-  m.def("clear_races", [] { check(orClearRaces()); });
+  m.def("list_violations", &listViolations);
+  m.def("clear_found", [] {
+    check(orClearRaces());
+    check(orClearViolations());
+  });
 });
 
 // [-]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`torch.openreg.sanitizer`: finds commands that share memory and do not wait for each other."""
+"""`torch.openreg.sanitizer`: finds races between commands, and touches outside of their tensors."""
 
 import atexit
 import contextlib
@@ -14,7 +14,7 @@ import torch
 from . import _C
 
 # [profiler.races.python] The module has the name of `torch.cuda._sanitizer`, and no underscore.
-__all__ = ["Access", "Race", "clear", "finding_races", "races"]
+__all__ = ["Access", "Race", "Violation", "clear", "finding_races", "races", "violations"]
 
 
 # [profiler.races.classes] What a program learns of a race is what its report says.
@@ -48,6 +48,7 @@ class Race:
         return self.sentence
 
 
+# [profiler.races.classes.access] The driver counts devices, and its host has none.
 def _access(name, device, *rest):
     return Access(name, torch.device("openreg", device) if device >= 0 else None, *rest)
 
@@ -60,36 +61,78 @@ def races():
     ]
 
 
+def violations():
+    """The commands so far that touched what is not in a tensor, with `OPENREG_SANITIZE=memory`."""
+    return [
+        Violation(name, torch.device("openreg", device), *rest)
+        for name, device, *rest in _C.list_violations()
+    ]
+
+
 def clear():
-    """Forgets the races that were found."""
-    _C.clear_races()
+    """Forgets the races and violations that were found."""
+    _C.clear_found()
 
 
 # [profiler.races.start] The environment variable is for programs, the context for a part of one.
-def _start():
+def _wanted():
+    return os.environ.get("OPENREG_SANITIZE", "").split(",")
+
+
+def _skipped():
     ours = [Path(torch.__file__).parent, Path(__file__).parent]
     skipped = [f"{path}{os.sep}" for path in ours] + [contextlib.__file__, functools.__file__]
     # Inductor writes programs of its own, which are nobody's lines either.
     generated = (
         os.environ.get("TORCHINDUCTOR_CACHE_DIR") or f"{tempfile.gettempdir()}/torchinductor_"
     )
-    _C.start_races([*skipped, generated, "<frozen ", "<eval_with_key>"])
+    return [*skipped, generated, "<frozen ", "<eval_with_key>"]
 
 
 @contextlib.contextmanager
 def finding_races():
     """Finds the races in a `with` block; gives the function `races`."""
-    _start()
+    _C.start_races(_skipped())
     try:
         yield races
     finally:
-        if os.environ.get("OPENREG_SANITIZE") != "races":
-            _C.stop_races()
+        if "races" not in _wanted():
+            _C.stop_races("memory" in _wanted())
 
 
-if os.environ.get("OPENREG_SANITIZE") == "races":
-    _start()
+if "races" in _wanted():
+    _C.start_races(_skipped())
+elif "memory" in _wanted():
+    _C.start_places(_skipped())
 # The driver may look for a line when Python has gone.
 atexit.register(_C.leave_races)
+
+
+# [profiler.races.violation] A violation has one command, and a tensor that may be gone.
+@dataclasses.dataclass(frozen=True)
+class Violation:
+    """A command that touched what is not in a tensor in use, while memory is guarded."""
+
+    name: str
+    device: torch.device
+    stream: int  # the `stream_id`; 0 is the default stream
+    is_write: bool
+    pointer: int  # the first byte that it touched
+    block: int  # the address of the nearest tensor's memory; 0 if there is none
+    block_bytes: int
+    was_freed: bool
+    line: str  # where the command was enqueued,
+    allocated_at: str  # where the tensor was made,
+    freed_at: str  # and where it was dropped; empty if not known
+    sentence: str
+
+    def __str__(self):
+        return self.sentence
+
+    @property
+    def offset(self):
+        """The first byte that was touched, counted from the beginning of the tensor's memory."""
+        return self.pointer - self.block
+
 
 # [-]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/guards/layout.h"
 #include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/graphs/capture.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
@@ -41,7 +42,8 @@ orError_t orGetDeviceProperties(orDeviceProp* properties, int device) noexcept
   if (!properties) return refuseNull(__func__);
   if (orError_t error = checkDevice(device)) return error;
   *properties = {"openreg, a simulated device", config().device_memory,
-                 config().device_threads, Region::kAlignment};
+                 config().device_threads,
+                 layoutOfBlocks(config().guards_memory).alignment};
   return orSuccess;
 } catch (...) {
   return failWithException();

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 namespace openreg::hardware {
 namespace {
@@ -62,11 +63,19 @@ void readSchedule(Config& config) {
 // [common.config.sanitize] A tool that is asked for and does not exist must not look like one that finds nothing.
 void readSanitizer(Config& config) {
   const char* text = std::getenv("OPENREG_SANITIZE");
-  const std::string tool = text ? text : "";
-  config.finds_races = tool == "races";
-  if (tool.empty() || config.finds_races) return;
-  config.problem =
-      "OPENREG_SANITIZE=" + tool + " is not allowed; it must be races.";
+  const std::string tools = text ? text : "";
+  std::istringstream list(tools);
+  for (std::string tool; std::getline(list, tool, ',');) {
+    if (tool == "races") {
+      config.finds_races = true;
+    } else if (tool == "memory") {
+      config.guards_memory = true;
+    } else {
+      config.problem =
+          "OPENREG_SANITIZE=" + tools +
+          " is not allowed; it must be races, memory or races,memory.";
+    }
+  }
 }
 
 // [common.config.read] The number of devices is read first, because the default of their memory depends on it.

@@ -27,8 +27,10 @@ struct Config {
   bool blocking = false;
   bool seeded = false;
   uint64_t seed = 0;
-  /// OPENREG_SANITIZE=races: races between commands are found and reported.
+  /// OPENREG_SANITIZE=races: races between commands are found and reported;
+  /// =memory: each block has guards around it; =races,memory: both.
   bool finds_races = false;
+  bool guards_memory = false;
   /// The sentence of an error in the environment; empty if there is none.
   std::string problem;
 };

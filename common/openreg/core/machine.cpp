@@ -21,13 +21,16 @@ std::atomic<bool> forked{false};
 
 // [common.machine.start] Threads do not survive a fork, so a forked child is marked as one.
 Machine::Machine()
-    : memory(config().device_count, config().device_memory, config().reserve) {
+    : memory(config().device_count, config().device_memory, config().reserve,
+             config().guards_memory),
+      guards(memory, config().device_count) {
   for (int index = 0; index < config().device_count; ++index) {
     devices.push_back(std::make_unique<Device>(index));
   }
   pthread_atfork(nullptr, nullptr, [] { forked = true; });
   // Called after what is registered next, which may still find races.
-  if (config().finds_races) startRaces();
+  if (config().finds_races) start(kRaces);
+  if (config().guards_memory) start(kMemory);
   // Work that is enqueued still runs: it may include a copy to the host.
   std::atexit([] {
     try {

@@ -6,6 +6,7 @@
 #include "torch_openreg/common/openreg/execution/command_queue.h"
 #include "torch_openreg/common/openreg/execution/device.h"
 #include "torch_openreg/common/openreg/execution/event.h"
+#include "torch_openreg/common/openreg/guards/guards.h"
 #include "torch_openreg/common/openreg/memory/memory.h"
 
 #include <memory>
@@ -18,6 +19,7 @@ struct Machine {
   Machine();
 
   Memory memory;
+  Guards guards;
   std::vector<std::unique_ptr<Device>> devices;
   HandleTable<CommandQueue, orStream_t> streams;
   HandleTable<Event, orEvent_t> events;

@@ -2,6 +2,7 @@
 #include "torch_openreg/common/openreg/execution/command_queue.h"
 
 #include "torch_openreg/common/openreg/core/config.h"
+#include "torch_openreg/common/openreg/core/machine.h"
 #include "torch_openreg/common/openreg/execution/device.h"
 #include "torch_openreg/common/openreg/execution/spin.h"
 #include "torch_openreg/common/openreg/graphs/capture.h"
@@ -291,7 +292,11 @@ void CommandQueue::execute(Command& command) {
 void CommandQueue::runKernel(Command& command) {
   try {
     if (command.fault) throw std::runtime_error(command.fault);
-    command.kernel->run(command.arguments);
+    if (memoryIsGuarded()) {
+      machine().guards.run(command, *device_, handle_);
+    } else {
+      command.kernel->run(command.arguments);
+    }
   } catch (const Refusal& refusal) {
     refuse(command.name, refusal.what());
   } catch (const std::exception& error) {

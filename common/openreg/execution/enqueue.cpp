@@ -47,7 +47,8 @@ orError_t waitFor(const StreamRef& stream, const Position& position) {
 orError_t submit(orStream_t handle, const orKernel* kernel, const char* name,
                  void* arguments, const char* fault, Position* position) {
   std::shared_ptr<const Launch> launch;
-  if (racesAreWanted()) launch = takeAnnounced(name);
+  if (accessesAreWanted()) launch = takeAnnounced(name);
+  if (memoryIsGuarded() && !launch) launch = launchHere(name);
   const StreamRef stream = findStream(handle);
   if (!stream) return orErrorInvalidResourceHandle;
   Position own;

@@ -20,6 +20,8 @@ namespace openreg::hardware {
 BlockedSignals::BlockedSignals() {
   sigset_t all;
   sigfillset(&all);
+  // A thread that faults while it blocks this signal ends the process unheard.
+  sigdelset(&all, SIGSEGV);
   pthread_sigmask(SIG_SETMASK, &all, &before_);
 }
 

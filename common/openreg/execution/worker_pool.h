@@ -22,7 +22,8 @@ inline constexpr int kGreatestPriority = -2;
 bool& onDeviceThread();
 
 // [common.worker-pool.signals] A new thread inherits the signal mask, so signals are blocked while threads are started.
-/// Blocks all signals of the calling thread during its life.
+/// Blocks all signals of the calling thread during its life, except the one of
+/// a fault.
 class BlockedSignals {
  public:
   BlockedSignals();

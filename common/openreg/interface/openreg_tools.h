@@ -195,6 +195,46 @@ OPENREG_EXPORT orError_t orSetPlaces(
     int64_t (*here)(void),
     void (*describe)(int64_t place, char* text, size_t bytes)) OPENREG_NOEXCEPT;
 
+// [common.tools.guards] Memory that is guarded reports each touch outside of a block in use.
+/// A command that touched what is not in a block.
+typedef struct orViolation {
+  const char* name;    /**< of the command */
+  int device;          /**< where it ran */
+  int64_t stream;      /**< its handle as a number; 0 is the default stream */
+  int is_write;        /**< otherwise it read */
+  const void* pointer; /**< the first byte that it touched */
+  const void* block;   /**< the nearest block; null if there is none */
+  size_t block_bytes;  /**< its size */
+  int was_freed;       /**< whether it was freed before */
+  int64_t place; /**< as `here` of orSetPlaces returned it at the launch, */
+  int64_t allocated_at; /**< at the allocation of the block, */
+  int64_t freed_at;     /**< and when it was freed */
+  const char* sentence; /**< all of this */
+} orViolation;
+
+/// Whether OPENREG_SANITIZE has `memory` in its list. Then device code can
+/// touch blocks in use only. A command that touches anything else fails its
+/// device, as a kernel that throws does, and the sentence is printed to stderr.
+/// A process in which that happened ends with code 66 in place of 0. An
+/// allocator should take each of its own blocks from orMalloc then. The call
+/// starts nothing.
+OPENREG_EXPORT orError_t orMemoryIsGuarded(int* is_guarded) OPENREG_NOEXCEPT;
+/// Frees a guarded block without waiting: work of `stream` that is enqueued
+/// already may still use it, and what comes later is reported.
+/// @returns orErrorNotSupported if memory is not guarded,
+/// orErrorStreamCaptureUnsupported if the stream is being captured.
+OPENREG_EXPORT orError_t orRetireBlock(void* devPtr,
+                                       orStream_t stream) OPENREG_NOEXCEPT;
+
+// [common.tools.guards.found] As with races, the list grows until it is cleared.
+/// Visits the violations that were found since they were last cleared. `visit`
+/// must not call the driver, and its pointers are valid until it ends.
+OPENREG_EXPORT orError_t
+orVisitViolations(void (*visit)(const orViolation* violation, void* data),
+                  void* data) OPENREG_NOEXCEPT;
+/// Forgets them, so that the process ends as if there had been none.
+OPENREG_EXPORT orError_t orClearViolations(void) OPENREG_NOEXCEPT;
+
 // [common.tools.ipc] Another process can open a block of device memory.
 typedef struct orIpcMemHandle_t {
   char reserved[64]; /**< bytes to send to the other process as they are */

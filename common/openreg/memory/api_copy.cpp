@@ -78,7 +78,7 @@ orError_t submitCopy(orStream_t handle, const char* name, Body body,
 
 // [common.api-copy.announce] A copy touches what the device can reach; pageable memory is done with when the call returns.
 void announceCopy(const Copy& copy, void* dst, const void* src, size_t count) {
-  if (!racesAreWanted()) return;
+  if (!accessesAreWanted()) return;
   forgetAnnounced();
   if (copy.to != orMemoryTypeUnmanaged) announce(dst, count, true);
   if (copy.from != orMemoryTypeUnmanaged) announce(src, count, false);
@@ -198,7 +198,7 @@ orError_t orMemsetAsync(void* pointer, int value, size_t count,
   orPointerAttributes where;
   if (orError_t error = checkSide(pointer, count, true, "destination", &where))
     return error;
-  if (racesAreWanted()) {
+  if (accessesAreWanted()) {
     forgetAnnounced();
     announce(pointer, count, true);
   }

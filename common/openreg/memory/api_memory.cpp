@@ -21,11 +21,22 @@ orError_t orMalloc(void** pointer, size_t size) noexcept try {
                 " bytes was made to fail, by order.");
   }
   Region& region = machine().memory.device(currentIndex());
-  const uintptr_t address = region.allocate(size);
+  uintptr_t address = region.allocate(size);
+  while (!address && machine().guards.recycleOldest(currentIndex())) {
+    address = region.allocate(size);
+  }
   if (!address) {
     return fail(orErrorMemoryAllocation, "openreg:", currentIndex(), " has ",
                 region.freeBytes(), " of ", region.size(),
                 " bytes free, and no free block of ", size, " bytes.");
+  }
+  if (memoryIsGuarded() &&
+      !machine().guards.open(address, size, currentIndex())) {
+    region.free(address);
+    return fail(orErrorMemoryAllocation,
+                "The system gives no guards for another block; each takes two "
+                "mappings, of which a process may have as many as "
+                "vm.max_map_count says.");
   }
   machine().memory.unpoison(address, size);
   *pointer = reinterpret_cast<void*>(address);
@@ -57,9 +68,14 @@ orError_t orFree(void* pointer) noexcept try {
     return fail(orErrorUnknown, "The system did not protect ", pointer,
                 " again.");
   }
-  memory.poison(address, attributes.size);
-  if (racesAreWanted()) races().giveBack(address, address + attributes.size);
-  region.free(address);
+  if (memoryIsGuarded()) {
+    machine().guards.noteFree(address);
+    machine().guards.retire(address);
+  } else {
+    memory.poison(address, attributes.size);
+    if (racesAreWanted()) races().giveBack(address, address + attributes.size);
+    region.free(address);
+  }
   call.setBlock(pointer, attributes.size, attributes.device);
   return orSuccess;
 } catch (...) {
@@ -113,7 +129,7 @@ orError_t orMemGetInfo(size_t* free, size_t* total) noexcept try {
   if (orError_t error = enter()) return error;
   if (!free || !total) return refuseNull(__func__);
   const Region& region = machine().memory.device(currentIndex());
-  *free = region.freeBytes();
+  *free = region.freeBytes() + machine().guards.retiredBytes(currentIndex());
   *total = region.size();
   return orSuccess;
 } catch (...) {

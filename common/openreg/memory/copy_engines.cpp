@@ -3,6 +3,7 @@
 
 #include "torch_openreg/common/openreg/core/config.h"
 #include "torch_openreg/common/openreg/execution/worker_pool.h"
+#include "torch_openreg/common/openreg/races/races.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -137,7 +138,8 @@ void copyBytes(void* to, const void* from, size_t size) {
   const auto target = reinterpret_cast<uintptr_t>(to);
   const auto origin = reinterpret_cast<uintptr_t>(from);
   const size_t distance = target > origin ? target - origin : origin - target;
-  if (size <= kSharedBytes || distance < size) {
+  // What another thread touches would not be known as this command's.
+  if (size <= kSharedBytes || distance < size || memoryIsGuarded()) {
     std::memmove(to, from, size);
     return;
   }

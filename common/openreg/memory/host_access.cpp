@@ -3,9 +3,9 @@
 
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/guards/layout.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <iterator>
 
@@ -13,11 +13,6 @@ namespace openreg::hardware {
 namespace {
 
 // [common.host-access.pages] The rights of a range of whole pages change in one call.
-uintptr_t pageSize() {
-  static const uintptr_t page = sysconf(_SC_PAGESIZE);
-  return page;
-}
-
 uintptr_t pageOf(uintptr_t address) { return address & ~(pageSize() - 1); }
 
 bool setRights(uintptr_t begin, uintptr_t end, int rights) {

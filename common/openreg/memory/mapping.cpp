@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/memory/mapping.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -38,6 +39,16 @@ Reservation::~Reservation() {
   if (begin_) munmap(begin_, size_);
 }
 
+// [common.mapping.private] Its owner and its seals tell a memory file of a driver from a file that has its name.
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+bool MemoryFile::isOurs(int number) {
+  struct stat about;
+  return fstat(number, &about) == 0 && S_ISREG(about.st_mode) &&
+         about.st_uid == geteuid() && (about.st_mode & 0077) == 0 &&
+         fcntl(number, F_GET_SEALS) == kSeals;
+}
+
 // [common.mapping.file] A file that is larger than `ulimit -f` would end the program by a signal, so the limit is read first.
 static std::runtime_error refusal(const std::string& what) {
   return std::runtime_error(what + ": " + std::strerror(errno) + ".");
@@ -51,9 +62,13 @@ MemoryFile::MemoryFile(size_t size) {
         " bytes, and a file may have " + std::to_string(files.rlim_cur) +
         " (`ulimit -f`); make OPENREG_DEVICE_MEMORY smaller.");
   }
-  number_ = memfd_create("openreg", MFD_CLOEXEC);
+  number_ = memfd_create("openreg", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (number_ < 0) throw refusal("The system gives no memory file");
-  if (ftruncate(number_, static_cast<off_t>(size)) == 0) return;
+  if (fchmod(number_, 0600) == 0 &&
+      ftruncate(number_, static_cast<off_t>(size)) == 0 &&
+      fcntl(number_, F_ADD_SEALS, kSeals) == 0) {
+    return;
+  }
   const auto error = refusal("The system gives no memory file of " +
                              std::to_string(size) + " bytes");
   close(number_);

@@ -24,7 +24,9 @@ class Reservation {
   size_t size_ = 0;
 };
 
-/// A memory file of `size` bytes.
+// [common.mapping.memory-file] The bytes of all devices are in a file that has no name.
+/// A memory file of `size` bytes, for this user alone. Its size is sealed: a
+/// process that has opened it cannot cut it off under the others.
 /// @throws std::runtime_error if the system refuses it.
 class MemoryFile {
  public:
@@ -32,6 +34,9 @@ class MemoryFile {
   ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
+
+  /// Whether an open file is such a file of this user.
+  static bool isOurs(int number);
 
   int number() const { return number_; }
   uint64_t inode() const;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/memory/memory.h"
 
+#include "torch_openreg/common/openreg/guards/layout.h"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,7 +18,8 @@ namespace openreg::hardware {
 // [common.memory.mappings] The same pages are mapped twice, at a distance that is the same for all devices.
 static constexpr size_t kLeastReserve = size_t{1} << 20;
 
-Memory::Memory(int device_count, size_t device_memory, size_t reserve_size)
+Memory::Memory(int device_count, size_t device_memory, size_t reserve_size,
+               bool guarded)
     : file_(device_count * device_memory) {
   const size_t size = device_count * device_memory;
   const size_t left = addressSpaceLeft();
@@ -34,11 +37,11 @@ Memory::Memory(int device_count, size_t device_memory, size_t reserve_size)
         "them; make OPENREG_DEVICE_MEMORY smaller, or `ulimit -v` larger.");
   }
   file_.map(front_.begin(), size, PROT_NONE);
-  file_.map(back_.begin(), size, PROT_READ | PROT_WRITE);
+  file_.map(back_.begin(), size, guarded ? PROT_NONE : PROT_READ | PROT_WRITE);
   base_ = reinterpret_cast<uintptr_t>(front_.begin());
   window_ = back_.begin() - front_.begin();
   ipc_ = std::make_unique<IpcMemory>(base_ + size, reserve_, window_);
-  createRegions(device_count, device_memory);
+  createRegions(device_count, device_memory, guarded);
 }
 
 // [common.memory.reserve] Behind the devices, both mappings leave addresses for the blocks of other processes.
@@ -53,21 +56,24 @@ bool Memory::reserve(size_t size, size_t reserve) {
 }
 
 // [common.memory.regions] Each device has its part of the file, and unused pages return to the system.
-void Memory::createRegions(int device_count, size_t device_memory) {
+void Memory::createRegions(int device_count, size_t device_memory,
+                           bool guarded) {
   for (int index = 0; index < device_count; ++index) {
     devices_.push_back(std::make_unique<Region>(
         base_ + index * device_memory, device_memory,
-        [this](uintptr_t begin, size_t bytes) {
-          fallocate(file_.number(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                    static_cast<off_t>(begin - base_),
-                    static_cast<off_t>(bytes));
-        }));
+        [this](uintptr_t begin, size_t bytes) { releasePages(begin, bytes); },
+        layoutOfBlocks(guarded)));
   }
   pinned_end_ = reinterpret_cast<uintptr_t>(pinned_range_.begin());
   pinned_ = std::make_unique<Region>(
       pinned_end_, reserve_, [](uintptr_t begin, size_t bytes) {
         madvise(reinterpret_cast<void*>(begin), bytes, MADV_DONTNEED);
       });
+}
+
+void Memory::releasePages(uintptr_t begin, size_t bytes) const {
+  fallocate(file_.number(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+            static_cast<off_t>(begin - base_), static_cast<off_t>(bytes));
 }
 
 // [common.memory.pinned] Pinned memory opens up to its highest block, because a limit counts writable addresses.

@@ -21,9 +21,10 @@ namespace openreg::hardware {
 class Memory {
  public:
   /// `reserve` bytes of addresses are for pinned memory, and as many for blocks
-  /// of other processes; fewer where addresses are limited.
+  /// of other processes; fewer where addresses are limited. Memory that is
+  /// `guarded` is closed to device code, too, until `Guards` opens a block.
   /// @throws std::runtime_error if not even the devices' memory fits.
-  Memory(int device_count, size_t device_memory, size_t reserve);
+  Memory(int device_count, size_t device_memory, size_t reserve, bool guarded);
 
   Region& device(int index) { return *devices_[index]; }
   Region& pinned() { return *pinned_; }
@@ -35,6 +36,11 @@ class Memory {
   /// on device `device`.
   IpcBlock ipcBlock(uintptr_t pointer, size_t size, int device) const;
   ptrdiff_t window() const { return window_; }
+  /// The addresses of all devices.
+  uintptr_t begin() const { return base_; }
+  size_t size() const { return devices_.size() * devices_[0]->size(); }
+  /// Gives pages of the devices back to the system.
+  void releasePages(uintptr_t begin, size_t bytes) const;
 
   // [common.memory.blocks] Queries about addresses, and what AddressSanitizer is told about them.
   /// Tells AddressSanitizer, if the driver is built with it, that kernels must
@@ -51,7 +57,7 @@ class Memory {
 
  private:
   bool reserve(size_t size, size_t reserve);
-  void createRegions(int device_count, size_t device_memory);
+  void createRegions(int device_count, size_t device_memory, bool guarded);
   bool openPinned(uintptr_t end);
 
   std::vector<std::unique_ptr<Region>> devices_;

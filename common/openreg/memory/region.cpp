@@ -9,8 +9,12 @@
 namespace openreg::hardware {
 
 // [common.region.free-list] A free block is always in both indexes.
-Region::Region(uintptr_t begin, size_t size, Release release)
-    : begin_(begin), size_(size), release_(std::move(release)) {
+Region::Region(uintptr_t begin, size_t size, Release release,
+               BlockLayout layout)
+    : begin_(begin),
+      size_(size),
+      release_(std::move(release)),
+      layout_(layout) {
   addFree(begin, size);
 }
 
@@ -32,9 +36,17 @@ size_t Region::freeBytes() const {
 }
 
 // [common.region.allocate] The smallest block that fits is split, and the remainder stays free.
-static size_t reservedFor(size_t size) {
-  return (size + Region::kAlignment - 1) / Region::kAlignment *
-         Region::kAlignment;
+static size_t roundUp(size_t size, size_t unit) {
+  return (size + unit - 1) / unit * unit;
+}
+
+size_t Region::reservedFor(size_t size) const {
+  return roundUp(size, layout_.unit) + 2 * layout_.margin;
+}
+
+size_t Region::offsetOf(size_t size) const {
+  return layout_.margin + roundUp(size, layout_.unit) -
+         roundUp(size, layout_.alignment);
 }
 
 uintptr_t Region::allocate(size_t size) {
@@ -44,16 +56,18 @@ uintptr_t Region::allocate(size_t size) {
   auto fit = free_by_size_.lower_bound({reserved, 0});
   if (fit == free_by_size_.end()) return 0;
   const auto [free_size, begin] = *fit;
-  blocks_.add({begin, size});
+  blocks_.add({begin + offsetOf(size), size});
   removeFree(begin, free_size);
   if (free_size > reserved) addFree(begin + reserved, free_size - reserved);
-  return begin;
+  return begin + offsetOf(size);
 }
 
 // [common.region.free] Free neighbors merge, and whole free pages return to the system.
-void Region::free(uintptr_t begin) {
+void Region::free(uintptr_t block) {
   std::lock_guard lock(mutex_);
-  const uintptr_t end = begin + reservedFor(blocks_.remove(begin).size);
+  const size_t size = blocks_.remove(block).size;
+  const uintptr_t begin = block - offsetOf(size);
+  const uintptr_t end = begin + reservedFor(size);
 
   uintptr_t free_begin = begin, free_end = end;
   auto after = free_.lower_bound(end);

@@ -9,21 +9,28 @@
 
 namespace openreg::hardware {
 
+// [common.region.layout] A block lies at the end of the addresses that are taken for it.
+struct BlockLayout {
+  size_t alignment = 512;  ///< of each block
+  size_t unit = 512;       ///< the addresses are a multiple of this many,
+  size_t margin = 0;       ///< and so many more on both sides
+};
+
 // [common.region] A region hands out blocks of an address range, and never touches the memory itself.
-/// A best-fit allocator of one address range, with blocks aligned to
-/// `kAlignment` bytes. Thread-safe. It does not touch the memory: `release` is
-/// called for whole pages that no block uses any more.
+/// A best-fit allocator of one address range. Thread-safe. It does not touch
+/// the memory: `release` is called for whole pages that no block uses any more.
 class Region {
  public:
-  static constexpr size_t kAlignment = 512;
+  static constexpr size_t kAlignment = BlockLayout{}.alignment;
   using Release = std::function<void(uintptr_t begin, size_t size)>;
 
-  Region(uintptr_t begin, size_t size, Release release);
+  Region(uintptr_t begin, size_t size, Release release,
+         BlockLayout layout = {});
 
   /// The new block's address, or 0 if no free block is large enough.
   uintptr_t allocate(size_t size);
-  /// Gives back a block that is in use or claimed.
-  void free(uintptr_t begin);
+  /// Gives back the block at `block`, which is in use or claimed.
+  void free(uintptr_t block);
   /// The blocks in use.
   BlockTable& blocks() { return blocks_; }
   const BlockTable& blocks() const { return blocks_; }
@@ -32,6 +39,11 @@ class Region {
   size_t size() const { return size_; }
   /// Bytes in free blocks.
   size_t freeBytes() const;
+  /// How many addresses a block of `size` bytes takes, and how many of them are
+  /// before it.
+  size_t reservedFor(size_t size) const;
+  size_t offsetOf(size_t size) const;
+  size_t alignment() const { return layout_.alignment; }
 
   // [common.region.state] Free blocks are indexed by address and by size.
  private:
@@ -41,6 +53,7 @@ class Region {
   const uintptr_t begin_;
   const size_t size_;
   const Release release_;
+  const BlockLayout layout_;
   BlockTable blocks_;
   mutable std::mutex mutex_;
   std::map<uintptr_t, size_t> free_;

@@ -5,10 +5,10 @@
 
 using namespace openreg::hardware;
 
-// [common.api-races.announce] Announcements are ignored unless races are wanted.
+// [common.api-races.announce] Announcements are ignored unless a sanitizer is on.
 orError_t orAccessFlag(const int** flag) noexcept {
   if (!flag) return refuseNull(__func__);
-  *flag = &races_are_wanted;
+  *flag = &sanitizers;
   return orSuccess;
 }
 
@@ -27,7 +27,7 @@ orError_t orAnnounceAccess(const orAccess* access) noexcept try {
     return orSuccess;
   }
   if (orError_t error = checkAccess(*access)) return error;
-  if (!racesAreWanted()) return orSuccess;
+  if (!accessesAreWanted()) return orSuccess;
   orAccess known = *access;
   if (known.element_bytes == 0) {
     known.element_bytes =
@@ -68,7 +68,7 @@ orError_t orFindRaces(int is_on) noexcept try {
     return orSuccess;
   }
   if (!racesAreWanted()) races().clear();
-  startRaces();
+  start(kRaces);
   return orSuccess;
 } catch (...) {
   return failWithException();

@@ -35,6 +35,10 @@ std::shared_ptr<const Launch> takeAnnounced(const char* name) {
   return std::move(announced);
 }
 
+std::shared_ptr<const Launch> launchHere(const char* name) {
+  return std::make_shared<Launch>(Launch{name, placeHere(), {}});
+}
+
 Races& races() {
   static Races& races = *new Races;
   return races;
@@ -65,7 +69,7 @@ void Races::add(orStream_t handle, const Device& device, Command& command) {
   Stream& stream = enter(handle, device);
   switch (command.kind) {
     case Command::Kind::kernel:
-      run(stream, stream.clock, std::move(command.launch));
+      run(stream, stream.clock, command.launch);
       break;
     case Command::Kind::record:
       command.recording->clock = stream.clock;
@@ -247,11 +251,10 @@ orRaceSide Races::sideOf(const Use& use) {
   const Stream* its = use.stream ? by_number_[use.stream] : nullptr;
   const Footprint& bytes = use.what().bytes;
   const Device* device = its ? its->device : nullptr;
-  const bool is_default =
-      device && its->name == reinterpret_cast<int64_t>(defaultOf(*device));
+  const auto handle = reinterpret_cast<orStream_t>(its ? its->name : 0);
   return {use.launch->name.c_str(),
           device ? device->index : -1,
-          its && !is_default ? its->name : 0,
+          device ? numberOf(handle, *device) : 0,
           use.what().is_write,
           reinterpret_cast<const void*>(bytes.begin),
           bytes.end - bytes.begin,

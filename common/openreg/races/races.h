@@ -18,14 +18,21 @@ namespace openreg::hardware {
 
 struct Graph;
 
-// [common.races.wanted] Unless races are wanted, a command costs a load and a branch.
-inline constinit int races_are_wanted = 0;
+// [common.races.wanted] Unless a sanitizer is on, a command costs a load and a branch.
+enum Sanitizer { kRaces = 1, kMemory = 2 };
 
-inline bool racesAreWanted() {
-  return std::atomic_ref<int>(races_are_wanted).load(std::memory_order_relaxed);
+/// The sanitizers that are on; all of them want to know the accesses.
+inline constinit int sanitizers = 0;
+
+inline int activeSanitizers() {
+  return std::atomic_ref<int>(sanitizers).load(std::memory_order_relaxed);
 }
+inline bool racesAreWanted() { return activeSanitizers() & kRaces; }
+inline bool memoryIsGuarded() { return activeSanitizers() & kMemory; }
+inline bool accessesAreWanted() { return activeSanitizers() != 0; }
 
-void startRaces();
+/// From now on.
+void start(Sanitizer sanitizer);
 void stopRaces();
 
 // [common.races.pending] What a thread announces belongs to the next kernel that it enqueues.
@@ -36,6 +43,8 @@ void announce(const void* pointer, size_t bytes, bool is_write);
 void forgetAnnounced();
 /// What this thread has announced, for a kernel called `name`; null if nothing.
 std::shared_ptr<const Launch> takeAnnounced(const char* name);
+/// A launch of which nothing but the name and the place is known.
+std::shared_ptr<const Launch> launchHere(const char* name);
 
 // [common.races.found] A race is kept in words, because memory and streams may be gone when it is read.
 struct Race {
@@ -130,6 +139,13 @@ struct Places {
   void (*describe)(int64_t place, char* text, size_t bytes) = nullptr;
 };
 void setPlaces(Places places);
+/// " at train.py:12", or nothing if the place is not known.
+std::string atPlace(int64_t place);
+/// "stream 4 of openreg:0"; number 0 is the default stream.
+std::string nameOfStream(int device, int64_t stream);
+/// The number by which a report names a stream, which is the one that PyTorch
+/// gives it.
+int64_t numberOf(orStream_t stream, const Device& device);
 
 // [-]
 }  // namespace openreg::hardware

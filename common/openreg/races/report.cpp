@@ -2,6 +2,7 @@
 #include "torch_openreg/common/openreg/races/report.h"
 
 #include "torch_openreg/common/openreg/core/machine.h"
+#include "torch_openreg/common/openreg/guards/violation.h"
 
 #include <unistd.h>
 
@@ -30,22 +31,33 @@ std::string describe(int64_t place) {
   return text;
 }
 
-std::string at(int64_t place) {
+}  // namespace
+
+std::string atPlace(int64_t place) {
   const std::string text = describe(place);
   return text.empty() ? "" : " at " + text;
 }
 
 // [common.races.sides] A stream is named by the number that PyTorch gives it.
-std::string streamOf(const orRaceSide& side) {
-  if (side.device < 0) return "the host";
+int64_t numberOf(orStream_t stream, const Device& device) {
+  return stream == defaultOf(device) ? 0 : reinterpret_cast<int64_t>(stream);
+}
+
+std::string nameOfStream(int device, int64_t stream) {
   std::ostringstream text;
-  if (side.stream) {
-    text << "stream " << side.stream;
+  if (stream) {
+    text << "stream " << stream;
   } else {
     text << "the default stream";
   }
-  text << " of openreg:" << side.device;
+  text << " of openreg:" << device;
   return text.str();
+}
+
+namespace {
+
+std::string streamOf(const orRaceSide& side) {
+  return side.device < 0 ? "the host" : nameOfStream(side.device, side.stream);
 }
 
 const char* verb(const orRaceSide& side) {
@@ -98,7 +110,7 @@ void print(const Race& race) {
        << '\n';
   for (const orRaceSide* side : {&second, &first}) {
     const auto begin = reinterpret_cast<uintptr_t>(side->pointer) - race.block;
-    text << "  " << side->name << at(side->place) << " " << verb(*side)
+    text << "  " << side->name << atPlace(side->place) << " " << verb(*side)
          << " bytes " << begin << " to " << begin + side->bytes << ", on "
          << streamOf(*side) << '\n';
   }
@@ -114,23 +126,28 @@ orStream_t defaultOf(const Device& device) {
 
 // [common.races.exit] A test that passed by luck must not look as if it had passed.
 static void endWithCode(int status, void*) {
-  const size_t found = races().found();
-  if (status != 0 || found == 0) return;
-  std::fprintf(stderr,
-               "openreg: %zu %s found; the process ends with code 66.\n", found,
-               found == 1 ? "race was" : "races were");
+  const size_t raced = races().found(), violated = violations().found();
+  if (status != 0 || raced + violated == 0) return;
+  const auto count = [](size_t found, const char* one, const char* more) {
+    if (found == 0) return;
+    std::fprintf(stderr,
+                 "openreg: %zu %s found; the process ends with code 66.\n",
+                 found, found == 1 ? one : more);
+  };
+  count(raced, "race was", "races were");
+  count(violated, "memory violation was", "memory violations were");
   std::cout.flush();
   std::fflush(nullptr);
   _exit(66);
 }
 
-void startRaces() {
+void start(Sanitizer sanitizer) {
   static const int registered = on_exit(&endWithCode, nullptr);
   static_cast<void>(registered);
-  std::atomic_ref<int>{races_are_wanted}.store(1);
+  std::atomic_ref<int>{sanitizers}.fetch_or(sanitizer);
 }
 
-void stopRaces() { std::atomic_ref<int>{races_are_wanted}.store(0); }
+void stopRaces() { std::atomic_ref<int>{sanitizers}.fetch_and(~kRaces); }
 
 // [-]
 }  // namespace openreg::hardware

@@ -2,6 +2,7 @@
 #include "torch_openreg/common/openreg/tools/ipc_memory.h"
 
 #include "torch_openreg/common/openreg/core/failure.h"
+#include "torch_openreg/common/openreg/memory/mapping.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -80,8 +81,8 @@ struct File {
 // [common.ipc.check] A block must lie in the file, and the sum of its two numbers may overflow.
 bool isDeviceMemory(int file, const IpcBlock& block) {
   struct stat about;
-  return file >= 0 && fstat(file, &about) == 0 && S_ISREG(about.st_mode) &&
-         about.st_ino == block.inode && fcntl(file, F_GET_SEALS) >= 0;
+  return file >= 0 && fstat(file, &about) == 0 && about.st_ino == block.inode &&
+         MemoryFile::isOurs(file);
 }
 
 bool isInside(int file, const IpcBlock& block) {

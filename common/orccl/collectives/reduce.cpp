@@ -37,8 +37,15 @@ constexpr auto kReductions = std::to_array<const char*>(
 }  // namespace
 
 // [common.orccl.reduce.defined] Floating point has no bits to combine, and a boolean no average.
-const char* nameOf(orcclDataType_t type) { return kTypes.at(type).name; }
-const char* nameOf(orcclRedOp_t op) { return kReductions.at(op); }
+const char* nameOf(orcclDataType_t type) {
+  const auto number = static_cast<size_t>(type);
+  return number < kTypes.size() ? kTypes[number].name : "an unknown type";
+}
+const char* nameOf(orcclRedOp_t op) {
+  const auto number = static_cast<size_t>(op);
+  return number < kReductions.size() ? kReductions[number]
+                                     : "an unknown reduction";
+}
 
 void checkReduction(orcclDataType_t type, orcclRedOp_t op) {
   const bool is_number = type != orcclBytes && type <= orcclBool;

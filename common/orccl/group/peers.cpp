@@ -27,6 +27,15 @@ struct Card {
 
 std::string keyOf(int rank) { return "mailbox/" + std::to_string(rank); }
 
+// [common.orccl.peers.check] A card may be of another program, so the memory that it names must be a block of a mailbox's size.
+bool isMailbox(const void* address, const void* own) {
+  orPointerAttributes ours, theirs;
+  check(orPointerGetAttributes(&ours, own));
+  check(orPointerGetAttributes(&theirs, address));
+  return theirs.type == orMemoryTypeDevice && theirs.pointer == address &&
+         theirs.size == ours.size;
+}
+
 // [-]
 }  // namespace
 
@@ -56,7 +65,11 @@ void Peers::map(int rank, const orcclBootstrap& bootstrap) {
   Peer& peer = peers_[rank];
   peer.identity = card.identity;
   peer.process = card.process;
+  const char* const own = boxes_.mapped[boxes_.rank];
   if (card.process == getpid()) {
+    require(isMailbox(card.address, own), orcclInternalError, "Rank ", rank,
+            " has published ", static_cast<const void*>(card.address),
+            " as its mailbox, and no mailbox of this group begins there.");
     boxes_.mapped[rank] = card.address;
     return;
   }
@@ -66,9 +79,16 @@ void Peers::map(int rank, const orcclBootstrap& bootstrap) {
   }
   void* mapped = nullptr;
   check(orIpcOpenMemHandle(&mapped, card.handle));
+  if (!isMailbox(mapped, own)) {
+    orIpcCloseMemHandle(mapped);
+    require(false, orcclInternalError, "Rank ", rank,
+            " has published memory of another size than a mailbox of this "
+            "group has.");
+  }
   boxes_.mapped[rank] = static_cast<char*>(mapped);
 }
 
+// [common.orccl.peers.connect] A rank connects once, when its first call needs the others.
 void Peers::connect(const orcclBootstrap& bootstrap) {
   if (is_connected_) return;
   peers_[boxes_.rank].process = getpid();

@@ -10,8 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
+#include <functional>
+#include <random>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -84,6 +88,81 @@ TEST_F(Handle, of_a_file_that_is_not_device_memory_is_refused) {
     wrong.inode = about.st_ino;
     if (file != namesake) expectRefused(wrong, "cannot be opened");
     close(file);
+  }
+}
+
+/// What a driver's file is, apart from what `change` does to it.
+int memoryFile(const std::function<int(int)>& change, int seals) {
+  const int file = memfd_create("openreg", MFD_ALLOW_SEALING);
+  EXPECT_EQ(ftruncate(file, 1 << 30), 0);
+  EXPECT_EQ(fchmod(file, 0600), 0);
+  EXPECT_EQ(change(file), 0);
+  EXPECT_EQ(fcntl(file, F_ADD_SEALS, seals), 0);
+  return file;
+}
+
+constexpr int kAllSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+TEST_F(Handle, of_a_file_that_others_may_change_is_refused) {
+  const auto same = [](int) { return 0; };
+  const auto open_to_all = [](int file) { return fchmod(file, 0666); };
+  const auto of_another = [](int file) { return fchown(file, 12345, -1); };
+  std::vector<int> wrong_files = {memoryFile(same, F_SEAL_SHRINK),
+                                  memoryFile(same, F_SEAL_GROW | F_SEAL_SEAL),
+                                  memoryFile(open_to_all, kAllSeals)};
+  if (geteuid() == 0) wrong_files.push_back(memoryFile(of_another, kAllSeals));
+  const int right = memoryFile(same, kAllSeals);
+  for (int file : wrong_files) {
+    IpcBlock wrong = block;
+    struct stat about;
+    ASSERT_EQ(fstat(file, &about), 0);
+    wrong.file = file;
+    wrong.inode = about.st_ino;
+    expectRefused(wrong,
+                  "cannot be opened; it has ended, or is another user's.");
+    close(file);
+  }
+  IpcBlock other = block;
+  struct stat about;
+  ASSERT_EQ(fstat(right, &about), 0);
+  other.file = right;
+  other.inode = about.st_ino;
+  void* theirs = nullptr;
+  EXPECT_EQ(open(other, &theirs), orSuccess) << orGetErrorDetail();
+  EXPECT_EQ(orIpcCloseMemHandle(theirs), orSuccess);
+  close(right);
+}
+
+TEST_F(Handle, does_not_let_its_holder_cut_off_the_memory) {
+  struct stat about;
+  const std::string path = "/proc/self/fd/" + std::to_string(block.file);
+  const int file = ::open(path.c_str(), O_RDWR);
+  ASSERT_EQ(fstat(file, &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600u);
+  EXPECT_EQ(about.st_uid, geteuid());
+  EXPECT_EQ(ftruncate(file, 0), -1);
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_EQ(ftruncate(file, about.st_size + 4096), -1);
+  EXPECT_EQ(fcntl(file, F_ADD_SEALS, F_SEAL_WRITE), -1);
+  close(file);
+}
+
+TEST_F(Handle, of_random_bytes_is_refused) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 20'000; ++round) {
+    orIpcMemHandle_t handle;
+    for (char& byte : handle.reserved) byte = static_cast<char>(random());
+    // Half of them have what a driver writes first, and some a living process.
+    if (round % 2) std::memcpy(handle.reserved, &block, 8);
+    if (round % 4 == 3) std::memcpy(handle.reserved, &block, 20);
+    if (round % 8 == 7) std::memcpy(handle.reserved, &block, 32);
+    void* theirs = nullptr;
+    const orError_t error = orIpcOpenMemHandle(&theirs, handle);
+    EXPECT_TRUE(error == orErrorInvalidResourceHandle ||
+                error == orErrorInvalidDevice)
+        << orGetErrorDetail();
+    EXPECT_EQ(theirs, nullptr);
+    EXPECT_EQ(std::string(orGetErrorDetail()).back(), '.');
   }
 }
 

@@ -369,8 +369,10 @@ TEST(Races, a_process_with_a_race_ends_with_a_code_of_its_own) {
 TEST(Races, DISABLED_refused) {
   int count = 0;
   EXPECT_EQ(orGetDeviceCount(&count), orErrorInvalidConfiguration);
-  EXPECT_EQ(detail(),
-            "OPENREG_SANITIZE=leaks is not allowed; it must be races.");
+  EXPECT_EQ(
+      detail(),
+      "OPENREG_SANITIZE=leaks is not allowed; it must be races, memory or "
+      "races,memory.");
 }
 
 TEST(Races, an_unknown_sanitizer_is_refused) {

@@ -120,6 +120,27 @@ def joins_alone():
     return message
 
 
+def meets_a_stranger(word):
+    message = ""
+    if dist.get_rank() == 0:
+        store = dist.HashStore()
+        store.set("0/word/1", word)
+        options = torch.openreg.ProcessGroupOrccl.Options(30 * SECOND)
+        alone = torch.openreg.ProcessGroupOrccl(store, 0, 2, options)
+        message = message_of(lambda: alone.allreduce([torch.ones(1, device=device())]))
+    dist.barrier()
+    return message
+
+
+@pytest.mark.parametrize("word", ["abc", "0123456", "x" * 4097])
+def test_an_entry_of_another_program_is_refused_with_its_key(two, word):
+    message = two(meets_a_stranger, word)[0]
+    assert (
+        f"The entry word/1 of the store has {len(word)} bytes, and rank 1 writes between 8 and 4096"
+        " there; another program seems to use the store." in message
+    )
+
+
 def test_a_rank_that_never_joins_is_named(two):
     message = two(joins_alone)[0]
     assert (

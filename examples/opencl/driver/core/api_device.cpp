@@ -153,6 +153,24 @@ orError_t orSetPlaces(int64_t (*)(),
   return refuseRaces();
 }
 
+// [opencl.api-device.guards] The pages of an OpenCL device are not ours to close.
+static orError_t refuseGuards() noexcept try {
+  return fail(orErrorNotSupported, "This driver does not guard its memory.");
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orMemoryIsGuarded(int*) noexcept { return refuseGuards(); }
+
+orError_t orRetireBlock(void*, orStream_t) noexcept { return refuseGuards(); }
+
+orError_t orVisitViolations(void (*)(const orViolation*, void*),
+                            void*) noexcept {
+  return refuseGuards();
+}
+
+orError_t orClearViolations() noexcept { return refuseGuards(); }
+
 // [opencl.api-device.wait-limit] Without this function, a wait of the user's cannot be interrupted.
 orError_t orSetWaitLimit(int64_t) noexcept try {
   return fail(orErrorNotSupported,

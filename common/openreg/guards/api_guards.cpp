@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/openreg/core/failure.h"
+#include "torch_openreg/common/openreg/core/lookup.h"
+#include "torch_openreg/common/openreg/graphs/capture.h"
+#include "torch_openreg/common/openreg/tools/observer.h"
+
+#include <utility>
+
+using namespace openreg::hardware;
+
+// [common.api-guards.ask] The question starts nothing, so an allocator can ask before it allocates.
+orError_t orMemoryIsGuarded(int* is_guarded) noexcept try {
+  if (!is_guarded) return refuseNull(__func__);
+  *is_guarded = config().guards_memory;
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+// [common.api-guards.retirement] A command's arguments are destroyed on a failed device, too, so the block is closed there.
+namespace {
+
+/// Closes a block when it is destroyed.
+struct Retirement {
+  explicit Retirement(uintptr_t block) : block(block) {}
+  Retirement(Retirement&& other) noexcept
+      : block(std::exchange(other.block, 0)) {}
+  ~Retirement() {
+    if (block) machine().guards.retire(block);
+  }
+  void operator()() const {}
+
+  uintptr_t block;
+};
+
+orError_t enqueueRetirement(const StreamRef& stream, uintptr_t block) {
+  Position position;
+  return stream.queue->push(
+      stream.handle, &position,
+      [](Device& device) {
+        device.workers.start();
+        return orSuccess;
+      },
+      [&](Command& command) {
+        command.kind = Command::Kind::kernel;
+        command.kernel = &openreg::KernelOf<Retirement>::kernel;
+        command.name = "free";
+        command.fault = nullptr;
+        command.launch = nullptr;
+        new (command.arguments) Retirement(block);
+      });
+}
+
+}  // namespace
+
+// [common.api-guards.retire] From here on the host finds no block, and the device does until its stream is here.
+orError_t orRetireBlock(void* pointer, orStream_t handle) noexcept try {
+  ObservedCall call("orRetireBlock", orOperationFree);
+  if (orError_t error = enter()) return error;
+  if (!memoryIsGuarded()) {
+    return fail(
+        orErrorNotSupported,
+        "orRetireBlock is for guarded memory (OPENREG_SANITIZE=memory); "
+        "call orFree.");
+  }
+  orPointerAttributes attributes;
+  if (orError_t error = checkBlock(pointer, &attributes)) return error;
+  const StreamRef stream = findStream(handle);
+  if (!stream) return orErrorInvalidResourceHandle;
+  if (orError_t error = checkNotCaptured(stream, __func__)) return error;
+  Memory& memory = machine().memory;
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  BlockTable& blocks = memory.device(attributes.device).blocks();
+  if (!blocks.claim(address)) return refuseBlock(pointer, "orMalloc");
+  machine().guards.noteFree(address);
+  memory.hostAccess().revoke(address);
+  const orError_t error = enqueueRetirement(stream, address);
+  if (error) blocks.unclaim(address);
+  call.setBlock(pointer, attributes.size, attributes.device);
+  return error;
+} catch (...) {
+  return failWithException();
+}
+
+// [common.api-guards.violations] A program may look at its violations, and forget them.
+orError_t orVisitViolations(void (*visit)(const orViolation*, void*),
+                            void* data) noexcept try {
+  if (!visit) return refuseNull(__func__);
+  violations().visit(visit, data);
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+orError_t orClearViolations() noexcept try {
+  violations().clear();
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
+
+// [-]

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/openreg/guards/guards.h"
+
+#include "torch_openreg/common/openreg/core/machine.h"
+#include "torch_openreg/common/openreg/races/races.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+namespace openreg::hardware {
+namespace {
+
+// [common.guards.canary] A canary is a byte that no text, no zero and no small number looks like.
+constexpr unsigned char kCanary = 0xCA;
+
+bool setRights(Range pages, ptrdiff_t window, int rights) {
+  return pages.size() == 0 ||
+         mprotect(reinterpret_cast<void*>(pages.begin + window), pages.size(),
+                  rights) == 0;
+}
+
+Range bytesOf(const std::pair<const uintptr_t, GuardedBlock>& block) {
+  return {block.first, block.first + block.second.size};
+}
+
+// [-]
+}  // namespace
+
+// [common.guards.open] Blocks never share a page, so opening one opens nothing else.
+Guards::Guards(Memory& memory, int device_count)
+    : memory_(memory), retired_(device_count) {
+  const uintptr_t begin = memory.begin() + memory.window();
+  watchFaults({begin, begin + memory.size()});
+}
+
+bool Guards::open(uintptr_t begin, size_t size, int device) {
+  const int64_t here = placeHere();
+  std::lock_guard lock(mutex_);
+  const Range pages = pagesOf({begin, begin + size});
+  if (!setRights(pages, memory_.window(), PROT_READ | PROT_WRITE)) return false;
+  const auto block = blocks_.insert_or_assign(
+      begin, GuardedBlock{size, device, here, 0, false});
+  fillCanaries(block.first);
+  return true;
+}
+
+void Guards::fillCanaries(Blocks::iterator block) {
+  const Range bytes = bytesOf(*block), pages = pagesOf(bytes);
+  const auto fill = [this](uintptr_t begin, uintptr_t end) {
+    std::memset(reinterpret_cast<void*>(begin + memory_.window()), kCanary,
+                end - begin);
+  };
+  fill(pages.begin, bytes.begin);
+  fill(bytes.end, pages.end);
+}
+
+// [common.guards.damage] Of the canaries that were overwritten, the one that is nearest to the block is reported.
+std::optional<Guards::Damage> Guards::damageOf(Blocks::iterator block) {
+  const Range bytes = bytesOf(*block), pages = pagesOf(bytes);
+  const auto at = [this](uintptr_t address) {
+    return reinterpret_cast<const unsigned char*>(address + memory_.window());
+  };
+  const auto is_damaged = [](unsigned char byte) { return byte != kCanary; };
+  const auto* after = at(bytes.end);
+  const auto* found = std::find_if(after, at(pages.end), is_damaged);
+  if (found != at(pages.end)) return Damage{block, bytes.end + (found - after)};
+  const auto before = std::make_reverse_iterator(at(bytes.begin));
+  const auto first = std::make_reverse_iterator(at(pages.begin));
+  const auto last = std::find_if(before, first, is_damaged);
+  if (last == first) return std::nullopt;
+  return Damage{block, bytes.begin - 1 - (last - before)};
+}
+
+// [common.guards.retire] A freed block gives back its memory at once, and its addresses as late as possible.
+void Guards::noteFree(uintptr_t begin) {
+  const int64_t here = placeHere();
+  std::lock_guard lock(mutex_);
+  const auto block = blocks_.find(begin);
+  if (block != blocks_.end()) block->second.freed_at = here;
+}
+
+void Guards::retire(uintptr_t begin) noexcept try {
+  std::unique_lock lock(mutex_);
+  const auto block = blocks_.find(begin);
+  if (block == blocks_.end()) return;
+  const int device = block->second.device;
+  const auto damage = damageOf(block);
+  Violation violation;
+  if (damage) {
+    violation.name = "free";
+    violation.device = device;
+    violation.pointer = damage->address;
+    describe(violation, block);
+  }
+  const Range pages = pagesOf(bytesOf(*block));
+  setRights(pages, memory_.window(), PROT_NONE);
+  memory_.releasePages(pages.begin, pages.size());
+  block->second.is_retired = true;
+  Retired& retired = retired_[device];
+  retired.blocks.push_back(begin);
+  retired.bytes += memory_.device(device).reservedFor(block->second.size);
+  const bool is_full = retired.blocks.size() > kMostRetired;
+  lock.unlock();
+  if (is_full) recycleOldest(device);
+  if (!damage) return;
+  violation.sentence = sentenceAtFree(violation);
+  machine().devices[device]->sticky_error.set("free",
+                                              violation.sentence.c_str());
+  violations().add(std::move(violation));
+} catch (...) {
+  // The block stays open, which is no worse than without guards.
+}
+
+// [common.guards.recycle] A block is forgotten when its addresses are needed.
+bool Guards::recycleOldest(int device) {
+  uintptr_t begin;
+  size_t size;
+  {
+    std::lock_guard lock(mutex_);
+    Retired& retired = retired_[device];
+    if (retired.blocks.empty()) return false;
+    begin = retired.blocks.front();
+    retired.blocks.pop_front();
+    size = blocks_.find(begin)->second.size;
+    blocks_.erase(begin);
+    retired.bytes -= memory_.device(device).reservedFor(size);
+  }
+  if (racesAreWanted()) races().giveBack(begin, begin + size);
+  memory_.device(device).free(begin);
+  return true;
+}
+
+size_t Guards::retiredBytes(int device) {
+  std::lock_guard lock(mutex_);
+  return retired_[device].bytes;
+}
+
+// [common.guards.close] What a command has opened is closed again, except the pages of blocks in use.
+void Guards::close(const std::vector<Range>& opened) {
+  for (Range rest : opened) {
+    rest = {rest.begin - memory_.window(), rest.end - memory_.window()};
+    auto block = blocks_.lower_bound(rest.begin);
+    if (block != blocks_.begin()) --block;
+    for (; block != blocks_.end() && block->first < rest.end; ++block) {
+      const Range pages = pagesOf(bytesOf(*block));
+      if (block->second.is_retired || pages.end <= rest.begin) continue;
+      const Range gap{rest.begin, std::max(rest.begin, pages.begin)};
+      setRights(gap, memory_.window(), PROT_NONE);
+      if (gap.size() > 0) memory_.releasePages(gap.begin, gap.size());
+      rest.begin = std::min(rest.end, pages.end);
+    }
+    setRights(rest, memory_.window(), PROT_NONE);
+    if (rest.size() > 0) memory_.releasePages(rest.begin, rest.size());
+  }
+}
+
+// [-]
+}  // namespace openreg::hardware

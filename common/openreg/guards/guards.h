@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "torch_openreg/common/openreg/guards/faults.h"
+#include "torch_openreg/common/openreg/guards/violation.h"
+#include "torch_openreg/common/openreg/memory/memory.h"
+
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace openreg::hardware {
+
+struct Command;
+class Device;
+
+// [common.guards.block] A block stays known after it was freed, until its addresses are needed again.
+struct GuardedBlock {
+  size_t size = 0;
+  int device = 0;
+  /// Where the program allocated and freed it; 0 if not known.
+  int64_t allocated_at = 0, freed_at = 0;
+  bool is_retired = false;
+};
+
+// [common.guards] Device code reaches the pages of blocks in use, and no others.
+/// The guards around the blocks of all devices. Thread-safe. It takes no lock
+/// of another class but that of the violations.
+class Guards {
+ public:
+  Guards(Memory& memory, int device_count);
+
+  /// Opens the pages of a new block, and fills what is not the block's with
+  /// canaries; false if the system has no mapping left.
+  bool open(uintptr_t begin, size_t size, int device);
+  /// The program frees a block now; its pages stay open until `retire`.
+  void noteFree(uintptr_t begin);
+  /// Closes the pages of a block that nothing uses any more.
+  void retire(uintptr_t begin) noexcept;
+  /// Forgets the block of a device that was retired first, so that its
+  /// addresses can be used again; false if there is none.
+  bool recycleOldest(int device);
+  /// The addresses of retired blocks, which are free for a program that asks.
+  size_t retiredBytes(int device);
+
+  // [common.guards.run] A command is judged when it has ended on all of its threads.
+  /// Runs the kernel of `command`, which `stream` of `device` has reached.
+  /// @throws std::runtime_error if it touched what is not in a block.
+  void run(Command& command, const Device& device, orStream_t stream);
+
+ private:
+  using Blocks = std::map<uintptr_t, GuardedBlock>;
+  struct Damage {
+    Blocks::iterator block;
+    uintptr_t address;
+  };
+
+  Blocks::iterator ownerOf(uintptr_t address);
+  std::optional<Damage> damageOf(Blocks::iterator block);
+  std::optional<Damage> damageBy(const Command& command);
+  void fillCanaries(Blocks::iterator block);
+  void close(const std::vector<Range>& pages);
+  std::optional<Violation> judge(const std::optional<PageFault>& fault,
+                                 const Command& command);
+  void describe(Violation& violation, Blocks::iterator block) const;
+
+  // [common.guards.state] Freed blocks wait in a row, for each device.
+  Memory& memory_;
+  std::mutex mutex_;
+  Blocks blocks_;
+  struct Retired {
+    std::deque<uintptr_t> blocks;
+    size_t bytes = 0;
+  };
+  std::vector<Retired> retired_;
+  /// How many commands run, and how many have begun.
+  std::atomic<int> running_{0};
+  std::atomic<uint64_t> begun_{0};
+};
+
+/// The most blocks of a device that stay known after they were freed.
+inline constexpr size_t kMostRetired = size_t{1} << 16;
+
+// [-]
+}  // namespace openreg::hardware

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/openreg/guards/guards.h"
+
+#include "torch_openreg/common/openreg/execution/command_queue.h"
+#include "torch_openreg/common/openreg/execution/device.h"
+#include "torch_openreg/common/openreg/races/races.h"
+
+#include <exception>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+
+namespace openreg::hardware {
+
+// [common.guards.owner] The guards of a block are its own, so an address beside a block belongs to one block.
+Guards::Blocks::iterator Guards::ownerOf(uintptr_t address) {
+  const auto has = [&](Blocks::iterator block) {
+    const Range pages =
+        pagesOf({block->first, block->first + block->second.size});
+    return Range{pages.begin - pageSize(), pages.end + pageSize()}.contains(
+        address);
+  };
+  const auto after = blocks_.upper_bound(address);
+  if (after != blocks_.end() && has(after)) return after;
+  if (after == blocks_.begin() || !has(std::prev(after))) return blocks_.end();
+  return std::prev(after);
+}
+
+// [common.guards.damage-by] A command that has announced its accesses is asked for those blocks, any other for all.
+std::optional<Guards::Damage> Guards::damageBy(const Command& command) {
+  const auto in_use = [](Blocks::iterator block) {
+    return !block->second.is_retired;
+  };
+  if (command.launch && !command.launch->touches.empty()) {
+    for (const Touch& touch : command.launch->touches) {
+      const auto block = ownerOf(touch.bytes.begin);
+      if (block == blocks_.end() || !in_use(block)) continue;
+      if (auto damage = damageOf(block)) return damage;
+    }
+    return std::nullopt;
+  }
+  for (auto block = blocks_.begin(); block != blocks_.end(); ++block) {
+    if (!in_use(block)) continue;
+    if (auto damage = damageOf(block)) return damage;
+  }
+  return std::nullopt;
+}
+
+// [common.guards.judge] A fault past the end of a block comes after the padding, which the same command may have overwritten.
+std::optional<Violation> Guards::judge(const std::optional<PageFault>& fault,
+                                       const Command& command) {
+  std::lock_guard lock(mutex_);
+  Violation found;
+  std::optional<Damage> damage;
+  if (fault) {
+    close(fault->opened);
+    found.pointer = fault->address - memory_.window();
+    found.is_write = fault->is_write;
+    const auto block = ownerOf(found.pointer);
+    if (block != blocks_.end()) {
+      describe(found, block);
+      if (found.is_write && !found.was_freed) damage = damageOf(block);
+    }
+  } else if (!(damage = damageBy(command))) {
+    return std::nullopt;
+  }
+  if (damage) {
+    found.pointer = damage->address;
+    describe(found, damage->block);
+    fillCanaries(damage->block);
+  }
+  return found;
+}
+
+void Guards::describe(Violation& found, Blocks::iterator block) const {
+  found.block = block->first;
+  found.block_bytes = block->second.size;
+  found.was_freed = block->second.is_retired;
+  found.allocated_at = block->second.allocated_at;
+  found.freed_at = block->second.freed_at;
+}
+
+// [common.guards.run.judged] What a command threw may follow from what it read, so the violation comes first.
+void Guards::run(Command& command, const Device& device, orStream_t stream) {
+  const uint64_t number = ++begun_;
+  bool is_alone = running_++ == 0;
+  beginCommand();
+  std::exception_ptr thrown;
+  try {
+    command.kernel->run(command.arguments);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  const std::optional<PageFault> fault = endCommand();
+  is_alone = is_alone && begun_ == number;
+  --running_;
+  if (std::optional<Violation> found = judge(fault, command)) {
+    found->name = command.name;
+    found->device = device.index;
+    found->stream = numberOf(stream, device);
+    found->place = command.launch ? command.launch->place : 0;
+    found->is_certain = fault || is_alone;
+    found->sentence = sentenceFor(*found);
+    const std::string sentence = found->sentence;
+    violations().add(std::move(*found));
+    throw std::runtime_error(sentence);
+  }
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+// [-]
+}  // namespace openreg::hardware
