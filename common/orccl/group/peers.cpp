@@ -67,9 +67,11 @@ void Peers::map(int rank, const orcclBootstrap& bootstrap) {
   peer.process = card.process;
   const char* const own = boxes_.mapped[boxes_.rank];
   if (card.process == getpid()) {
-    require(isMailbox(card.address, own), orcclInternalError, "Rank ", rank,
-            " has published ", static_cast<const void*>(card.address),
-            " as its mailbox, and no mailbox of this group begins there.");
+    require(isMailbox(card.address, own), orcclRemoteError, "Rank ", rank,
+            " has left the group before rank ", boxes_.rank,
+            " has connected to it, or has published a wrong address: no "
+            "mailbox of this group begins at ",
+            static_cast<const void*>(card.address), ".");
     boxes_.mapped[rank] = card.address;
     return;
   }
