@@ -80,6 +80,7 @@ def results(tmp_path_factory):
             found[step, "sessions"] = pool.submit(trouble, there, site)
             found[step, "claims"] = pool.submit(claims, [FIRST / step / "tests"], site)
         tests = sorted(FIRST.glob("*/tests/test_*.py"))
+        found["end", "sessions"] = pool.submit(trouble, [FIRST / "sessions/late.py"], site)
         found["end", "digits"] = pool.submit(run, [sys.executable, DIGITS], site)
         found["end", "operators"] = pool.submit(run, [sys.executable, SWEEP], site)
         found["end", "claims"] = pool.submit(claims, tests, site)
@@ -99,7 +100,7 @@ def copy_package(build, site):
         shutil.copy(file, site)
 
 
-@pytest.mark.parametrize("step", ["", *STEPS])
+@pytest.mark.parametrize("step", ["", *STEPS, "end"])
 def test_each_step_prints_its_session_and_ends_at_its_wall(results, step):
     assert "".join(results[step, "sessions"].result()) == ""
 

@@ -36,7 +36,49 @@ def costs(device):
     }
 
 
+def updated_twice(device):
+    """A parameter of 1 that a fused optimizer has twice in its list, after a step of -1 for each."""
+    parameter, gradient = torch.ones(1, device=device), torch.ones(1, device=device)
+    numbers = {"weight_decay": 0, "momentum": 0, "lr": 1, "dampening": 0}
+    choices = {"nesterov": False, "maximize": False, "is_first_step": False}
+    torch._fused_sgd_([parameter] * 2, [gradient] * 2, [], **numbers, **choices)
+    return parameter.item()
+
+
+def rules():
+    """How many operators have a rule of autocast on tiny."""
+    names, key = torch._C._dispatch_get_all_op_names(), "AutocastPrivateUse1"
+    return sum(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for name in names)
+
+
+def profiled_kernels(x):
+    """How many events of the device a profile of 100 additions has."""
+    with torch.profiler.profile() as profile:
+        for _ in range(100):
+            torch.add(x, x, out=x)
+    kinds = [event.device_type for event in profile.events()]
+    return kinds.count(torch.autograd.DeviceType.PrivateUse1)
+
+
+def drop_beside_streams():
+    """The microseconds to allocate and drop 16 numbers when a program has made 10,000 streams."""
+    for _ in range(10_000):
+        torch.Stream("tiny")
+    return microseconds(lambda: torch.empty(16, device="tiny"), 200)
+
+
 on_cpu, on_tiny = costs("cpu"), costs("tiny")
 print(f"{'microseconds':<42}{'cpu':>8}{'tiny':>9}")
 for what in on_cpu:
     print(f"{what:<42}{on_cpu[what]:>8.1f}{on_tiny[what]:>9.1f}")
+
+numbers = torch.ones(16, device="tiny")
+print(f"\n{'numbers':<42}{'cpu':>8}{'tiny':>9}")
+twice = [updated_twice(device) for device in ("cpu", "tiny")]
+print(f"{'1, updated twice in one fused step':<42}{twice[0]:>8.0f}{twice[1]:>9.0f}")
+for what, found in (
+    ("rules of autocast", rules()),
+    ("kernels in a profile of 100 additions", profiled_kernels(numbers)),
+    ("microseconds to drop, beside 10,000 streams", drop_beside_streams()),
+):
+    print(f"{what:<50}{found:>9.0f}")
