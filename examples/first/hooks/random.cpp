@@ -8,9 +8,9 @@
 
 namespace tiny {
 
+// [first.hooks.draw] Philox computes each number from its position, so the order of work does not matter.
 using Chosen = std::optional<at::Generator>;
 
-// [first.hooks.draw] Philox computes each number from its position, so the order of work does not matter.
 template <class Transform>
 at::Tensor& draw(const char* name, at::Tensor& self, const Chosen& chosen, Transform transform) {
   if (!isPlain(self)) {
