@@ -64,6 +64,10 @@ const ChapterBindings race_bindings("profiler", [](pybind11::module_& m) {
     startPlaces(std::move(skipped));
     startHostAccesses();
   });
+  m.def("start_accesses", [](std::vector<std::string> skipped) {
+    startPlaces(std::move(skipped));
+    startHostAccesses();
+  });
   m.def("stop_races", [] {
     check(orFindRaces(0));
     stopHostAccesses();

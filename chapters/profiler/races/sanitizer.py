@@ -66,14 +66,24 @@ def clear():
 
 
 # [profiler.races.start] The environment variable is for programs, the context for a part of one.
-def _start():
+def _skipped():
     ours = [Path(torch.__file__).parent, Path(__file__).parent]
     skipped = [f"{path}{os.sep}" for path in ours] + [contextlib.__file__, functools.__file__]
     # Inductor writes programs of its own, which are nobody's lines either.
     generated = (
         os.environ.get("TORCHINDUCTOR_CACHE_DIR") or f"{tempfile.gettempdir()}/torchinductor_"
     )
-    _C.start_races([*skipped, generated, "<frozen ", "<eval_with_key>"])
+    return [*skipped, generated, "<frozen ", "<eval_with_key>"]
+
+
+def _start():
+    _C.start_races(_skipped())
+
+
+def _start_if_ordered():
+    # Such a schedule chooses when the host's accesses come, so they must be announced.
+    if os.environ.get("OPENREG_SCHEDULE", "").startswith("order:"):
+        _C.start_accesses(_skipped())
 
 
 @contextlib.contextmanager
@@ -85,10 +95,13 @@ def finding_races():
     finally:
         if os.environ.get("OPENREG_SANITIZE") != "races":
             _C.stop_races()
+            _start_if_ordered()
 
 
 if os.environ.get("OPENREG_SANITIZE") == "races":
     _start()
+else:
+    _start_if_ordered()
 # The driver may look for a line when Python has gone.
 atexit.register(_C.leave_races)
 

@@ -28,6 +28,7 @@ Machine::Machine()
   pthread_atfork(nullptr, nullptr, [] { forked = true; });
   // Called after what is registered next, which may still find races.
   if (config().finds_races) startRaces();
+  if (config().ordered) startAccesses();
   // Work that is enqueued still runs: it may include a copy to the host.
   std::atexit([] {
     try {

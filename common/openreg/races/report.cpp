@@ -124,13 +124,24 @@ static void endWithCode(int status, void*) {
   _exit(66);
 }
 
+// [common.races.start] A schedule that is chosen needs the accesses and not the reports.
+static std::atomic<bool> races_are_reported{false};
+
+bool racesAreReported() { return races_are_reported; }
+
+void startAccesses() { std::atomic_ref<int>{races_are_wanted}.store(1); }
+
 void startRaces() {
   static const int registered = on_exit(&endWithCode, nullptr);
   static_cast<void>(registered);
-  std::atomic_ref<int>{races_are_wanted}.store(1);
+  races_are_reported = true;
+  startAccesses();
 }
 
-void stopRaces() { std::atomic_ref<int>{races_are_wanted}.store(0); }
+void stopRaces() {
+  races_are_reported = false;
+  if (!config().ordered) std::atomic_ref<int>{races_are_wanted}.store(0);
+}
 
 // [-]
 }  // namespace openreg::hardware
