@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs one program of the corpus and prints what it returns: `one_program.py NAME right|wrong`."""
+"""Runs one program of the corpus and prints all its tensors: `one_program.py NAME right|wrong`."""
 
 import sys
 from pathlib import Path
@@ -9,8 +9,27 @@ import corpus
 import torch
 from torch.utils._pytree import tree_leaves
 
+
+def locals_of(program, right):
+    """The variables that `program` ends with, and what it returns."""
+    found = {}
+
+    def watch(frame, event, result):
+        if event == "return" and frame.f_code is program.__code__:
+            found.update(frame.f_locals, returned=result)
+
+    sys.setprofile(watch)
+    program(right)
+    sys.setprofile(None)
+    return found
+
+
 _, name, way = sys.argv
-result = getattr(corpus, name)(way == "right")
-torch.openreg.synchronize()
-for each in tree_leaves(result):
-    print(each.detach().double().sum().item() if isinstance(each, torch.Tensor) else each)
+variables = locals_of(getattr(corpus, name), way == "right")
+for index in range(torch.openreg.device_count()):
+    torch.openreg.synchronize(index)
+for variable, value in sorted(variables.items()):
+    sums = [
+        each.detach().double().sum().item() for each in tree_leaves(value) if torch.is_tensor(each)
+    ]
+    print(variable, *sums)

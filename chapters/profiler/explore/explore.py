@@ -121,7 +121,7 @@ def describe(program, arguments, exploration, svg=None, seconds=60):
     other = shortest(program, arguments, exploration, seconds)
     command = " ".join(["python", program, *arguments])
     text += "\nThe shortest order with another result:\n"
-    text += f"  OPENREG_SCHEDULE=order:{','.join(other.choices[: len(other.order)] or other.choices)} {command}\n"
+    text += f"  OPENREG_SCHEDULE={other.schedule} {command}\n"
     pair = explore_picture.reversed_pair(usual.steps, other.steps)
     if pair is None:
         return text

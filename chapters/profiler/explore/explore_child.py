@@ -49,7 +49,8 @@ class Step:
 class Run:
     """What a program did under one order."""
 
-    order: tuple  # the streams that were asked for
+    schedule: str  # for OPENREG_SCHEDULE
+    order: tuple  # the streams that it asked for
     code: int  # as a shell has it: 128 and the signal for a crash
     out: str
     err: str
@@ -57,8 +58,9 @@ class Run:
 
     @functools.cached_property
     def choices(self):
-        """The streams that were chosen where there were several."""
-        return tuple(step.stream for step in self.steps if len(step.ready) > 1)
+        """The streams that were chosen where there were several, as far as that is known."""
+        made = tuple(step.stream for step in self.steps if len(step.ready) > 1)
+        return made if self.steps else self.order
 
     @property
     def result(self):
@@ -147,7 +149,7 @@ def run(program, arguments, order, seconds, rest=()):
         Step(*first, tuple(filter(None, ready.split(","))), tuple(before), tuple(conflicts))
         for *first, ready, before, conflicts in json.loads(steps or "[]")
     ]
-    return Run(tuple(order), code, out, err, tuple(made))
+    return Run(schedule, tuple(order), code, out, err, tuple(made))
 
 
 # [-]

@@ -69,7 +69,7 @@ size_t Order::choose(const std::vector<Candidate>& ready,
                " of OPENREG_SCHEDULE=order is " + wanted +
                ", and what can run there is " + describe(ready);
   }
-  if (random_) return (*random_)() % ready.size();
+  if (random_) return draw(ready.size());
   const auto isBefore = [&](const Candidate& one, const Candidate& other) {
     const bool one_is_last = last_.count(one.stream) > 0;
     const bool other_is_last = last_.count(other.stream) > 0;

@@ -36,6 +36,8 @@ class Order {
   /// The place in `ready` of the stream to run. If the list names another
   /// stream, `problem` becomes the sentence that says so.
   size_t choose(const std::vector<Candidate>& ready, std::string* problem);
+  /// A random one of `count` places. Allocates nothing.
+  size_t draw(size_t count) { return (*random_)() % count; }
 
   // [common.order.state] The list is read once, from its beginning to its end.
  private:

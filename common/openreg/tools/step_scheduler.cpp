@@ -104,8 +104,7 @@ void StepScheduler::step(std::unique_lock<std::mutex>& lock) {
   CommandQueue* queue = CommandQueue::leave(
       ready_, std::next(ready_.begin(), static_cast<ptrdiff_t>(chosen)));
   if (config().ordered) {
-    stepLog().add(
-        {races().takeNext(queue->stream()), names, request_ == Request::poll});
+    stepLog().add({races().takeNext(queue->stream()), names});
   }
   lock.unlock();
   queue->run(1);
@@ -114,12 +113,10 @@ void StepScheduler::step(std::unique_lock<std::mutex>& lock) {
 
 // [common.steps.choose] A list that does not fit the program stops a device, which tells the program.
 size_t StepScheduler::choose(std::string* names) {
+  // A program may be out of memory, and a seed must still run it.
+  if (!config().ordered) return order_.draw(ready_.size());
   std::vector<Candidate> candidates;
   for (CommandQueue* queue : ready_) {
-    if (!config().ordered) {
-      candidates.emplace_back();
-      continue;
-    }
     const Planned& next = races().nextOf(queue->stream());
     candidates.push_back({streamName(next.stream), next.number});
   }

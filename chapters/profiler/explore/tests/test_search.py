@@ -114,7 +114,7 @@ def run(program, order, last):
 
     device = Device(program, choose)
     device.run()
-    return Run(tuple(order), 0, str(device.answers), "", tuple(device.steps))
+    return Run("", tuple(order), 0, str(device.answers), "", tuple(device.steps))
 
 
 def class_of(run):
