@@ -91,6 +91,10 @@ const ChapterBindings race_bindings("profiler", [](pybind11::module_& m) {
     startHostAccesses();
   });
   m.def("start_places", &startPlaces);
+  m.def("start_accesses", [](std::vector<std::string> skipped) {
+    startPlaces(std::move(skipped));
+    startHostAccesses();
+  });
   m.def("stop_races", [](bool keeps_places) {
     check(orFindRaces(0));
     stopHostAccesses();

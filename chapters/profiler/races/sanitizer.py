@@ -89,6 +89,16 @@ def _skipped():
     return [*skipped, generated, "<frozen ", "<eval_with_key>"]
 
 
+def _start():
+    if "races" in _wanted():
+        _C.start_races(_skipped())
+    elif os.environ.get("OPENREG_SCHEDULE", "").startswith("order:"):
+        # Such a schedule chooses when the host's accesses come, so they must be announced.
+        _C.start_accesses(_skipped())
+    elif "memory" in _wanted():
+        _C.start_places(_skipped())
+
+
 @contextlib.contextmanager
 def finding_races():
     """Finds the races in a `with` block; gives the function `races`."""
@@ -98,12 +108,10 @@ def finding_races():
     finally:
         if "races" not in _wanted():
             _C.stop_races("memory" in _wanted())
+            _start()
 
 
-if "races" in _wanted():
-    _C.start_races(_skipped())
-elif "memory" in _wanted():
-    _C.start_places(_skipped())
+_start()
 # The driver may look for a line when Python has gone.
 atexit.register(_C.leave_races)
 

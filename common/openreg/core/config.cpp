@@ -3,6 +3,7 @@
 
 #include "torch_openreg/common/openreg/core/memory_limit.h"
 #include "torch_openreg/common/openreg/tools/injection.h"
+#include "torch_openreg/common/openreg/tools/order.h"
 
 #include <unistd.h>
 
@@ -43,7 +44,7 @@ size_t number(Config& config, const char* name, size_t default_value,
   return value * unit;
 }
 
-// [common.config.schedule] A schedule is one of two words, or a seed.
+// [common.config.schedule] A schedule is one of two words, a seed, or a list of streams.
 void readSchedule(Config& config) {
   const char* text = std::getenv("OPENREG_SCHEDULE");
   const std::string schedule = text ? text : "";
@@ -53,11 +54,19 @@ void readSchedule(Config& config) {
   if (schedule.rfind("seed:", 0) == 0) {
     const char* end = text + schedule.size();
     auto [rest, error] = std::from_chars(text + 5, end, config.seed);
-    config.seeded = error == std::errc{} && rest == end;
-    if (config.seeded) return;
+    config.held = error == std::errc{} && rest == end;
+    if (config.held) return;
   }
-  config.problem = "OPENREG_SCHEDULE=" + schedule +
-                   " is not allowed; it must be threads, blocking or seed:N.";
+  config.held = config.ordered = schedule.rfind("order:", 0) == 0;
+  std::string problem = "; it must be threads, blocking, seed:N or order:A,B.";
+  if (config.ordered) {
+    config.order = schedule.substr(6);
+    Order order;
+    problem = Order::parse(config.order, &order);
+    if (problem.empty()) return;
+    problem = ". " + problem;
+  }
+  config.problem = "OPENREG_SCHEDULE=" + schedule + " is not allowed" + problem;
 }
 
 // [common.config.sanitize] A tool that is asked for and does not exist must not look like one that finds nothing.

@@ -21,12 +21,15 @@ struct Config {
   /// OPENREG_DEVICE_THREADS: how many streams of a device run at the same
   /// time; 1 to 64, default 2.
   int device_threads = 2;
-  /// OPENREG_SCHEDULE=threads|blocking|seed:N: a launch returns at once (the
-  /// default), or when its work is done, which is easier to debug; or work is
-  /// held until the host waits, and then runs in a random order.
+  /// OPENREG_SCHEDULE=threads|blocking|seed:N|order:A,B: a launch returns at
+  /// once (the default), or when its work is done, which is easier to debug; or
+  /// work is held until the host waits, and then runs in an order that is
+  /// random, or chosen.
   bool blocking = false;
-  bool seeded = false;
+  bool held = false;
   uint64_t seed = 0;
+  bool ordered = false;
+  std::string order;
   /// OPENREG_SANITIZE=races: races between commands are found and reported;
   /// =memory: each block has guards around it; =races,memory: both.
   bool finds_races = false;

@@ -31,6 +31,7 @@ Machine::Machine()
   // Called after what is registered next, which may still find races.
   if (config().finds_races) start(kRaces);
   if (config().guards_memory) start(kMemory);
+  if (config().ordered) start(kOrder);
   // Work that is enqueued still runs: it may include a copy to the host.
   std::atexit([] {
     try {

@@ -6,7 +6,7 @@
 #include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/tools/injection.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
-#include "torch_openreg/common/openreg/tools/seeded_scheduler.h"
+#include "torch_openreg/common/openreg/tools/step_scheduler.h"
 
 using namespace openreg::hardware;
 
@@ -145,7 +145,8 @@ orError_t orEventQuery(orEvent_t handle) noexcept try {
   if (!found) return orErrorInvalidResourceHandle;
   if (!recording) return orSuccess;
   if (orError_t error = checkNotCaptured(*recording, __func__)) return error;
-  if (!recording->completed) stepIfSeeded();
+  pollIfHeld(__func__, recording->clock,
+             [&latest = recording] { return latest->completed.load(); });
   if (!recording->completed) return orErrorNotReady;
   if (racesAreWanted()) races().hostWaited(*recording);
   return recording->device->sticky_error.report();

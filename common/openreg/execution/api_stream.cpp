@@ -7,7 +7,7 @@
 #include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/tools/injection.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
-#include "torch_openreg/common/openreg/tools/seeded_scheduler.h"
+#include "torch_openreg/common/openreg/tools/step_scheduler.h"
 
 #include <algorithm>
 
@@ -59,10 +59,14 @@ orError_t orStreamGetDevice(orStream_t handle, int* device) noexcept try {
 // [common.api-stream.query] A query compares two counters, and waits for nothing.
 orError_t orStreamQuery(orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
-  stepIfSeeded();
   const StreamRef stream = findStream(handle);
   if (!stream) return orErrorInvalidResourceHandle;
   if (orError_t error = checkNotCaptured(stream, __func__)) return error;
+  pollIfHeld(__func__,
+             config().ordered ? races().clockOf(stream.handle) : Clock{}, [&] {
+               const Position now = stream.position();
+               return now.completed == now.submitted;
+             });
   const Position position = stream.position();
   if (!position.device) return orErrorInvalidResourceHandle;
   if (orError_t error = position.device->sticky_error.report()) return error;

@@ -179,6 +179,20 @@ void CommandQueue::run(int turn) {
   }
 }
 
+// [common.queue.settle] Records and waits change no memory, so a held schedule does not choose when they run.
+bool CommandQueue::settle() {
+  Command* const head = current_->next;
+  if (head && head->kind == Command::Kind::kernel) return true;
+  if (head && isGraph(*head)) {
+    if (parkInGraph(*head, this)) return false;
+    const auto& run = *reinterpret_cast<const GraphRun*>(head->arguments);
+    if (run.next < run.graph->branches[run.branch].nodes.size()) return true;
+  }
+  run(1);
+  return false;
+}
+
+// [common.queue.park] A stream that waits leaves its worker to other streams.
 bool CommandQueue::park(Command& command) {
   // Another worker may run the parked queue at once and drop its reference.
   const std::shared_ptr<Recording> recording = command.recording;

@@ -70,6 +70,7 @@ class CommandQueue {
   void open(Device* device, int priority, orStream_t handle);
   /// For the thread that runs the queue or makes it ready.
   Device& device() const { return *device_; }
+  orStream_t stream() const { return handle_; }
   int priority() const { return priority_; }
 
   // [common.queue.push] The lock that a launch takes anyway also checks that the stream is still the one that was named.
@@ -117,6 +118,9 @@ class CommandQueue {
   /// stream should run, at the latest after `turn` commands if there is one.
   /// Called by one worker at a time.
   void run(int turn);
+  /// Runs or parks what is no step of a held schedule; whether a step is next.
+  /// If not, the queue has been added again, or is idle or parked.
+  bool settle();
   /// Makes `handle` stale, and returns it to the table once the pending
   /// commands have run; false if the queue is not that stream's.
   bool close(orStream_t handle);

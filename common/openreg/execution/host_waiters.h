@@ -3,7 +3,7 @@
 
 #include "torch_openreg/common/openreg/core/config.h"
 #include "torch_openreg/common/openreg/execution/spin.h"
-#include "torch_openreg/common/openreg/tools/seeded_scheduler.h"
+#include "torch_openreg/common/openreg/tools/step_scheduler.h"
 
 #include <atomic>
 #include <chrono>
@@ -36,8 +36,8 @@ class HostWaiters {
   /// of a thread that is about to sleep.
   template <class Done, class Announce>
   bool waitUntil(Done done, Announce announce, WaitDeadline deadline = {}) {
-    if (config().seeded) {
-      seededScheduler().runUntil(done);
+    if (config().held) {
+      stepScheduler().runUntil(done);
       return true;
     }
     ++spinning_;

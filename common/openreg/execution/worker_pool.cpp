@@ -4,7 +4,7 @@
 #include "torch_openreg/common/openreg/core/config.h"
 #include "torch_openreg/common/openreg/execution/command_queue.h"
 #include "torch_openreg/common/openreg/execution/spin.h"
-#include "torch_openreg/common/openreg/tools/seeded_scheduler.h"
+#include "torch_openreg/common/openreg/tools/step_scheduler.h"
 
 #include <pthread.h>
 
@@ -33,8 +33,8 @@ BlockedSignals::~BlockedSignals() {
 void WorkerPool::startThreads() {
   std::lock_guard lock(mutex_);
   if (started_) return;
-  if (config().seeded) {
-    seededScheduler().start();
+  if (config().held) {
+    stepScheduler().start();
   } else {
     // A worker must not need memory to fall asleep.
     asleep_.reserve(config().device_threads);
@@ -74,7 +74,7 @@ void WorkerPool::run(Worker& worker) {
 
 // [common.worker-pool.ready] The thread that slept last wakes first, because its caches are warm.
 void WorkerPool::makeReady(CommandQueue* queue) {
-  if (config().seeded) return seededScheduler().add(queue);
+  if (config().held) return stepScheduler().add(queue);
   const int level = queue->priority() - kGreatestPriority;
   std::lock_guard lock(mutex_);
   queue->enter(ready_[level]);
@@ -91,7 +91,7 @@ void WorkerPool::wakeOne() {
 
 // [common.worker-pool.priorities] A running stream checks for more urgent work without a lock.
 bool WorkerPool::hasHigherPriorityWork(int priority, bool turn_is_over) const {
-  if (config().seeded) return turn_is_over;
+  if (config().held) return turn_is_over;
   const int level = priority - kGreatestPriority;
   for (int higher = 0; higher < level; ++higher) {
     if (ready_count_[higher].load(std::memory_order_relaxed)) return true;
@@ -99,7 +99,7 @@ bool WorkerPool::hasHigherPriorityWork(int priority, bool turn_is_over) const {
   return turn_is_over && ready_count_[level].load(std::memory_order_relaxed);
 }
 
-bool WorkerPool::shouldSpin() { return !config().seeded; }
+bool WorkerPool::shouldSpin() { return !config().held; }
 
 // [common.worker-pool.take] The worker that takes a stream wakes another if more streams are ready.
 CommandQueue* WorkerPool::take() {

@@ -43,7 +43,7 @@ OPENREG_EXPORT orError_t orInject(const char* order) OPENREG_NOEXCEPT;
 /// have waited for `nanoseconds`. So do the functions that copy or set and
 /// then wait; their work stays enqueued, and uses the host's memory later. 0,
 /// as at the beginning, is no limit. Without device threads
-/// (OPENREG_SCHEDULE=seed:N) there is never one.
+/// (OPENREG_SCHEDULE=seed:N or order:A,B) there is never one.
 /// @returns orErrorInvalidValue for a negative limit.
 OPENREG_EXPORT orError_t orSetWaitLimit(int64_t nanoseconds) OPENREG_NOEXCEPT;
 
@@ -234,6 +234,33 @@ orVisitViolations(void (*visit)(const orViolation* violation, void* data),
                   void* data) OPENREG_NOEXCEPT;
 /// Forgets them, so that the process ends as if there had been none.
 OPENREG_EXPORT orError_t orClearViolations(void) OPENREG_NOEXCEPT;
+
+// [common.tools.steps] Under a schedule that is chosen, a program can be told which other ones there are.
+/// One step that ran: a kernel, a copy, a node of a graph, an access of the
+/// host's to pinned memory, or a query that the host made. Pointers are valid
+/// until the visit ends.
+typedef struct orStep {
+  const char* stream;      /**< as OPENREG_SCHEDULE=order names it, or "host" */
+  const char* name;        /**< of the kernel, operator or function */
+  int device;              /**< -1: the host */
+  int64_t handle;          /**< the stream's; 0 is the default stream */
+  int64_t place;           /**< as `here` returned it at the launch, or 0 */
+  const char* ready;       /**< the streams that it was chosen from: "A,C" */
+  const uint64_t* before;  /**< how many steps of the host, of A, of B ...
+                                come before it in every order */
+  size_t streams;          /**< how many counts there are */
+  const size_t* conflicts; /**< numbers of earlier steps, counted from 0, that
+                                touch the same memory, or of which a
+                                query asks, and that could be later */
+  size_t conflict_count;   /**< how many there are */
+} orStep;
+
+/// Visits the steps that have run since the start, in their order. There are
+/// none unless OPENREG_SCHEDULE=order:... is set. `visit` must not call the
+/// driver.
+OPENREG_EXPORT orError_t orVisitSteps(void (*visit)(const orStep* step,
+                                                    void* data),
+                                      void* data) OPENREG_NOEXCEPT;
 
 // [common.tools.ipc] Another process can open a block of device memory.
 typedef struct orIpcMemHandle_t {

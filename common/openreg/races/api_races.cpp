@@ -2,6 +2,7 @@
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/machine.h"
 #include "torch_openreg/common/openreg/races/races.h"
+#include "torch_openreg/common/openreg/tools/step_scheduler.h"
 
 using namespace openreg::hardware;
 
@@ -46,7 +47,11 @@ orError_t orAnnounceHostAccess(const char* name,
   if (orError_t error = checkAccess(*access)) return error;
   if (!racesAreWanted()) return orSuccess;
   const Touch touch{Footprint(*access), access->is_write != 0};
-  if (!touch.bytes.isEmpty()) races().hostTouches({name, placeHere(), {touch}});
+  if (touch.bytes.isEmpty()) return orSuccess;
+  const auto launch =
+      std::make_shared<const Launch>(Launch{name, placeHere(), {touch}});
+  if (config().ordered && mayStep()) stepScheduler().hostTouches(launch);
+  races().hostTouches(launch);
   return orSuccess;
 } catch (...) {
   return failWithException();

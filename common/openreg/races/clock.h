@@ -28,6 +28,9 @@ class Clock {
     is_uncertain |= other.is_uncertain;
   }
 
+  /// Of each stream, by number.
+  const std::vector<uint64_t>& ticks() const { return ticks_; }
+
   /// Whether it waited for something that no stream of this process has done
   /// yet. Nothing is said of such a command, because nothing is known.
   bool is_uncertain = false;

@@ -69,7 +69,7 @@ void Races::add(orStream_t handle, const Device& device, Command& command) {
   Stream& stream = enter(handle, device);
   switch (command.kind) {
     case Command::Kind::kernel:
-      run(stream, stream.clock, command.launch);
+      run(stream, stream.clock, command.name, command.launch);
       break;
     case Command::Kind::record:
       command.recording->clock = stream.clock;
@@ -94,10 +94,12 @@ void Races::wait(orStream_t handle, const Recording& recording) {
 }
 
 // [common.races.run] A kernel ticks the clock of its stream, and each of its accesses is compared with those before.
-void Races::run(Stream& stream, Clock& clock,
+void Races::run(Stream& stream, Clock& clock, const char* name,
                 std::shared_ptr<const Launch> launch) {
-  if (!launch) return;
+  if (!launch && !config().ordered) return;
   const uint64_t tick = clock.tick(stream.number);
+  if (config().ordered) plan(stream, clock, name, launch);
+  if (!launch) return;
   for (size_t i = 0; i < launch->touches.size(); ++i) {
     const Use use{launch,
                   i,
@@ -137,7 +139,7 @@ void Races::replay(orStream_t handle, const Device& device, const Graph& graph,
     const Node& node = graph.nodes[number];
     auto& [each, clock] = clocks[node.branch];
     join(clock, node.after);
-    run(*each, clock, node.command->launch);
+    run(*each, clock, node.command->name, node.command->launch);
     if (node.point) at_points[number] = clock;
   }
   for (size_t branch = 1; branch < clocks.size(); ++branch) {
@@ -202,11 +204,10 @@ void Races::hostWaited(const Device& device) {
 // [common.races.host.touches] The host's own access is one more to compare with those before.
 /// What the host does is over when it enqueues something, so it is compared
 /// with what came before, and need not be kept.
-void Races::hostTouches(const Launch& launch) {
+void Races::hostTouches(const std::shared_ptr<const Launch>& launch) {
   std::lock_guard lock(mutex_);
-  const auto shared = std::make_shared<const Launch>(launch);
-  for (size_t i = 0; i < launch.touches.size(); ++i) {
-    const Use use{shared, i, 0, 0, ownerOf(launch.touches[i].bytes.begin)};
+  for (size_t i = 0; i < launch->touches.size(); ++i) {
+    const Use use{launch, i, 0, 0, ownerOf(launch->touches[i].bytes.begin)};
     for (const Use& first : history_.find(use.what(), host_)) {
       report(first, use);
     }
@@ -262,6 +263,7 @@ orRaceSide Races::sideOf(const Use& use) {
 }
 
 void Races::report(const Use& first, const Use& second) {
+  if (!racesAreReported()) return;
   const bool was_reused = first.owner != second.owner && second.owner != 0;
   if (!seen_
            .insert({first.launch->name, first.launch->place,

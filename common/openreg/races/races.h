@@ -3,8 +3,10 @@
 
 #include "torch_openreg/common/openreg/execution/command_queue.h"
 #include "torch_openreg/common/openreg/races/history.h"
+#include "torch_openreg/common/openreg/races/plan.h"
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,7 +21,8 @@ namespace openreg::hardware {
 struct Graph;
 
 // [common.races.wanted] Unless a sanitizer is on, a command costs a load and a branch.
-enum Sanitizer { kRaces = 1, kMemory = 2 };
+/// A schedule that is chosen needs the accesses and not the reports.
+enum Sanitizer { kRaces = 1, kMemory = 2, kOrder = 4 };
 
 /// The sanitizers that are on; all of them want to know the accesses.
 inline constinit int sanitizers = 0;
@@ -27,7 +30,10 @@ inline constinit int sanitizers = 0;
 inline int activeSanitizers() {
   return std::atomic_ref<int>(sanitizers).load(std::memory_order_relaxed);
 }
-inline bool racesAreWanted() { return activeSanitizers() & kRaces; }
+inline bool racesAreWanted() {
+  return activeSanitizers() & (kRaces | kOrder);
+}
+inline bool racesAreReported() { return activeSanitizers() & kRaces; }
 inline bool memoryIsGuarded() { return activeSanitizers() & kMemory; }
 inline bool accessesAreWanted() { return activeSanitizers() != 0; }
 
@@ -76,8 +82,22 @@ class Races {
   void hostWaited(orStream_t stream);
   void hostWaited(const Recording& recording);
   void hostWaited(const Device& device);
-  void hostTouches(const Launch& launch);
+  void hostTouches(const std::shared_ptr<const Launch>& launch);
 
+  // [common.races.next] Under a chosen order, the scheduler asks for the command that a stream has next.
+  /// The next command of `stream`, which stays the next until it is taken. For
+  /// the thread that takes it.
+  const Planned& nextOf(orStream_t stream);
+  Planned takeNext(orStream_t stream);
+  Planned planHost(std::shared_ptr<const Launch> launch, const Clock& asks);
+  /// Whether the host has waited for all of `asks`.
+  bool hostKnows(const Clock& asks);
+  /// What must have run when all commands of `stream` have.
+  Clock clockOf(orStream_t stream);
+  /// How many commands and steps of the host there have been.
+  uint64_t planned();
+
+  // [common.races.memory] Memory changes its owner, and races are kept until they are cleared.
   /// The bytes from `begin` to the end of the block that was handed out last.
   size_t bytesFrom(uintptr_t begin);
   void handOut(uintptr_t begin, uintptr_t end);
@@ -96,6 +116,7 @@ class Races {
     const Device* device = nullptr;
     int64_t name = 0;
     Clock clock;
+    std::deque<Planned> plan;
   };
   struct Word {
     Clock clock;
@@ -106,13 +127,17 @@ class Races {
   Stream& stream(orStream_t handle);
   /// The same, for a command that the host enqueues now.
   Stream& enter(orStream_t handle, const Device& device);
-  void run(Stream& stream, Clock& clock, std::shared_ptr<const Launch> launch);
+  void run(Stream& stream, Clock& clock, const char* name,
+           std::shared_ptr<const Launch> launch);
+  void plan(Stream& stream, const Clock& clock, const char* name,
+            std::shared_ptr<const Launch> launch);
   void waitForWord(orStream_t handle, Stream& stream, const void* word,
                    uint32_t value);
   void report(const Use& first, const Use& second);
   orRaceSide sideOf(const Use& use);
   uint64_t ownerOf(uintptr_t address) const;
 
+  // [common.races.members] The lock guards all that follows.
   std::mutex mutex_;
   std::map<orStream_t, Stream> streams_;
   std::vector<Stream*> by_number_;
@@ -122,6 +147,7 @@ class Races {
   /// By where they begin: the end, and which time it was handed out.
   std::map<uintptr_t, std::pair<uintptr_t, uint64_t>> owners_;
   uint64_t last_owner_ = 0;
+  uint64_t planned_ = 0;
   std::vector<Race> races_;
   std::set<std::tuple<std::string, int64_t, std::string, int64_t, bool>> seen_;
   std::atomic<size_t> count_{0};

@@ -141,10 +141,12 @@ static void endWithCode(int status, void*) {
   _exit(66);
 }
 
+// [common.races.start] A process in which a race was reported ends with a code of its own.
 void start(Sanitizer sanitizer) {
+  std::atomic_ref<int>{sanitizers}.fetch_or(sanitizer);
+  if (sanitizer == kOrder) return;
   static const int registered = on_exit(&endWithCode, nullptr);
   static_cast<void>(registered);
-  std::atomic_ref<int>{sanitizers}.fetch_or(sanitizer);
 }
 
 void stopRaces() { std::atomic_ref<int>{sanitizers}.fetch_and(~kRaces); }

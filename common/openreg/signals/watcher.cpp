@@ -26,7 +26,7 @@ bool NumberWait::isOver(uint32_t number) const {
 // [common.watcher.start] The thread lives as long as the process, and sleeps while no stream waits.
 void Watcher::start() {
   std::lock_guard lock(mutex_);
-  if (started_ || config().seeded) return;
+  if (started_ || config().held) return;
   BlockedSignals blocked;
   std::thread thread([this] { run(); });
   pthread_setname_np(thread.native_handle(), "openreg:watcher");

@@ -28,15 +28,15 @@ struct NumberWait : Recording {
 // [common.watcher] One thread of the process looks after all streams that wait for a number.
 class Watcher {
  public:
-  /// Starts the thread unless it runs or the schedule is seeded. Called before
+  /// Starts the thread unless it runs or commands are held. Called before
   /// a wait is enqueued.
   /// @throws std::system_error if the system refuses the thread.
   void start();
   /// Completes `wait` when it is over. Called by a thread of the device, so it
   /// allocates nothing.
   void add(std::shared_ptr<NumberWait> wait);
-  /// Completes the waits that are over. The seeded scheduler calls it before
-  /// each command, so that a seed repeats its order.
+  /// Completes the waits that are over. The scheduler of steps calls it before
+  /// each command, so that a schedule repeats its order.
   void check();
   bool isWatching() const { return count_ > 0; }
 

@@ -7,12 +7,23 @@
 #include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/tools/injection.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
+#include "torch_openreg/common/openreg/tools/step_log.h"
 
 #include <cstring>
 #include <string>
 #include <utility>
 
 using namespace openreg::hardware;
+
+// [common.api-tools.steps] Steps are kept only under a schedule that is chosen.
+orError_t orVisitSteps(void (*visit)(const orStep*, void*), void* data) noexcept
+    try {
+  if (!visit) return refuseNull(__func__);
+  stepLog().visit(visit, data);
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
 
 // [common.api-tools.inject] A list that cannot be parsed changes nothing.
 orError_t orInject(const char* order) noexcept try {

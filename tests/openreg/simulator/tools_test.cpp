@@ -250,7 +250,8 @@ TEST(Device, a_wrong_setting_is_named_with_what_is_allowed) {
       {"OPENREG_RESERVE=1023K",
        "it must be a whole number from 1048576 to 1099511627776, in bytes or "
        "with K, M or G."},
-      {"OPENREG_SCHEDULE=seed:x", "it must be threads, blocking or seed:N."},
+      {"OPENREG_SCHEDULE=seed:x",
+       "it must be threads, blocking, seed:N or order:A,B."},
       {"OPENREG_INJECT=alloc:1,more",
        "The part 'more' of the order cannot be read; it must be a list such "
        "as alloc:3,copy:2+,launch:10,lost:1@20."},

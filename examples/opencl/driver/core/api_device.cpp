@@ -171,6 +171,19 @@ orError_t orVisitViolations(void (*)(const orViolation*, void*),
 
 orError_t orClearViolations() noexcept { return refuseGuards(); }
 
+// [opencl.api-device.steps] OpenCL chooses the order of commands itself, so no step can be reported.
+orError_t orVisitSteps(void (*)(const orStep*, void*), void*) noexcept try {
+  return fail(orErrorNotSupported,
+              "OpenCL chooses the order of commands itself, so this driver has "
+              "no steps to visit.");
+} catch (...) {
+  return failWithException();
+}
+
+} catch (...) {
+  return failWithException();
+}
+
 // [opencl.api-device.wait-limit] Without this function, a wait of the user's cannot be interrupted.
 orError_t orSetWaitLimit(int64_t) noexcept try {
   return fail(orErrorNotSupported,

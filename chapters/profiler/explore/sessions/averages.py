@@ -1,0 +1,11 @@
+import torch
+
+side = torch.openreg.Stream()
+weight = torch.ones(4, device="openreg")
+average = torch.zeros(4, device="openreg")
+side.wait_stream(torch.openreg.current_stream())
+weight.sub_(0.5)
+with torch.openreg.stream(side):
+    average.add_(weight)
+torch.openreg.synchronize()
+print(average.tolist())

@@ -1,0 +1,1 @@
+python -m torch_openreg.explore mended.py

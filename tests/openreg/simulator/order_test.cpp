@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A schedule that is chosen: which choices a program has, and what follows from
+// each.
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/tests/openreg/captures.h"
+#include "torch_openreg/tests/openreg/shorthands.h"
+#include "torch_openreg/tests/openreg/streams.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace order_test {
+
+struct Copied {
+  std::string stream, name, ready;
+  std::vector<uint64_t> before;
+  std::vector<size_t> conflicts;
+};
+
+std::vector<Copied> steps() {
+  std::vector<Copied> all;
+  EXPECT_EQ(
+      orVisitSteps(
+          [](const orStep* step, void* data) {
+            static_cast<std::vector<Copied>*>(data)->push_back(
+                {step->stream,
+                 step->name,
+                 step->ready,
+                 {step->before, step->before + step->streams},
+                 {step->conflicts, step->conflicts + step->conflict_count}});
+          },
+          &all),
+      orSuccess);
+  return all;
+}
+
+std::string names() {
+  std::string all;
+  for (const Copied& step : steps()) all += step.name;
+  return all;
+}
+
+// What was to be seen in the process that runs a disabled test.
+const char* wanted() { return std::getenv("WANTED"); }
+
+int under(const std::string& schedule, const std::string& test,
+          const std::string& wanted) {
+  return again("Order." + test,
+               {"OPENREG_SCHEDULE=" + schedule, "WANTED=" + wanted});
+}
+
+void touch(const void* pointer, bool is_write) {
+  const orAccess access{pointer, 4, 0, nullptr, nullptr, is_write};
+  EXPECT_EQ(orAnnounceAccess(&access), orSuccess);
+}
+
+void launch(const Stream& stream, const char* name, std::string* ran) {
+  EXPECT_EQ(openreg::launch(stream.handle, name, [ran, name] { *ran += name; }),
+            orSuccess);
+}
+
+// Two streams of two commands: a1 a2 and b1 b2.
+std::string runFour() {
+  static std::string ran;
+  Stream a, b;
+  launch(a, "1", &ran);
+  launch(a, "2", &ran);
+  launch(b, "3", &ran);
+  launch(b, "4", &ran);
+  orDeviceSynchronize();
+  return ran;
+}
+
+TEST(Order, DISABLED_four) { EXPECT_EQ(runFour(), wanted()); }
+
+TEST(Order, a_list_names_the_stream_of_each_choice) {
+  EXPECT_EQ(under("order:", "DISABLED_four", "1234"), 0);
+  EXPECT_EQ(under("order:B", "DISABLED_four", "3124"), 0);
+  EXPECT_EQ(under("order:B,B", "DISABLED_four", "3412"), 0);
+  EXPECT_EQ(under("order:A,B", "DISABLED_four", "1324"), 0);
+  EXPECT_EQ(under("order:A,B,B", "DISABLED_four", "1342"), 0);
+}
+
+TEST(Order, a_stream_with_a_minus_comes_last_behind_the_list) {
+  EXPECT_EQ(under("order:-A", "DISABLED_four", "3412"), 0);
+  EXPECT_EQ(under("order:A,-A", "DISABLED_four", "1342"), 0);
+  EXPECT_EQ(under("order:-A,-B", "DISABLED_four", "1234"), 0);
+}
+
+TEST(Order, DISABLED_random) {
+  const std::string ran = runFour();
+  EXPECT_LT(ran.find('1'), ran.find('2'));
+  EXPECT_LT(ran.find('3'), ran.find('4'));
+  FILE* file = std::fopen(wanted(), "a");
+  std::fprintf(file, "%s\n", ran.c_str());
+  std::fclose(file);
+}
+
+TEST(Order, behind_the_list_choices_may_be_random) {
+  char path[] = "/tmp/openreg-order-XXXXXX";
+  const int descriptor = mkstemp(path);
+  ASSERT_GE(descriptor, 0);
+  for (int seed = 0; seed < 8; ++seed) {
+    EXPECT_EQ(
+        under("order:B,seed:" + std::to_string(seed), "DISABLED_random", path),
+        0);
+  }
+  FILE* file = fdopen(descriptor, "r");
+  std::set<std::string> seen;
+  for (char line[64]; std::fgets(line, sizeof(line), file);) {
+    EXPECT_EQ(line[0], '3');
+    seen.insert(line);
+  }
+  std::fclose(file);
+  unlink(path);
+  EXPECT_GT(seen.size(), 1u);
+}
+
+TEST(Order, DISABLED_another_stream) {
+  Stream a, b;
+  std::string ran;
+  launch(a, "1", &ran);
+  launch(b, "2", &ran);
+  EXPECT_EQ(orDeviceSynchronize(), orErrorLaunchFailure);
+  EXPECT_EQ(detail(), wanted());
+}
+
+TEST(Order, a_stream_that_cannot_run_there_stops_the_device) {
+  EXPECT_EQ(under("order:C", "DISABLED_another_stream",
+                  "openreg:0 stopped in its order: choice 1 of "
+                  "OPENREG_SCHEDULE=order is C, and what can run there is A, "
+                  "B"),
+            0);
+}
+
+TEST(Order, DISABLED_refused) {
+  int count = 0;
+  EXPECT_EQ(orGetDeviceCount(&count), orErrorInvalidConfiguration);
+  EXPECT_EQ(detail(), wanted());
+}
+
+TEST(Order, a_list_that_can_fit_no_program_is_refused) {
+  const std::string name =
+      " is no stream, and streams are named A, B, ..., Z, AA and so on, or "
+      "host.";
+  for (const auto& [list, problem] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"A,x", "Entry x" + name},
+           {"A,,B", "Entry " + name},
+           {"-A,B", "Entry B" + name},
+           {"seed:x", "Entry seed:x" + name},
+           {"seed:1,A", "Nothing may follow the seed, but A does."}}) {
+    EXPECT_EQ(
+        under("order:" + list, "DISABLED_refused",
+              "OPENREG_SCHEDULE=order:" + list + " is not allowed. " + problem),
+        0)
+        << list;
+  }
+}
+
+// A writes, B reads the same, C reads other memory and waits for A.
+TEST(Order, DISABLED_steps) {
+  Stream a, b, c;
+  Event event;
+  char* block = allocate(64);
+  std::string ran;
+  touch(block, true);
+  launch(a, "1", &ran);
+  orEventRecord(event.handle, a.handle);
+  touch(block, false);
+  launch(b, "2", &ran);
+  orStreamWaitEvent(c.handle, event.handle, 0);
+  touch(block + 32, false);
+  launch(c, "3", &ran);
+  launch(c, "4", &ran);
+  orDeviceSynchronize();
+  const std::vector<Copied> all = steps();
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(names(), "1234");
+  EXPECT_EQ(all[0].ready, "A,B");
+  EXPECT_EQ(all[1].ready, "B,C");
+  EXPECT_EQ(all[2].ready, "C");
+  EXPECT_EQ(all[2].stream, "C");
+  EXPECT_TRUE(all[0].conflicts.empty());
+  EXPECT_EQ(all[1].conflicts, std::vector<size_t>{0});
+  EXPECT_TRUE(all[2].conflicts.empty());
+  // Nothing is known of the last one, so it could touch what B does.
+  EXPECT_EQ(all[3].conflicts, std::vector<size_t>{1});
+  const std::vector<uint64_t> after_one{0, 1, 0, 0}, after_two{0, 1, 0, 1};
+  EXPECT_EQ(all[2].before, after_one);
+  EXPECT_EQ(all[3].before, after_two);
+}
+
+TEST(Order, a_step_tells_what_else_could_have_run_and_what_it_conflicts_with) {
+  EXPECT_EQ(under("order:", "DISABLED_steps", ""), 0);
+}
+
+TEST(Order, without_a_list_there_are_no_steps) {
+  Stream a;
+  std::string ran;
+  launch(a, "1", &ran);
+  orDeviceSynchronize();
+  EXPECT_TRUE(steps().empty());
+  EXPECT_EQ(orVisitSteps(nullptr, nullptr), orErrorInvalidValue);
+}
+
+// The host polls for A, while B has work of its own.
+TEST(Order, DISABLED_query) {
+  Stream a, b;
+  Event event;
+  std::string ran;
+  launch(a, "1", &ran);
+  orEventRecord(event.handle, a.handle);
+  launch(b, "2", &ran);
+  const bool is_over = orEventQuery(event.handle) == orSuccess;
+  ran += is_over ? "y" : "n";
+  // The second time, the question is a wait.
+  if (!is_over) EXPECT_EQ(orEventQuery(event.handle), orSuccess);
+  ran += "|";
+  orDeviceSynchronize();
+  EXPECT_EQ(ran, wanted());
+  const std::vector<Copied> all = steps();
+  ASSERT_EQ(all.size(), 3u);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].stream != "host") continue;
+    EXPECT_EQ(all[i].name, "orEventQuery");
+    // Of A it asks, and of B it does not.
+    for (size_t j : all[i].conflicts) EXPECT_EQ(all[j].name, "1");
+    EXPECT_EQ(all[i].conflicts.size(), is_over ? 1u : 0u);
+  }
+}
+
+TEST(Order, a_query_is_a_step_of_the_host) {
+  EXPECT_EQ(under("order:", "DISABLED_query", "12y|"), 0);
+  EXPECT_EQ(under("order:A,host", "DISABLED_query", "1y|2"), 0);
+  EXPECT_EQ(under("order:host", "DISABLED_query", "n1|2"), 0);
+  EXPECT_EQ(under("order:host,B", "DISABLED_query", "n21|"), 0);
+}
+
+// The host touches pinned memory while a copy may still write it.
+TEST(Order, DISABLED_host) {
+  Stream a;
+  void* pinned = nullptr;
+  ASSERT_EQ(orMallocHost(&pinned, 4), orSuccess);
+  *static_cast<char*>(pinned) = 'n';
+  char* block = allocate(4);
+  EXPECT_EQ(orMemset(block, 'y', 4), orSuccess);
+  EXPECT_EQ(orMemcpyAsync(pinned, block, 4, orMemcpyDeviceToHost, a.handle),
+            orSuccess);
+  const orAccess access{pinned, 4, 0, nullptr, nullptr, 0};
+  EXPECT_EQ(orAnnounceHostAccess("sum", &access), orSuccess);
+  EXPECT_EQ(*static_cast<char*>(pinned), *wanted());
+  orDeviceSynchronize();
+  const std::vector<Copied> all = steps();
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[2].conflicts, std::vector<size_t>{1});
+  orFreeHost(pinned);
+}
+
+TEST(Order, an_access_of_the_hosts_is_a_step) {
+  EXPECT_EQ(under("order:", "DISABLED_host", "y"), 0);
+  EXPECT_EQ(under("order:host", "DISABLED_host", "n"), 0);
+}
+
+// A graph with two branches after a common node, launched twice.
+TEST(Order, DISABLED_graph) {
+  Stream origin, side;
+  static std::string ran;
+  const auto branches = [&] {
+    Event forked, joined;
+    launch(origin, "1", &ran);
+    orEventRecord(forked.handle, origin.handle);
+    orStreamWaitEvent(side.handle, forked.handle, 0);
+    launch(side, "2", &ran);
+    launch(origin, "3", &ran);
+    orEventRecord(joined.handle, side.handle);
+    orStreamWaitEvent(origin.handle, joined.handle, 0);
+    launch(origin, "4", &ran);
+  };
+  orGraphExec_t exec = executable(captured(origin, branches));
+  EXPECT_EQ(orGraphLaunch(exec, origin.handle), orSuccess);
+  EXPECT_EQ(orGraphLaunch(exec, origin.handle), orSuccess);
+  orDeviceSynchronize();
+  EXPECT_EQ(ran, wanted());
+  const std::vector<Copied> all = steps();
+  ASSERT_EQ(all.size(), 8u);
+  EXPECT_EQ(names(), wanted());
+  EXPECT_EQ(all[2].conflicts, std::vector<size_t>{1});
+  EXPECT_TRUE(all[4].conflicts.empty());
+  EXPECT_EQ(orGraphExecDestroy(exec), orSuccess);
+}
+
+TEST(Order, each_node_of_a_graph_is_a_step) {
+  EXPECT_EQ(under("order:", "DISABLED_graph", "12341234"), 0);
+  EXPECT_EQ(under("order:B", "DISABLED_graph", "13241234"), 0);
+}
+
+}  // namespace order_test
