@@ -108,7 +108,7 @@ def _run_here(program, arguments, schedule, out, err, steps):
         os.dup2(file.fileno(), number)
     code = 0
     try:
-        sanitizer._start_if_ordered()
+        sanitizer.start_as_asked()
         atexit.register(_write_steps, steps)
         sys.argv = [program, *arguments]
         sys.path[0] = os.path.dirname(os.path.abspath(program))

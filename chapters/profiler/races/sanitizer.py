@@ -89,7 +89,7 @@ def _skipped():
     return [*skipped, generated, "<frozen ", "<eval_with_key>"]
 
 
-def _start():
+def start_as_asked():
     if "races" in _wanted():
         _C.start_races(_skipped())
     elif os.environ.get("OPENREG_SCHEDULE", "").startswith("order:"):
@@ -108,10 +108,10 @@ def finding_races():
     finally:
         if "races" not in _wanted():
             _C.stop_races("memory" in _wanted())
-            _start()
+            start_as_asked()
 
 
-_start()
+start_as_asked()
 # The driver may look for a line when Python has gone.
 atexit.register(_C.leave_races)
 
