@@ -73,8 +73,8 @@ SENTENCE = (
 )
 # What PyTorch and its users call in every worker, and what is about the process.
 QUIET = {
-    "_is_in_bad_fork", "device_count", "is_available", "is_initialized", "manual_seed",
-    "manual_seed_all", "seed", "seed_all", "set_stream", "stream",
+    "_is_in_bad_fork", "device_count", "guard_allocator_enabled", "is_available",
+    "is_initialized", "manual_seed", "manual_seed_all", "seed", "seed_all", "set_stream", "stream",
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <stdexcept>
+#include <thread>
 
 namespace {
 
@@ -97,9 +98,14 @@ TEST(Refusal, a_stream_that_waited_for_a_failed_device_tells_of_it) {
     {
       Stream stream;
       Event event;
-      openreg::launch(stream.handle, "divide",
-                      [] { throw std::runtime_error("by zero"); });
-      orEventRecord(event.handle, stream.handle);
+      // A device that has failed already would refuse to record.
+      std::atomic<bool> is_recorded = false;
+      openreg::launch(stream.handle, "divide", [&] {
+        while (!is_recorded) std::this_thread::yield();
+        throw std::runtime_error("by zero");
+      });
+      EXPECT_EQ(orEventRecord(event.handle, stream.handle), orSuccess);
+      is_recorded = true;
       while (is_complete && orEventQuery(event.handle) == orErrorNotReady) {
       }
       EXPECT_EQ(orStreamWaitEvent(reader.handle, event.handle, 0), orSuccess);
