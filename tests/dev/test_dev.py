@@ -368,7 +368,7 @@ def test_a_new_tree_goes_on_with_what_it_can_pass(dev, monkeypatch, capsys):
     backend.Refused, backend.make = ValueError, lambda *_: (made, [])
     monkeypatch.setitem(sys.modules, "new_backend", backend)
     for options, last in (((), "./dev test"), (("--bare",), "./dev setup")):
-        dev.main(["new", "quasar", "there", *options])
+        dev.main(["new", "name", "there", *options])
         assert capsys.readouterr().out.splitlines()[-1].strip() == last
 
 
