@@ -574,6 +574,25 @@ def built(dev, tmp_path):
     return build
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"kernels": "none"}, "-Dkernels=none"),
+        ({"driver": "plain", "kernels": "mine"}, "-Ddriver=plain -Dkernels=mine"),
+    ],
+)
+def test_a_build_with_other_kernels_is_left_as_it_is(dev, tmp_path, capsys, options, said):
+    file = tmp_path / "build" / "meson-info" / "intro-buildoptions.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps([{"name": name, "value": options[name]} for name in options]))
+    assert dev.main(["test", dev.CHAPTERS[0]]) == 1
+    assert (
+        f"build was configured with {said}, and ./dev test is for the simulated device and its "
+        "kernels; type `.venv/bin/meson test -C build`, or remove build."
+    ) in capsys.readouterr().out
+    assert not (tmp_path / "build-logs").exists()
+
+
 def test_an_exercise_of_a_chapter_that_is_not_built_is_refused(dev, built, capsys):
     first, last = dev.CHAPTERS[0], dev.CHAPTERS[-1]
     assert dev.main(["exercise", last]) == 1
