@@ -56,6 +56,7 @@ FIRST_CHAPTER = {
     "tests/math": "operators",
     "tests/ladder/test_bookmark.py": "",
     "tests/meson.build": "",
+    "tests/new/test_first_lines.py": "",
     "tests/new/test_new.py": "",
     "tests/new/test_path.py": "amp",
     "tests/new/test_proven.py": "operators",

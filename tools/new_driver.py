@@ -26,6 +26,7 @@ KEPT = (
     "memory/region.",
     "meson.build",
 )
+FOLDERS = ("interface", "core", "memory", "driver")
 KEPT_SECTIONS = {
     "docs/driver/machine.md": ("## Recording a failure", "## Handles"),
     "docs/driver/memory.md": ("## Blocks in use", "## Regions", "## The two mappings"),
@@ -105,11 +106,7 @@ def leave_out_the_device(tree: dict[str, str]) -> None:
     for page, kept in KEPT_SECTIONS.items():
         tree[page] = with_sections(tree[page], kept)
     new_bookmark.leave_out(tree, gone)
-    tree[f"{DRIVER}/meson.build"] = re.sub(
-        r"\[('interface'.*?)\]",
-        "['interface', 'core', 'memory', 'driver']",
-        tree[f"{DRIVER}/meson.build"],
-    )
+    tree[f"{DRIVER}/meson.build"] = with_folders(tree[f"{DRIVER}/meson.build"], FOLDERS)
     add_driver(tree)
 
 
@@ -117,6 +114,15 @@ def with_sections(page: str, kept: tuple[str, ...]) -> str:
     """The beginning of a page and those of its sections whose headings are kept."""
     first, *sections = re.split(r"^(?=## )", page, flags=re.MULTILINE)
     return first + "".join(text for text in sections if text.startswith(kept))
+
+
+def with_folders(build: str, folders: tuple[str, ...]) -> str:
+    """The driver's build file with another list of folders, which may take several lines."""
+    listed = ", ".join(f"'{folder}'" for folder in folders)
+    text, found = re.subn(r"\['interface'[^]]*\]", f"[{listed}]", build)
+    if found != 1:
+        raise ValueError(f"{DRIVER}/meson.build has {found} lists of folders; it must have one.")
+    return text
 
 
 def is_kept(path: str) -> bool:

@@ -369,7 +369,7 @@ def test_a_new_tree_goes_on_with_what_it_can_pass(dev, monkeypatch, capsys):
     backend.Refused, backend.make = ValueError, lambda *_: (made, [])
     monkeypatch.setitem(sys.modules, "new_backend", backend)
     for options, last in (((), "./dev test"), (("--bare",), "./dev setup")):
-        dev.main(["new", "quasar", "there", *options])
+        dev.main(["new", "name", "there", *options])
         assert capsys.readouterr().out.splitlines()[-1].strip() == last
 
 
@@ -707,6 +707,25 @@ def built(dev, tmp_path):
         options.write_text(json.dumps([{"name": "chapter", "value": chapter}]))
 
     return build
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"kernels": "none"}, "-Dkernels=none"),
+        ({"driver": "plain", "kernels": "mine"}, "-Ddriver=plain -Dkernels=mine"),
+    ],
+)
+def test_a_build_with_other_kernels_is_left_as_it_is(dev, tmp_path, capsys, options, said):
+    file = tmp_path / "build" / "meson-info" / "intro-buildoptions.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps([{"name": name, "value": options[name]} for name in options]))
+    assert dev.main(["test", dev.CHAPTERS[0]]) == 1
+    assert (
+        f"build was configured with {said}, and ./dev test is for the simulated device and its "
+        "kernels; type `.venv/bin/meson test -C build`, or remove build."
+    ) in capsys.readouterr().out
+    assert not (tmp_path / "build-logs").exists()
 
 
 def test_an_exercise_of_a_chapter_that_is_not_built_is_refused(dev, built, capsys):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes the table of PyTorch's C++ meta functions, from the list of operators in PyTorch itself.
 
-    meta_functions.py native_functions.yaml meta_functions.inc
+meta_functions.py native_functions.yaml meta_functions.inc
 """
 
 import re

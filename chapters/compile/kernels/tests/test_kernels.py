@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 from busy import hold
-from programs import wave
 from torch._inductor.utils import run_and_get_code
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile

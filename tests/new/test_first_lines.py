@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `./dev new` needs most, in seconds: the name on its page, and a build that finds its folders."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import new_backend  # noqa: E402
+import new_driver  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def tree():
+    return new_backend.read(ROOT)
+
+
+def test_the_names_on_the_page_are_free(tree):
+    typed = re.findall(r"^\$ \./dev new (\w+) ", tree["docs/yours.md"], re.MULTILINE)
+    assert typed
+    for name in set(typed) - {new_backend.OLD}:
+        new_backend.check_name(name, tree)
+
+
+def test_a_driver_that_is_to_be_written_is_built_from_the_folders_that_are_left(tree):
+    bare = dict(tree)
+    new_driver.leave_out_the_device(bare)
+    [listed] = re.findall(r"foreach folder : \[([^]]*)\]", bare[f"{new_driver.DRIVER}/meson.build"])
+    built = [f"{new_driver.DRIVER}/{name}/meson.build" for name in re.findall(r"'(\w+)'", listed)]
+    there = [path for path in bare if re.fullmatch(rf"{new_driver.DRIVER}/\w+/meson.build", path)]
+    assert sorted(built) == sorted(there)
+
+
+@pytest.mark.parametrize("lists", [0, 2])
+def test_a_build_file_without_its_one_list_of_folders_is_refused(lists):
+    sentence = rf"{new_driver.DRIVER}/meson.build has {lists} lists of folders; it must have one."
+    with pytest.raises(ValueError, match=sentence):
+        new_driver.with_folders("['interface', 'core']\n" * lists, ("interface",))
