@@ -180,10 +180,6 @@ orError_t orVisitSteps(void (*)(const orStep*, void*), void*) noexcept try {
   return failWithException();
 }
 
-} catch (...) {
-  return failWithException();
-}
-
 // [opencl.api-device.wait-limit] Without this function, a wait of the user's cannot be interrupted.
 orError_t orSetWaitLimit(int64_t) noexcept try {
   return fail(orErrorNotSupported,
