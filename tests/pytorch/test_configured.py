@@ -311,7 +311,7 @@ class Generic(common_utils.TestCase):
 
 devices.PrivateUse1TestBase.setUpClass()  # Else the first class has the name PRIVATEUSE1.
 devices.instantiate_device_type_tests(Generic, globals(), only_for=NAME)
-Instantiated = globals().pop("GenericOPENREG")
+Instantiated = globals().pop("Generic" + NAME.upper())
 Instantiated.__test__ = False  # The test below runs its methods, and looks at how they end.
 
 OUTCOMES = {
