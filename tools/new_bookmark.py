@@ -244,8 +244,13 @@ def page_without(text: str, folder: str, missing: set[str]) -> str:
     """A page without what leads to missing files: listings, rows, sentences and links."""
     before = parts(text)
     after: list[str] = []
+    is_lost = False  # Whether the listing that notes would be about is left out.
     for part in before:
         left = part_without(part, folder, missing)
+        if part.startswith("```{literalinclude}"):
+            is_lost = not left
+        elif part.startswith("```{notes}") and is_lost:
+            left = ""
         if left:
             after.append(left)
         elif part.endswith("\n\n") and after and not after[-1].endswith("\n\n"):
@@ -296,8 +301,8 @@ def row_without(row: str, is_missing, missing: set[str]) -> str:
     ends = [link[2] for cell in (cells[0], cells[-1]) if (link := re.match(" *" + LINK, cell))]
     named = re.findall(rf"`({FILE}|[\w/]+/[\w/]+)`", cells[0])
     lost = {name for name in named if name in missing or f"*{name}" in missing}
-    elsewhere = re.findall(PATH, " | ".join(cells[1:]))
-    if any(map(is_missing, ends)) or (lost and lost == set(named)) or missing & set(elsewhere):
+    elsewhere = paths_in(" | ".join(cells[1:]))
+    if any(map(is_missing, ends)) or (lost and lost == set(named)) or missing & elsewhere:
         return ""
     for name in lost:
         row = row.replace(f", `{name}`", "").replace(f"`{name}`, ", "")
@@ -310,12 +315,15 @@ def sentences_without(part: str, is_missing, missing: set[str]) -> str:
     kept = []
     for sentence in re.split(r"(?<=[.:])(?=\s+[A-Z`\[])", body):
         ends = re.match(rf"(?:- |\s)*{LINK}", sentence) or re.search(rf"{LINK}[.:]?$", sentence)
-        if not (ends and is_missing(ends[2])) and not missing.intersection(
-            re.findall(PATH, sentence)
-        ):
+        if not (ends and is_missing(ends[2])) and not missing & paths_in(sentence):
             kept.append(sentence)
     left = "".join(kept).strip("\n")
     return left.lstrip(" ") + part[len(body) :] if left.strip() else ""
+
+
+def paths_in(text: str) -> set[str]:
+    """The files and folders that a text names; a folder may end in a slash."""
+    return {path.rstrip("/") for path in re.findall(PATH, text)}
 
 
 def without_empty_sections(found: list[str]) -> list[str]:
