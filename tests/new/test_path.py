@@ -74,6 +74,9 @@ def test_every_row_of_the_plan_names_tests_that_there_are(tree):
     asked = [sys.executable, "-m", "mesonbuild.mesonmain", "introspect", "--tests", tree / "build"]
     there = json.loads(subprocess.run(asked, capture_output=True, check=True).stdout)
     names = {test["name"] for test in there}
+    built = {test["name"]: test["depends"] for test in there if "vendor" in test["suite"][0]}
+    without = [name for name, needs in built.items() if not any("_C." in one for one in needs)]
+    assert without == ["any-driver"]  # All others import the package.
     claims = [
         f"{suite}.{claim}"
         for file in (tree / "tests" / NAME / "any_driver").glob("*.cpp")
