@@ -71,9 +71,7 @@ void checkMayWait() {
 
 void checkDevice(int index) {
   if (index >= 0 && index < Machine::kDevices) return;
-  throw fail(orErrorInvalidDevice, "openreg:", index,
-             " does not exist; this machine has ", Machine::kDevices,
-             " openreg devices, numbered from 0.");
+  throw refuseDevice(index, Machine::kDevices);
 }
 
 void checkFlags(unsigned int flags, unsigned int most) {

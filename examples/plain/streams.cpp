@@ -140,10 +140,7 @@ orError_t orEventElapsedTime(float* ms, orEvent_t start,
                  "and recorded.");
     }
     if (first.device != last.device) {
-      throw fail(orErrorInvalidValue,
-                 "The events were recorded on openreg:", first.device,
-                 " and openreg:", last.device,
-                 "; there is a time only between two events of one device.");
+      throw refuseTimeBetween(first.device, last.device);
     }
     if (!machine().hasRun(std::max(first.recorded, last.recorded)))
       throw orErrorNotReady;

@@ -101,6 +101,19 @@ orError_t refuseNull(const char* function) {
               " needs a place for the answer, not null.");
 }
 
+orError_t refuseDevice(int device, int count) {
+  return fail(orErrorInvalidDevice, "openreg:", device,
+              " does not exist; this machine has ", count,
+              " openreg devices, numbered from 0.");
+}
+
+orError_t refuseTimeBetween(int start_device, int end_device) {
+  return fail(orErrorInvalidValue,
+              "The events were recorded on openreg:", start_device,
+              " and openreg:", end_device,
+              "; there is a time only between two events of one device.");
+}
+
 // [common.failure.exception.map] A process that is out of memory cannot allocate a message either.
 orError_t failWithException() noexcept {
   try {

@@ -29,6 +29,10 @@ orError_t refuseEvent(orEvent_t handle);
 orError_t refuseBlock(const void* pointer, const char* origin);
 /// Refuses a null pointer where `function` should write its answer.
 orError_t refuseNull(const char* function);
+/// Refuses a number of a device on a machine that has `count` of them.
+orError_t refuseDevice(int device, int count);
+/// Refuses to tell the time between events that two devices recorded.
+orError_t refuseTimeBetween(int start_device, int end_device);
 
 // [common.failure.exception] No exception leaves the C interface.
 /// Sets the last error to the exception that is being handled: without memory

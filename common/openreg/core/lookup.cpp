@@ -16,9 +16,7 @@ Device& current() { return *machine().devices[currentIndex()]; }
 orError_t checkDevice(int index) {
   if (orError_t error = checkConfiguration()) return error;
   if (index >= 0 && index < config().device_count) return orSuccess;
-  return fail(orErrorInvalidDevice, "openreg:", index,
-              " does not exist; this machine has ", config().device_count,
-              " openreg devices, numbered from 0.");
+  return refuseDevice(index, config().device_count);
 }
 
 orError_t checkBlock(const void* pointer, orPointerAttributes* attributes) {

@@ -195,10 +195,7 @@ orError_t orEventElapsedTime(float* ms, orEvent_t start_handle,
     if (orError_t error = checkNotCaptured(*recording, __func__)) return error;
   }
   if (from->device != to->device) {
-    return fail(orErrorInvalidValue,
-                "The events were recorded on openreg:", from->device->index,
-                " and openreg:", to->device->index,
-                "; there is a time only between two events of one device.");
+    return refuseTimeBetween(from->device->index, to->device->index);
   }
   if (!from->completed || !to->completed) {
     return fail(orErrorNotReady,

@@ -95,7 +95,8 @@ OPENREG_EXPORT orError_t orPeekAtLastError(void) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orGetDeviceCount(int* count) OPENREG_NOEXCEPT;
 /// The calling thread's current device; 0 until it chooses one.
 OPENREG_EXPORT orError_t orGetDevice(int* device) OPENREG_NOEXCEPT;
-/// @returns orErrorInvalidDevice if there is no such device.
+/// @returns orErrorInvalidDevice if there is no such device. The detail says
+/// its number and how many there are, as that of every other function does.
 OPENREG_EXPORT orError_t orSetDevice(int device) OPENREG_NOEXCEPT;
 /// Waits for all streams of the current device.
 /// @returns the device's sticky error, if it has one, or a kernel's refusal.
@@ -295,7 +296,8 @@ OPENREG_EXPORT orError_t orEventSynchronize(orEvent_t event) OPENREG_NOEXCEPT;
 /// @returns orErrorNotReady until the latest recording completes. An event that
 /// was never recorded is ready.
 OPENREG_EXPORT orError_t orEventQuery(orEvent_t event) OPENREG_NOEXCEPT;
-/// Milliseconds from `start` to `end`, both created with timing and recorded.
+/// Milliseconds from `start` to `end`, both created with timing, and recorded on
+/// the same device.
 OPENREG_EXPORT orError_t orEventElapsedTime(float* ms, orEvent_t start,
                                             orEvent_t end) OPENREG_NOEXCEPT;
 

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -186,6 +187,14 @@ TEST(Stream, a_function_of_the_host_runs_in_its_place) {
   orStreamSynchronize(nullptr);
   EXPECT_EQ(seen, 5);
   EXPECT_EQ(orLaunchHostFunc(nullptr, nullptr, nullptr), orErrorInvalidValue);
+}
+
+TEST(Device, one_that_does_not_exist_is_refused_by_number) {
+  const std::string there_are = std::to_string(deviceCount());
+  const std::string refused = "openreg:1000 does not exist; this machine has " +
+                              there_are + " openreg devices, numbered from 0.";
+  EXPECT_EQ(orSetDevice(1000), orErrorInvalidDevice);
+  EXPECT_EQ(orGetErrorDetail(), refused) << "See refuseDevice in failure.h.";
 }
 
 TEST(Device, it_says_how_much_memory_it_has) {

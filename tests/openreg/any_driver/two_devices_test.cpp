@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <string>
 #include <thread>
 
 namespace {
@@ -95,6 +96,27 @@ TEST(TwoDevices, a_copy_names_the_device_of_each_side) {
   EXPECT_EQ(orMemcpyPeer(here, 1, here, 0, 1), orErrorInvalidValue);
   EXPECT_EQ(orMemcpyPeer(here, 0, here, 1, 1), orErrorInvalidValue);
   orFree(here);
+}
+
+TEST(TwoDevices, there_is_no_time_between_their_events) {
+  orEvent_t here, there;
+  orEventCreate(&here);
+  orEventCreate(&there);
+  orEventRecord(here, nullptr);
+  orSetDevice(1);
+  orEventRecord(there, nullptr);
+  orSetDevice(0);
+  orEventSynchronize(here);
+  orEventSynchronize(there);
+  float ms;
+  EXPECT_EQ(orEventElapsedTime(&ms, here, there), orErrorInvalidValue);
+  const std::string refused =
+      "The events were recorded on openreg:0 and openreg:1; there is a time "
+      "only between two events of one device.";
+  EXPECT_EQ(orGetErrorDetail(), refused)
+      << "See refuseTimeBetween in failure.h.";
+  orEventDestroy(here);
+  orEventDestroy(there);
 }
 
 }  // namespace

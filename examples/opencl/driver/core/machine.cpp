@@ -97,9 +97,7 @@ Device& current() { return *machine().devices[currentIndex()]; }
 orError_t checkDevice(int index) {
   if (orError_t error = checkConfiguration()) return error;
   if (index >= 0 && index < survey().count) return orSuccess;
-  return fail(orErrorInvalidDevice, "openreg:", index,
-              " does not exist; this machine has ", survey().count,
-              " openreg devices, numbered from 0.");
+  return refuseDevice(index, survey().count);
 }
 
 void synchronizeAll() {

@@ -183,10 +183,7 @@ orError_t orEventElapsedTime(float* ms, orEvent_t start_handle,
         "Both events need to be recorded to tell the time between them.");
   }
   if (start.device != end.device) {
-    return fail(orErrorInvalidValue,
-                "The events were recorded on openreg:", start.device->index,
-                " and openreg:", end.device->index,
-                "; there is a time only between two events of one device.");
+    return refuseTimeBetween(start.device->index, end.device->index);
   }
   if (!isComplete(start.latest) || !isComplete(end.latest)) {
     return fail(orErrorNotReady,
