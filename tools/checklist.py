@@ -4,7 +4,8 @@
 The functions are those that the driver's header declares. The claims are the tests in
 `any_driver`. A claim runs once all functions that it calls are written, each in a process of its
 own, because an unfinished driver may crash or wait for ever. If the backend is built in steps, the
-functions are listed under the first step that calls them, which is the order to write them in.
+functions are listed under the first step that calls them, itself or in its tests, which is the
+order to write them in.
 """
 
 from __future__ import annotations
@@ -52,6 +53,30 @@ def to_write(root: Path, build: Path) -> set[str]:
     return {name for text in texts for name in re.findall(r'notImplemented\("(\w+)"\)', text)}
 
 
+def what_is_amiss(root: Path, build: Path, functions: list[str]) -> str:
+    """A file of the driver that is in no target, or a function that is in two files."""
+    folder = header_of(root).parents[1] / "driver"
+    texts = {file: file.read_text("utf-8") for file in sorted(folder.glob("*.cpp"))}
+    known = build / "meson-info/intro-targets.json"
+    targets = known.read_text("utf-8") if known.is_file() else ""
+    if not any(str(file) in targets for file in texts):
+        return ""  # The build has another driver.
+    for file in texts:
+        if str(file) not in targets:
+            listed = folder / "meson.build"
+            first = f"name it in {listed}, and " if listed.exists() else ""
+            again = f"type `meson setup --reconfigure {build}`."
+            return f"{file.name} is not in the build; {first}{again}"
+    for name in functions:
+        begins = re.compile(rf"^[a-z][\w ]*\b{name}\(", re.MULTILINE)
+        there = [file.name for file, text in texts.items() if begins.search(text)]
+        waiting = [file.name for file, text in texts.items() if f'notImplemented("{name}")' in text]
+        if len(there) > 1 and waiting:
+            written = next(file for file in there if file != waiting[0])
+            return f"{name} is in {written} and waits in {waiting[0]}, too; delete it there."
+    return ""
+
+
 def steps_of(root: Path, functions: list[str]) -> dict[str, list[str]]:
     """Each function under the first step whose files call it."""
     options = root / "meson.options"
@@ -60,7 +85,8 @@ def steps_of(root: Path, functions: list[str]) -> dict[str, list[str]]:
     left, found = list(functions), {}
     others = [header for header in header_of(root).parent.glob("*.h") if header != header_of(root)]
     for step in steps:
-        files = [file for file in (root / step).glob("*.*") if file.suffix in (".cpp", ".h", ".py")]
+        files = [*(root / step).glob("*.*"), *(root / step / "tests").glob("*.py")]
+        files = [file for file in files if file.suffix in (".cpp", ".h", ".py")]
         code = "".join(file.read_text("utf-8") for file in files)
         code += "".join(other.read_text("utf-8") for other in others if other.name in code)
         words = set(re.findall(r"\w+", code))
@@ -126,6 +152,11 @@ class Checklist:
     def waiting(self, claim: str) -> set[str]:
         return self.claims[claim] & self.missing
 
+    def most_wanted(self) -> tuple[str, int]:
+        """The missing function that most claims wait for, and how many do."""
+        wanted = {name: sum(name in self.waiting(c) for c in self.claims) for name in self.missing}
+        return max(sorted(wanted.items()), key=lambda item: item[1])
+
     def run(self, program: Path) -> None:
         """Runs each claim whose functions are all written."""
         for claim in self.claims:
@@ -188,19 +219,23 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     if not (build / "build.ninja").is_file():
         print(f"{build} is no build folder; make it with `meson setup {build}`.")
         return 2
+    functions = functions_of(header_of(root))
+    if amiss := what_is_amiss(root, build, functions):
+        print(amiss)
+        return 2
     compile = [sys.executable, "-m", "mesonbuild.mesonmain", "compile", "-C", build, PROGRAM]
     done = subprocess.run(compile, capture_output=True, text=True)
     program = next(build.rglob(PROGRAM), None)
     if done.returncode or not program:
         print(done.stdout[-3000:] + done.stderr[-3000:])
-        print(f"{PROGRAM} could not be built; above is why. It needs GoogleTest.")
+        print(f"{PROGRAM} could not be built; above is why.")
         return 2
-    functions, there = functions_of(header_of(root)), there_are(program)
+    there = there_are(program)
     claims = {c: called for c, called in claims_of(root, functions).items() if c in there}
     checklist = Checklist(claims, to_write(root, build) & set(functions))
     checklist.run(program)
-    order = []
-    for step, names in steps_of(root, functions).items():
+    order, steps = [], steps_of(root, functions)
+    for step, names in steps.items():
         print("\n".join([step, *map(checklist.line, names)]) if names else step + "\n  (none)")
         order += names
     failed = [claim for claim, trouble in checklist.trouble.items() if trouble]
@@ -211,7 +246,11 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     )
     following = next((name for name in order if name in checklist.missing), None)
     if following:
-        print(f"The next function is {following}.")
+        wanted, waiting = checklist.most_wanted()
+        called = following not in steps.get(NO_STEP, [])
+        print(f"The next function is {following if called else wanted}.")
+        if called and wanted != following:
+            print(f"Most claims wait for {wanted}: {waiting} of {len(claims)}.")
     return 1 if failed or following else 0
 
 

@@ -35,6 +35,11 @@ KEPT = (
 FOLDERS = ("tests/openreg/any_driver/", "examples/plain/")
 NOT_OF_PLAIN = ("examples/plain/optional.cpp", "examples/plain/meson.build")
 LAUNCH, KERNELS = "examples/plain/kernels_on_host.h", f"{DRIVER}interface/openreg_kernels.h"
+HEADER = f"{DRIVER}interface/openreg.h"
+OPTIONAL = (
+    "openreg_tools.h.",
+    "openreg_tools.h and\n// openreg_graphs.h, which this tree leaves out.",
+)
 PACKAGES = ("meson", "ninja", "numpy", "scikit-learn", "pytest")
 FORMAT = "ColumnLimit: 100\n"
 DRIVER_PASSAGE = """\
@@ -57,15 +62,17 @@ TESTS = """\
 gtest = dependency('gtest', main: true, required: false)
 if gtest.found()
     claims = ['event', 'freeing', 'memory', 'refusal', 'stream', 'two_devices']
-    # The host can follow the addresses of plain memory.
-    claims += own ? ['own_memory'] : []
+    # If the host can follow your device's addresses, too, as it can those of plain memory, empty this list.
+    own_memory = ['own_memory']
+    claims += own ? own_memory : []
     any_driver = []
     foreach claim : claims
         any_driver += files('tests/openreg/any_driver' / claim + '_test.cpp')
     endforeach
     test('any-driver', executable('test-any-driver', any_driver, include_directories: 'include',
             link_with: driver, dependencies: gtest, build_by_default: false),
-        protocol: 'gtest', timeout: 300)
+        # What a failed claim leaves in a queue can block those after it.
+        protocol: 'gtest', timeout: 300, env: {'GTEST_FAIL_FAST': '1'})
 endif
 foreach step : built
     test(step, python, args: ['-m', 'pytest', '-q', '-p', 'no:cacheprovider',
@@ -105,9 +112,14 @@ python tools/checklist.py
 
 prints all functions, in the order in which the steps need them: `[ ]` is to be written, `[x]` does what the claims in
 `tests/openreg/any_driver` say, `[!]` does not, and `[-]` waits for others before a claim can run. Write a function
-in `{folder}`, in any file there, and run it again; after a new file, type `meson setup --reconfigure build`
-once. What `core/failure.h` offers turns an error into a code and a sentence; `memory/region.h` hands out addresses, if
-you have no allocator.
+in `{folder}`, in any file there, delete its line in `api.cpp`, and run the checklist again; after a new file, type
+`meson setup --reconfigure build` once. What `core/failure.h` offers turns an error into a code and a sentence;
+`memory/region.h` hands out addresses, if you have no allocator. The functions under `called by no step` are for the
+claims: the network trains without them, but hardly a claim runs before `orStreamDestroy` is written.
+
+Two claims are about devices that not every vendor has. If the host can follow the addresses of yours, empty the list
+`own_memory` in `meson.build`; if there is only one, take `'two_devices'` from the list `claims`. Rows of a test
+`Refused.*` that your device cannot keep may go, too.
 
 A driver of which all that is true is in `examples/plain`, over plain memory and one thread. With it you see at once
 how the finished tree behaves:
@@ -165,6 +177,7 @@ def stage(tree: dict[str, str], torch: str) -> dict[str, str]:
     for path in (new_driver.PAGE, f"{DRIVER}driver/meson.build"):
         del staged[path]
     staged[KERNELS] = tree[LAUNCH].replace(f"torch_openreg/{DRIVER}interface/", "")
+    staged[HEADER] = staged[HEADER].replace(*OPTIONAL)
     build(staged)
     for path, text in staged.items():
         staged[path] = without_names(text)
