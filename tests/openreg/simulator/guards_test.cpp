@@ -345,6 +345,32 @@ TEST(Guards, say_when_another_command_may_have_done_it) {
   EXPECT_EQ(guarded("uncertain"), 0);
 }
 
+TEST(Guarded, DISABLED_bystander) {
+  char* block = allocate(64);
+  Stream other;
+  std::atomic<bool> runs{false}, is_over{false};
+  launch(
+      "bystander",
+      [&] {
+        runs = true;
+        while (!is_over) usleep(100);
+      },
+      other.handle);
+  while (!runs) usleep(100);
+  write("culprit", block + 64);
+  EXPECT_EQ(orStreamSynchronize(nullptr), orErrorLaunchFailure);
+  EXPECT_NE(detail().find("stopped in culprit: "), std::string::npos)
+      << detail();
+  is_over = true;
+  orDeviceReset();
+  orClearViolations();
+  orFree(block);
+}
+
+TEST(Guards, name_the_kernel_whose_thread_faulted) {
+  EXPECT_EQ(guarded("bystander"), 0);
+}
+
 TEST(Guarded, DISABLED_place) {
   static int64_t place = 0;
   orSetPlaces([] { return ++place; },
@@ -364,6 +390,15 @@ TEST(Guarded, DISABLED_place) {
             addressOf(block) +
             ", which was allocated at line 1 and freed at "
             "line 3.");
+  block = allocate(64);                                // line 5
+  EXPECT_EQ(orRetireBlock(block, nullptr), orSuccess);  // line 6
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  read("placed", block);
+  expectOne("openreg:0 stopped in placed: " + kHere +
+            "at line 7 it read byte 0 of the freed block of 64 bytes at " +
+            addressOf(block) +
+            ", which was allocated at line 5 and freed at "
+            "line 6.");
   orSetPlaces(nullptr, nullptr);
 }
 

@@ -4,6 +4,7 @@
 #include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -63,6 +64,18 @@ TEST(Refusal, waiting_for_the_device_is_waiting_for_all_of_its_streams) {
   refuse(stream.handle);
   EXPECT_EQ(orDeviceSynchronize(), orErrorKernelRefused);
   EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+}
+
+TEST(Refusal, a_stream_that_is_destroyed_leaves_it_to_the_device) {
+  {
+    Stream stream;
+    openreg::launch(stream.handle, "halve", [] {
+      usleep(20000);
+      throw openreg::Refusal("3 is not even");
+    });
+  }
+  EXPECT_EQ(orDeviceSynchronize(), orErrorKernelRefused);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
 }
 
 TEST(Refusal, an_event_takes_it_along) {

@@ -5,6 +5,7 @@
 #include "torch_openreg/tests/openreg/shorthands.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -63,8 +64,7 @@ int openFiles() {
   return count;
 }
 
-TEST(Limits, DISABLED_few_addresses) {
-  limit(RLIMIT_AS, 2048 * kMega);
+void smallDeviceFits() {
   void* pointer;
   ASSERT_EQ(orMalloc(&pointer, 60 * kMega), orSuccess) << detail();
   EXPECT_EQ(orMemset(pointer, 1, 60 * kMega), orSuccess);
@@ -72,6 +72,19 @@ TEST(Limits, DISABLED_few_addresses) {
   ASSERT_EQ(orMallocHost(&pointer, 60 * kMega), orSuccess) << detail();
   std::memset(pointer, 1, 60 * kMega);
   EXPECT_EQ(orFreeHost(pointer), orSuccess);
+}
+
+TEST(Limits, DISABLED_few_addresses) {
+  limit(RLIMIT_AS, 2048 * kMega);
+  smallDeviceFits();
+}
+
+TEST(Limits, DISABLED_few_addresses_left) {
+  ASSERT_NE(mmap(nullptr, 4096 * kMega, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+            MAP_FAILED);
+  limit(RLIMIT_AS, (4096 + 2048) * kMega);
+  smallDeviceFits();
 }
 
 TEST(Limits, DISABLED_too_few_addresses) {
@@ -112,6 +125,12 @@ TEST(Limits, of_addresses_shrink_the_reserves) {
       again("Limits.DISABLED_few_addresses", {"OPENREG_DEVICE_MEMORY=64M"}), 0);
   EXPECT_EQ(again("Limits.DISABLED_few_addresses",
                   {"OPENREG_DEVICE_MEMORY=64M", "OPENREG_RESERVE=128M"}),
+            0);
+}
+
+TEST(Limits, of_addresses_count_those_in_use) {
+  EXPECT_EQ(again("Limits.DISABLED_few_addresses_left",
+                  {"OPENREG_DEVICE_MEMORY=64M"}),
             0);
 }
 

@@ -26,6 +26,22 @@ TEST(Memory, freed_pages_are_zero_when_they_come_back) {
   orFree(second);
 }
 
+TEST(Memory, a_block_that_is_freed_leaves_the_others_on_its_page) {
+  std::vector<void*> blocks(16);
+  for (void*& block : blocks) {
+    block = allocate(512);
+    orMemset(block, 0x5a, 512);
+  }
+  while (blocks.size() > 1) {
+    orFree(blocks.back());
+    blocks.pop_back();
+    std::vector<char> out(512);
+    orMemcpy(out.data(), blocks.back(), 512, orMemcpyDeviceToHost);
+    EXPECT_EQ(out, std::vector<char>(512, 0x5a));
+  }
+  orFree(blocks.back());
+}
+
 // Kilobytes of shared memory, device memory among it, that this process holds.
 long sharedKilobytes() {
   std::ifstream status("/proc/self/status");

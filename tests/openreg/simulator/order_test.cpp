@@ -19,6 +19,8 @@ namespace order_test {
 
 struct Copied {
   std::string stream, name, ready;
+  int device;
+  int64_t handle;
   std::vector<uint64_t> before;
   std::vector<size_t> conflicts;
 };
@@ -32,6 +34,8 @@ std::vector<Copied> steps() {
                 {step->stream,
                  step->name,
                  step->ready,
+                 step->device,
+                 step->handle,
                  {step->before, step->before + step->streams},
                  {step->conflicts, step->conflicts + step->conflict_count}});
           },
@@ -187,6 +191,8 @@ TEST(Order, DISABLED_steps) {
   EXPECT_EQ(all[1].ready, "B,C");
   EXPECT_EQ(all[2].ready, "C");
   EXPECT_EQ(all[2].stream, "C");
+  EXPECT_EQ(all[2].device, 0);
+  EXPECT_EQ(all[2].handle, reinterpret_cast<int64_t>(c.handle));
   EXPECT_TRUE(all[0].conflicts.empty());
   EXPECT_EQ(all[1].conflicts, std::vector<size_t>{0});
   EXPECT_TRUE(all[2].conflicts.empty());
@@ -199,6 +205,24 @@ TEST(Order, DISABLED_steps) {
 
 TEST(Order, a_step_tells_what_else_could_have_run_and_what_it_conflicts_with) {
   EXPECT_EQ(under("order:", "DISABLED_steps", ""), 0);
+}
+
+TEST(Order, DISABLED_apart) {
+  Stream a, b;
+  char* block = allocate(64);
+  std::string ran;
+  touch(block, true);
+  launch(a, "1", &ran);
+  touch(block + 4, true);
+  launch(b, "2", &ran);
+  orDeviceSynchronize();
+  const std::vector<Copied> all = steps();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_TRUE(all[1].conflicts.empty());
+}
+
+TEST(Order, steps_that_touch_different_bytes_do_not_conflict) {
+  EXPECT_EQ(under("order:", "DISABLED_apart", ""), 0);
 }
 
 TEST(Order, without_a_list_there_are_no_steps) {
@@ -259,6 +283,7 @@ TEST(Order, DISABLED_host) {
   orDeviceSynchronize();
   const std::vector<Copied> all = steps();
   ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].handle, 0) << "the default stream";
   EXPECT_EQ(all[2].conflicts, std::vector<size_t>{1});
   orFreeHost(pinned);
 }

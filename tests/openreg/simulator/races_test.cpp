@@ -192,6 +192,22 @@ TEST_F(RacesTest,
   EXPECT_EQ(found().size(), 1u);
 }
 
+TEST_F(RacesTest, rows_behind_four_more_dimensions_are_apart) {
+  char* wide = allocate(1024);
+  const int64_t sizes[] = {2, 2, 2, 2, 4}, strides[] = {120, 56, 24, 8, 1};
+  const auto rows = [&](const Stream& stream, const char* name, int first) {
+    const orAccess access{wide + 4 * first, 4, 5, sizes, strides, 1};
+    orAnnounceAccess(&access);
+    launch(stream, name);
+  };
+  rows(one, "even rows", 0);
+  rows(two, "odd rows", 4);
+  EXPECT_TRUE(found().empty());
+  rows(two, "both", 2);
+  EXPECT_EQ(found().size(), 1u);
+  orFree(wide);
+}
+
 TEST_F(RacesTest, a_column_that_is_written_does_not_hide_the_others) {
   const int64_t sizes[] = {8}, strides[] = {16};
   writes(one, "whole", block, 512);
@@ -203,6 +219,17 @@ TEST_F(RacesTest, a_column_that_is_written_does_not_hide_the_others) {
   reads(three, "reader", block + 4, 4);
   ASSERT_EQ(found().size(), 1u);
   EXPECT_EQ(found()[0].first, "whole");
+}
+
+TEST_F(RacesTest, a_part_that_is_written_does_not_hide_the_rest) {
+  writes(one, "whole", block, 512);
+  waitFor(two, one);
+  writes(two, "middle", block + 64, 64);
+  Stream three, four;
+  reads(three, "front reader", block, 64);
+  reads(four, "back reader", block + 128, 64);
+  ASSERT_EQ(found().size(), 2u);
+  for (const auto& race : found()) EXPECT_EQ(race.first, "whole");
 }
 
 TEST_F(RacesTest, memory_handed_out_again_races_with_its_former_owner) {

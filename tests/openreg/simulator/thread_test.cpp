@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/tests/openreg/shorthands.h"
 #include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +8,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -58,6 +61,30 @@ TEST(Threads, the_more_urgent_stream_goes_first) {
   go = true;
   orDeviceSynchronize();
   EXPECT_NE(order.substr(0, 2).find('h'), std::string::npos) << order;
+}
+
+TEST(Threads, a_busy_stream_makes_room_for_a_more_urgent_one) {
+  std::vector<Stream> busy(2);
+  std::atomic<int> held{0}, done{0}, done_before{-1};
+  std::atomic<bool> go{false};
+  for (auto& stream : busy) {
+    enqueue(stream.handle, [&] {
+      ++held;
+      while (!go) usleep(10);
+    });
+    for (int i = 0; i < 30; ++i) {
+      enqueue(stream.handle, [&] {
+        ++done;
+        usleep(1000);
+      });
+    }
+  }
+  while (held < 2) usleep(10);
+  Stream urgent(-2);
+  enqueue(urgent.handle, [&] { done_before = done.load(); });
+  go = true;
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  EXPECT_LT(done_before, 10);
 }
 
 TEST(Threads, a_host_that_runs_ahead_waits_at_last) {
@@ -112,6 +139,26 @@ TEST(Threads, the_devices_threads_may_run_on_every_core) {
   enqueue(nullptr, [&] { sched_getaffinity(0, sizeof(device), &device); });
   orStreamSynchronize(nullptr);
   EXPECT_TRUE(CPU_EQUAL(&host, &device));
+}
+
+TEST(Threads, DISABLED_copy_on_one_core) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  void *from, *to;
+  ASSERT_EQ(orMalloc(&from, 4 << 20), orSuccess);
+  ASSERT_EQ(orMalloc(&to, 4 << 20), orSuccess);
+  ASSERT_EQ(orMemcpy(to, from, 4 << 20, orMemcpyDeviceToDevice), orSuccess);
+  for (auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::ifstream(thread.path() / "comm") >> name;
+    EXPECT_NE(name, "openreg/copy");
+  }
+}
+
+TEST(Threads, that_help_with_a_copy_need_a_core) {
+  EXPECT_EQ(again("Threads.DISABLED_copy_on_one_core", {}), 0);
 }
 
 TEST(Threads, an_idle_device_uses_no_processor_time) {

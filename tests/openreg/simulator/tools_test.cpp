@@ -186,10 +186,16 @@ TEST(Ipc, DISABLED_other_process) {
   EXPECT_STREQ(word, "hello");
   EXPECT_EQ(orMemcpy(theirs, "world", 5, orMemcpyHostToDevice), orSuccess);
   EXPECT_EQ(orFree(theirs), orErrorInvalidValue);
-  EXPECT_EQ(orIpcGetMemHandle(&handle, theirs), orErrorInvalidValue);
+  orIpcMemHandle_t handed_on;
+  EXPECT_EQ(orIpcGetMemHandle(&handed_on, theirs), orErrorInvalidValue);
   EXPECT_NE(detail().find("that process can hand it on."), std::string::npos);
   EXPECT_EQ(orIpcCloseMemHandle(theirs), orSuccess);
   EXPECT_EQ(orIpcCloseMemHandle(theirs), orErrorInvalidValue);
+  // Closing has given the addresses back.
+  void* again = nullptr;
+  EXPECT_EQ(orIpcOpenMemHandle(&again, handle), orSuccess) << detail();
+  EXPECT_EQ(again, theirs);
+  EXPECT_EQ(orIpcCloseMemHandle(again), orSuccess);
 }
 
 TEST(Ipc, another_process_opens_a_block_and_both_see_it) {
