@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
+
 namespace {
 
 using openreg::kDeviceType;
@@ -53,6 +55,23 @@ TEST(Streams, a_stream_of_high_priority_has_the_highest_there_is) {
   orStreamGetPriority(openreg::nativeStream(stream), &priority);
   orDeviceGetStreamPriorityRange(&least, &greatest);
   EXPECT_EQ(priority, greatest);
+}
+
+TEST(Streams, a_stream_and_its_event_are_not_ready_while_work_is_left) {
+  const c10::Stream stream = openreg::poolStream(0, 0);
+  std::atomic<bool> open{false};
+  openreg::launch(openreg::nativeStream(stream), "gate", [&] {
+    while (!open) usleep(10);
+  });
+  c10::Event event(kDeviceType);
+  EXPECT_TRUE(event.query()) << "it was never recorded";
+  event.record(stream);
+  EXPECT_FALSE(stream.query());
+  EXPECT_FALSE(event.query());
+  open = true;
+  stream.synchronize();
+  EXPECT_TRUE(stream.query());
+  EXPECT_TRUE(event.query());
 }
 
 TEST(Streams, a_refusal_that_a_destructor_meets_is_left_for_the_next_wait) {

@@ -233,4 +233,21 @@ TEST(Storage, growing_and_shrinking_keep_what_fits) {
   EXPECT_STREQ(kept, "1234");
 }
 
+TEST(Storage, one_that_grows_keeps_its_old_memory_until_the_copy_has_read_it) {
+  c10::Storage storage(c10::Storage::use_byte_size_t(), 1000,
+                       &openreg::allocator(), true);
+  const void* old = storage.data();
+  const c10::Stream stream = openreg::poolStream(0, 0);
+  std::atomic<bool> go{false};
+  openreg::launch(openreg::nativeStream(stream), "held", [&] {
+    while (!go) usleep(10);
+  });
+  const c10::Stream before = openreg::exchangeStream(stream);
+  openreg::resizeStorage(storage, 2000);
+  openreg::exchangeStream(before);
+  EXPECT_NE(openreg::allocator().allocate(1000).get(), old);
+  go = true;
+  stream.synchronize();
+}
+
 }  // namespace

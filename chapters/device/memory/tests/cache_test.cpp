@@ -273,6 +273,14 @@ TEST(Cache, small_requests_do_not_cut_up_what_large_ones_need) {
   EXPECT_EQ(stats.allocation[2].current, 1);
 }
 
+TEST(Cache, a_mebibyte_is_the_largest_small_request) {
+  Cache cache;
+  cache.allocate(kMiB, stream(0));
+  EXPECT_EQ(cache.stats().allocation[1].current, 1);
+  cache.allocate(kMiB + 1, stream(0));
+  EXPECT_EQ(cache.stats().allocation[1].current, 1);
+}
+
 TEST(Cache, a_block_that_another_stream_uses_waits_for_it_and_for_nobody_else) {
   Cache cache;
   Gate held(stream(1));

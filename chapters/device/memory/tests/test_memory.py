@@ -1,4 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import os
+import subprocess
+import sys
+
+import pytest
 import torch
 import torch_openreg  # noqa: F401
 
@@ -20,3 +25,23 @@ def test_statistics_have_the_names_of_every_accelerator():
     torch.accelerator.reset_accumulated_memory_stats()
     torch.openreg.empty_cache()
     assert torch.openreg.memory_reserved() == 0
+
+
+GUARDED = """
+import torch, torch_openreg
+storage = torch.UntypedStorage(1000, device="openreg")
+del storage
+torch.accelerator.synchronize()
+stats = torch.accelerator.memory_stats()
+print(*(stats[name] for name in ("num_device_alloc", "num_device_free")))
+print(*(stats[f"{name}.all.current"] for name in ("segment", "reserved_bytes")))
+"""
+
+
+@pytest.mark.simulator  # it guards memory
+def test_guarded_memory_that_is_freed_goes_back_and_is_counted():
+    environment = dict(os.environ, OPENREG_SANITIZE="memory")
+    done = subprocess.run(
+        [sys.executable, "-c", GUARDED], env=environment, capture_output=True, text=True
+    )
+    assert (done.stdout, done.returncode) == ("1 1\n0 0\n", 0), done.stderr

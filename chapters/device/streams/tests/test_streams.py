@@ -30,6 +30,15 @@ def test_a_stream_is_current_inside_its_block():
     assert torch.openreg.current_stream(1) == torch.openreg.default_stream(1)
 
 
+def test_each_thread_has_its_own_current_stream():
+    seen = []
+    with torch.Stream("openreg"):
+        thread = threading.Thread(target=lambda: seen.append(torch.openreg.current_stream()))
+        thread.start()
+        thread.join()
+    assert seen == [torch.openreg.default_stream()]
+
+
 def test_streams_can_be_set_queried_and_waited_for():
     stream = torch.Stream("openreg", priority=-1)
     before = torch.accelerator.current_stream()

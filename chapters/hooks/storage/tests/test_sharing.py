@@ -2,7 +2,9 @@
 """Sharing within one process: what a message is, and how long it keeps memory."""
 
 import contextlib
+import ctypes
 import os
+import pathlib
 import resource
 import signal
 import subprocess
@@ -59,6 +61,19 @@ def test_a_message_holds_no_bytes_of_the_storage():
     there = ForkingPickler.loads(message)
     assert (there.nbytes(), there.device) == (1 << 20, torch.device("openreg:1"))
     assert there.data_ptr() != storage.data_ptr()
+
+
+def test_what_is_sent_has_been_written():
+    driver = ctypes.CDLL(str(pathlib.Path(torch_openreg.__file__).parent / "libopenreg.so"))
+    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
+    stream = torch.Stream("openreg")
+    storage = torch.UntypedStorage(1000, device="openreg")
+    native = ctypes.c_void_p(stream.native_handle)
+    driver.orLaunchHostFunc(native, usleep, ctypes.c_void_p(200_000))
+    assert not stream.query()
+    message = ForkingPickler.dumps(storage)
+    assert stream.query()
+    ForkingPickler.loads(message)
 
 
 def test_memory_that_was_sent_is_kept_until_the_receiver_drops_it():
