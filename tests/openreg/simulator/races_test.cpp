@@ -232,6 +232,16 @@ TEST_F(RacesTest, a_part_that_is_written_does_not_hide_the_rest) {
   for (const auto& race : found()) EXPECT_EQ(race.first, "whole");
 }
 
+TEST_F(RacesTest, of_writers_in_a_row_the_last_one_is_named) {
+  writes(one, "first", block, 64);
+  waitFor(two, one);
+  writes(two, "second", block, 128);
+  Stream three;
+  reads(three, "reader", block, 64);
+  ASSERT_EQ(found().size(), 1u);
+  EXPECT_EQ(found()[0].first, "second");
+}
+
 TEST_F(RacesTest, memory_handed_out_again_races_with_its_former_owner) {
   orAnnounceBlock(block, 512);
   reads(two, "forgotten", block);
