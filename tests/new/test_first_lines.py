@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import new_backend  # noqa: E402
+import new_bookmark  # noqa: E402
 import new_driver  # noqa: E402
 
 
@@ -32,6 +33,28 @@ def test_a_driver_that_is_to_be_written_is_built_from_the_folders_that_are_left(
     built = [f"{new_driver.DRIVER}/{name}/meson.build" for name in re.findall(r"'(\w+)'", listed)]
     there = [path for path in bare if re.fullmatch(rf"{new_driver.DRIVER}/\w+/meson.build", path)]
     assert sorted(built) == sorted(there)
+
+
+def test_the_name_of_this_tree_can_be_told_from_other_words(tree):
+    new_backend.check_old_name(tree)
+
+
+def test_pages_of_a_tree_without_the_device_name_nothing_that_was_left_out(tree):
+    bare = dict(tree)
+    new_driver.leave_out_the_device(bare)
+    gone = new_bookmark.names_in(tree) - new_bookmark.names_in(bare)
+    pages = {path: text for path, text in bare.items() if path.endswith(".md")}
+    assert "docs/driver/machine.md" in pages and "docs/driver/graphs.md" not in pages
+    assert not {
+        p: lost for p, text in pages.items() if (lost := gone & new_bookmark.paths_in(text))
+    }
+
+
+def test_notes_go_with_the_listing_that_they_are_about():
+    notes = "```{notes}\n1. `a` A note.\n```\n\n"
+    lost, kept = (f"```{{literalinclude}}\n:passage: {name}\n```\n\n" for name in ("x", "y"))
+    page = lost + notes + kept + notes + "Text.\n"
+    assert new_bookmark.page_without(page, "docs", {":x"}) == kept + notes + "Text.\n"
 
 
 @pytest.mark.parametrize("lists", [0, 2])
