@@ -69,6 +69,7 @@ PAGES_OF = {
     "tests/site/test_afterword.py": "afterword",
     "examples/opencl/meson.build": "opencl",
     "tests/onnx/test_onnx.py": "onnx",
+    "tests/ecosystem/recorded.csv": "yours/ecosystem",
     "tests/pytorch/test_databases.py": "yours/pytorch",
 }
 # What the pages and `dev` say of a file in words that do not name it.
@@ -81,6 +82,7 @@ ABOUT = [
     ("examples/opencl", r"\| `\./dev (?:demo --driver|test) opencl` .*?\n", ""),
     ("examples/opencl", r"`\./dev demo --driver opencl` [^|\n]*\n.*?if it may\.", ""),
     ("examples/opencl", r"(?<='), 'opencl'(?=\])", ""),
+    ("tests/ecosystem/run.py", r" +ecosystem: \"[^\n]*\n", ""),
     (
         "common/openreg/execution",
         r"The device is simulated, but behaves as hardware does:.*?\n\n",

@@ -482,6 +482,25 @@ def test_drift_compares_any_release_with_the_default_and_looks_in_a_build_where_
     assert compared == [[pythons[1], "tools/drift.py", *files]]
 
 
+def test_ecosystem_runs_the_tests_of_libraries_with_the_build(dev, monkeypatch):
+    built, commands = [], []
+    monkeypatch.setattr(dev, "set_up", lambda with_tests: None)
+    monkeypatch.setattr(dev, "build_up_to", built.append)
+
+    def run(command, **_):
+        commands.append(command[command.index(dev.PYTHON) + 1 :])
+        return subprocess.CompletedProcess(command, 1)
+
+    monkeypatch.setattr(dev.subprocess, "run", run)
+    assert dev.main(["ecosystem", "einops", "timm"]) == 1
+    assert dev.main(["ecosystem", "timm", "--record"]) == 1
+    assert built == [dev.CHAPTERS[-1]] * 2
+    assert commands == [
+        ["tests/ecosystem/run.py", "einops", "timm"],
+        ["tests/ecosystem/run.py", "timm", "--record"],
+    ]
+
+
 PYTHON = f"cp3{sys.version_info[1]}"
 NIGHTLY = f"torch-2.16.0.dev20261101+cpu-{PYTHON}-{PYTHON}-manylinux_2_28_x86_64.whl"
 
