@@ -72,6 +72,10 @@ void smallDeviceFits() {
   ASSERT_EQ(orMallocHost(&pointer, 60 * kMega), orSuccess) << detail();
   std::memset(pointer, 1, 60 * kMega);
   EXPECT_EQ(orFreeHost(pointer), orSuccess);
+  // Half of the addresses that were left are the program's.
+  EXPECT_NE(mmap(nullptr, 600 * kMega, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+            MAP_FAILED);
 }
 
 TEST(Limits, DISABLED_few_addresses) {

@@ -26,6 +26,18 @@ TEST(Memory, freed_pages_are_zero_when_they_come_back) {
   orFree(second);
 }
 
+TEST(Memory, freed_pinned_pages_go_back_to_the_system) {
+  const size_t bytes = 1 << 20;
+  void *first, *second;
+  ASSERT_EQ(orMallocHost(&first, bytes), orSuccess);
+  std::memset(first, 0x5a, bytes);
+  orFreeHost(first);
+  ASSERT_EQ(orMallocHost(&second, bytes), orSuccess);
+  ASSERT_EQ(first, second);
+  EXPECT_EQ(static_cast<char*>(second)[bytes / 2], 0);
+  orFreeHost(second);
+}
+
 TEST(Memory, a_block_that_is_freed_leaves_the_others_on_its_page) {
   std::vector<void*> blocks(16);
   for (void*& block : blocks) {

@@ -258,6 +258,10 @@ TEST(Order, DISABLED_query) {
     for (size_t j : all[i].conflicts) EXPECT_EQ(all[j].name, "1");
     EXPECT_EQ(all[i].conflicts.size(), is_over ? 1u : 0u);
   }
+  // The host has its answer, so it is no choice any more.
+  launch(a, "3", &ran);
+  orDeviceSynchronize();
+  EXPECT_EQ(steps().back().ready, "A");
 }
 
 TEST(Order, a_query_is_a_step_of_the_host) {

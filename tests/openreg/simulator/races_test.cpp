@@ -221,6 +221,15 @@ TEST_F(RacesTest, a_column_that_is_written_does_not_hide_the_others) {
   EXPECT_EQ(found()[0].first, "whole");
 }
 
+TEST_F(RacesTest, a_column_reaches_to_its_last_row) {
+  const int64_t sizes[] = {8}, strides[] = {16};
+  const orAccess column{block, 4, 1, sizes, strides, 1};
+  orAnnounceAccess(&column);
+  launch(one, "column");
+  reads(two, "reader", block + 4 * 16 * 7, 4);
+  EXPECT_EQ(found().size(), 1u);
+}
+
 TEST_F(RacesTest, a_part_that_is_written_does_not_hide_the_rest) {
   writes(one, "whole", block, 512);
   waitFor(two, one);
@@ -230,6 +239,14 @@ TEST_F(RacesTest, a_part_that_is_written_does_not_hide_the_rest) {
   reads(four, "back reader", block + 128, 64);
   ASSERT_EQ(found().size(), 2u);
   for (const auto& race : found()) EXPECT_EQ(race.first, "whole");
+}
+
+TEST_F(RacesTest, what_was_announced_is_not_of_a_host_function) {
+  const orAccess access{block, 4, 0, nullptr, nullptr, 1};
+  orAnnounceAccess(&access);
+  orLaunchHostFunc(one.handle, [](void*) {}, nullptr);
+  writes(two, "writer", block, 4);
+  EXPECT_TRUE(found().empty());
 }
 
 TEST_F(RacesTest, of_writers_in_a_row_the_last_one_is_named) {
@@ -252,6 +269,14 @@ TEST_F(RacesTest, memory_handed_out_again_races_with_its_former_owner) {
   EXPECT_NE(found()[0].sentence.find("record_stream"), std::string::npos);
 }
 
+TEST_F(RacesTest, uses_by_one_owner_are_not_of_memory_handed_out_again) {
+  orAnnounceBlock(block, 512);
+  reads(two, "reader", block);
+  writes(one, "writer", block);
+  ASSERT_EQ(found().size(), 1u);
+  EXPECT_FALSE(found()[0].was_reused);
+}
+
 TEST_F(RacesTest, memory_that_was_given_back_has_no_history) {
   char* other = allocate(4096);
   writes(one, "writer", other);
@@ -260,6 +285,18 @@ TEST_F(RacesTest, memory_that_was_given_back_has_no_history) {
   writes(two, "next", other);
   EXPECT_TRUE(found().empty());
   orFree(other);
+}
+
+TEST_F(RacesTest, pinned_memory_that_was_given_back_has_no_history) {
+  void *pinned, *again;
+  orMallocHost(&pinned, 4096);
+  writes(one, "writer", static_cast<char*>(pinned));
+  orFreeHost(pinned);
+  orMallocHost(&again, 4096);
+  ASSERT_EQ(again, pinned);
+  writes(two, "next", static_cast<char*>(again));
+  EXPECT_TRUE(found().empty());
+  orFreeHost(again);
 }
 
 TEST_F(RacesTest,

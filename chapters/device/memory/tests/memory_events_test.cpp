@@ -100,6 +100,15 @@ TEST(MemoryEvents,
   EXPECT_EQ(told.back().action, Action::SEGMENT_FREE);
 }
 
+TEST(MemoryEvents, only_what_is_handed_out_is_told_to_who_asked_for_that) {
+  static std::vector<size_t> sizes;
+  openreg::onHandOut([](const void*, size_t size) { sizes.push_back(size); });
+  allocator().allocate(1000);
+  allocator().emptyCache();
+  openreg::onHandOut(nullptr);
+  EXPECT_EQ(sizes, std::vector<size_t>{1024});
+}
+
 TEST(MemoryEvents, nothing_is_told_without_a_listener) {
   { Listen listen; }
   told.clear();

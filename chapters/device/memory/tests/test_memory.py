@@ -29,11 +29,13 @@ def test_statistics_have_the_names_of_every_accelerator():
 
 GUARDED = """
 import torch, torch_openreg
+free, _ = torch.openreg.mem_get_info()
 storage = torch.UntypedStorage(1000, device="openreg")
 del storage
 torch.accelerator.synchronize()
 stats = torch.accelerator.memory_stats()
 print(*(stats[name] for name in ("num_device_alloc", "num_device_free")))
+print(torch.openreg.mem_get_info()[0] == free)
 print(*(stats[f"{name}.all.current"] for name in ("segment", "reserved_bytes")))
 """
 
@@ -44,4 +46,4 @@ def test_guarded_memory_that_is_freed_goes_back_and_is_counted():
     done = subprocess.run(
         [sys.executable, "-c", GUARDED], env=environment, capture_output=True, text=True
     )
-    assert (done.stdout, done.returncode) == ("1 1\n0 0\n", 0), done.stderr
+    assert (done.stdout, done.returncode) == ("1 1\nTrue\n0 0\n", 0), done.stderr

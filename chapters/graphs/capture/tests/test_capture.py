@@ -4,6 +4,7 @@
 import ctypes
 import gc
 import threading
+import time
 
 import pytest
 import torch
@@ -83,6 +84,18 @@ def test_a_replay_on_another_stream_waits_for_the_one_before():
             graph.replay()
     torch.openreg.synchronize()
     assert x.eq(200).all()
+    # The stream before is busy, so this replay is not done either.
+    before, after = torch.Stream(), torch.Stream()
+    driver = ctypes.CDLL(torch_openreg.__file__.replace("__init__.py", "libopenreg.so"))
+    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
+    driver.orLaunchHostFunc(ctypes.c_void_p(before.native_handle), usleep, ctypes.c_void_p(300_000))
+    for stream in before, after:
+        with stream:
+            graph.replay()
+    time.sleep(0.05)
+    assert not after.query()
+    torch.openreg.synchronize()
+    assert x.eq(240).all()
 
 
 def test_a_fork_is_captured_and_joined():

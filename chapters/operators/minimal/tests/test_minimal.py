@@ -220,6 +220,12 @@ def test_a_tensor_grows_into_a_storage_that_grows():
     assert x.stride() == (8, 1, 4, 2)
 
 
+def test_a_view_that_grows_counts_what_lies_before_it():
+    x = torch.arange(4.0, device="openreg")[2:].resize_(4)
+    assert x.untyped_storage().nbytes() == 24
+    assert x[:2].tolist() == [2, 3]
+
+
 def test_resizing_to_the_same_sizes_changes_nothing():
     x = torch.arange(6.0, device="openreg").view(2, 3).t()
     x.resize_(3, 2)
