@@ -27,6 +27,8 @@ TEST(Guard, the_device_is_switched_and_switched_back) {
 TEST(Guard, an_index_that_does_not_exist_is_refused_and_changes_nothing) {
   EXPECT_THROW(c10::DeviceGuard({kDeviceType, 9}), c10::AcceleratorError);
   EXPECT_EQ(openreg::currentDevice(), 0);
+  const c10::impl::VirtualGuardImpl guard(kDeviceType);
+  EXPECT_THROW(guard.getDeviceCapability({kDeviceType, 9}), c10::Error);
 }
 
 TEST(Guard, the_drivers_limits_are_those_that_the_backend_counts_on) {

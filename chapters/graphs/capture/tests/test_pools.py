@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The memory of a graph: nobody else gets it while the graph lives."""
 
+import ctypes
 import gc
 
 import pytest
 import torch
+import torch_openreg
 from graphs import captured, run
 
 DEVICE = "openreg"
@@ -111,6 +113,26 @@ def test_memory_comes_back_when_the_graph_goes(way):
     torch.openreg.synchronize()
     torch.openreg.empty_cache()
     assert torch.openreg.memory_reserved() == before
+
+
+def test_memory_of_a_graph_that_goes_waits_for_its_replay():
+    x = torch.ones(1000, device=DEVICE)
+    stream, other = torch.Stream(), torch.Stream()
+    graph = torch.accelerator.Graph()
+    with stream, graph:
+        y = x + 1
+    used = y.data_ptr()
+    driver = ctypes.CDLL(torch_openreg.__file__.replace("__init__.py", "libopenreg.so"))
+    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
+    driver.orLaunchHostFunc(ctypes.c_void_p(other.native_handle), usleep, ctypes.c_void_p(300_000))
+    with other:
+        graph.replay()
+    del y
+    graph.reset()
+    with stream:
+        others = [torch.empty(1000, device=DEVICE) for _ in range(2)]
+    assert not other.query()
+    assert used not in [each.data_ptr() for each in others]
 
 
 def test_an_output_outlives_its_graph():
