@@ -221,6 +221,25 @@ TEST_F(RacesTest, a_column_that_is_written_does_not_hide_the_others) {
   EXPECT_EQ(found()[0].first, "whole");
 }
 
+TEST_F(RacesTest, an_access_of_unknown_size_ends_before_the_next_owner) {
+  orAnnounceBlock(block, 64);
+  orAnnounceBlock(block + 64, 64);
+  const orAccess access{block, 0, 0, nullptr, nullptr, 1};
+  orAnnounceAccess(&access);
+  launch(one, "writer");
+  reads(two, "reader", block + 64, 4);
+  EXPECT_TRUE(found().empty());
+  reads(two, "reader", block + 60, 4);
+  EXPECT_EQ(found().size(), 1u);
+}
+
+TEST_F(RacesTest, are_not_looked_for_after_the_search) {
+  orFindRaces(0);
+  writes(one, "first", block);
+  writes(two, "second", block);
+  EXPECT_TRUE(found().empty());
+}
+
 TEST_F(RacesTest, a_column_reaches_to_its_last_row) {
   const int64_t sizes[] = {8}, strides[] = {16};
   const orAccess column{block, 4, 1, sizes, strides, 1};
