@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Forty mistakes that people really make in a backend, and the test that finds each."""
+
+from typing import NamedTuple
+
+
+class Mistake(NamedTuple):
+    """`file` with `new` in the place of `old`, which stands there once. `test` is a file that
+    pytest runs, or the name of a GoogleTest program."""
+
+    name: str
+    about: str
+    file: str
+    old: str
+    new: str
+    test: str
+
+
+MISTAKES = [
+    # The guard.
+    Mistake(
+        "guard_wrong_device",
+        "The guard tells the current device of the thread, whatever it was asked to restore.",
+        "chapters/device/guard.cpp",
+        "return {kDeviceType, maybeExchangeDevice(device.index())};",
+        "maybeExchangeDevice(device.index()); return device;",
+        "test-device",
+    ),
+    Mistake(
+        "query_is_error",
+        '"Not ready" is treated as complete.',
+        "chapters/device/guard.cpp",
+        "if (state == orErrorNotReady) return false;",
+        "if (state == orErrorNotReady) return true;",
+        "test-device",
+    ),
+    Mistake(
+        "event_of_current_stream",
+        "An event is recorded on the current stream, not on the one that was named.",
+        "chapters/device/guard.cpp",
+        "check(orEventRecord(static_cast<orEvent_t>(*event), nativeStream(stream)));",
+        "check(orEventRecord(static_cast<orEvent_t>(*event),\n"
+        "                        nativeStream(currentStream(stream.device_index()))));",
+        "chapters/device/streams/tests/test_streams.py",
+    ),
+    Mistake(
+        "event_without_timing",
+        "Events are always created without timing.",
+        "chapters/device/guard.cpp",
+        "? orEventEnableTiming",
+        "? orEventDisableTiming",
+        "chapters/device/streams/tests/test_streams.py",
+    ),
+    Mistake(
+        "block_is_dropped",
+        "`stream.wait_event` makes nothing wait.",
+        "chapters/device/guard.cpp",
+        "check(orStreamWaitEvent(nativeStream(stream), static_cast<orEvent_t>(event),\n                            0));",
+        "",
+        "chapters/device/streams/tests/test_streams.py",
+    ),
+    Mistake(
+        "priority_is_lost",
+        "Every stream of the pool has the normal priority.",
+        "chapters/device/streams/stream.cpp",
+        "pools[index][-priority].next(index, priority)",
+        "pools[index][0].next(index, 0)",
+        "test-device",
+    ),
+    Mistake(
+        "stream_of_all_threads",
+        "All threads share one current stream.",
+        "chapters/device/streams/stream.cpp",
+        "thread_local std::array<c10::StreamId, kMaxDevices> current_streams{};",
+        "std::array<c10::StreamId, kMaxDevices> current_streams{};",
+        "chapters/device/streams/tests/test_streams.py",
+    ),
+    # The allocator.
+    Mistake(
+        "dropped_record_stream",
+        "`record_stream` is accepted and forgotten.",
+        "chapters/device/memory/cache_streams.cpp",
+        "others.push_back(stream);",
+        "",
+        "test-device",
+    ),
+    Mistake(
+        "reused_at_once",
+        "A block that another stream uses goes back to the cache at once.",
+        "chapters/device/memory/cache_streams.cpp",
+        "if (marks.empty()) freeBlock(block);",
+        "freeBlock(block);",
+        "test-device",
+    ),
+    Mistake(
+        "event_too_early",
+        "The other streams' events are queried as if they had been reached.",
+        "chapters/device/streams/stream.cpp",
+        "if (orEventQuery(event) == orErrorNotReady) return false;",
+        "",
+        "test-device",
+    ),
+    Mistake(
+        "block_of_any_stream",
+        "A free block is handed to any stream.",
+        "chapters/device/memory/cache.cpp",
+        "&pools_[pool].bins[{stream.id(), small}],",
+        "&pools_[pool].bins[{0, small}],",
+        "test-device",
+    ),
+    Mistake(
+        "no_retry",
+        "A full device is an error, although the cache holds free memory.",
+        "chapters/device/memory/cache.cpp",
+        "    empty();\n    wanted = memory",
+        "    wanted = memory",
+        "test-device",
+    ),
+    Mistake(
+        "not_merged",
+        "Freed neighbours are not merged.",
+        "chapters/device/memory/cache.cpp",
+        "if (block->after && block->after->free) {",
+        "if (false) {",
+        "test-device",
+    ),
+    Mistake(
+        "zero_bytes",
+        "A tensor without elements gets memory from the driver.",
+        "chapters/device/memory/allocator.cpp",
+        "if (bytes == 0) return {nullptr, device};",
+        "",
+        "test-device",
+    ),
+    Mistake(
+        "fork_frees",
+        "A forked child frees the memory of its parent.",
+        "chapters/device/memory/allocator.cpp",
+        "if (orIsForked()) return;",
+        "",
+        "test-device",
+    ),
+    # The hooks.
+    Mistake(
+        "asking_starts",
+        "Asking whether a device has started starts it.",
+        "chapters/hooks/hooks.cpp",
+        "return started;",
+        "return true;",
+        "test-hooks",
+    ),
+    Mistake(
+        "seed_keeps_offset",
+        "A new seed keeps the offset of the old one.",
+        "chapters/hooks/generator.cpp",
+        "at = {{seed, 0}};",
+        "at.state.seed = seed;",
+        "chapters/hooks/tests/test_generator.py",
+    ),
+    Mistake(
+        "state_without_offset",
+        "The state of a generator is only its seed.",
+        "chapters/hooks/generator.cpp",
+        "std::memcpy(bytes.mutable_data_ptr(), &at, size);",
+        "std::memset(bytes.mutable_data_ptr(), 0, size);\n  std::memcpy(bytes.mutable_data_ptr(), &at, 8);",
+        "chapters/hooks/tests/test_generator.py",
+    ),
+    Mistake(
+        "pinned_at_once",
+        "Pinned memory is reused while a stream still reads it.",
+        "chapters/hooks/host_memory.cpp",
+        "bool query_event(orEvent_t& event) override { return isReached(event); }",
+        "bool query_event(orEvent_t& event) override { isReached(event); return true; }",
+        "test-hooks",
+    ),
+    Mistake(
+        "resize_forgets_stream",
+        "A storage that grows frees its old memory before the copy has read it.",
+        "chapters/hooks/storage/storage.cpp",
+        "allocator().recordStream(storage.data_ptr(), stream);",
+        "",
+        "test-hooks",
+    ),
+    Mistake(
+        "resize_keeps_too_much",
+        "A storage that shrinks copies as many bytes as it had.",
+        "chapters/hooks/storage/storage.cpp",
+        "std::min(bytes, storage.nbytes())",
+        "storage.nbytes()",
+        "chapters/hooks/storage/tests",
+    ),
+    Mistake(
+        "shared_before_written",
+        "Memory is shared with a process before the device has written it.",
+        "chapters/hooks/storage/sharing.cpp",
+        "synchronizeDevice(storage.device().index());",
+        "",
+        "chapters/hooks/storage/tests",
+    ),
+    Mistake(
+        "autoload_raises",
+        "A backend that cannot be loaded makes `import torch` fail.",
+        "chapters/autoload/torch_openreg_autoload.py",
+        "except Exception as error:",
+        "except ZeroDivisionError as error:",
+        "chapters/autoload/tests/test_refusals.py::test_python_files_without_libraries_say_how_to_get_them",
+    ),
+    # Operators.
+    Mistake(
+        "gaps_are_copied",
+        "A copy of bytes is taken although the strides differ.",
+        "chapters/operators/minimal/copy.cpp",
+        "(a.is_non_overlapping_and_dense() && a.strides() == b.strides()));",
+        "a.is_non_overlapping_and_dense());",
+        "chapters/operators/minimal/tests",
+    ),
+    Mistake(
+        "conjugate_is_lost",
+        "A copy of bytes forgets that a view is conjugated.",
+        "chapters/operators/minimal/copy.cpp",
+        "a.is_conj() == b.is_conj() && ",
+        "",
+        "chapters/operators/minimal/tests",
+    ),
+    Mistake(
+        "pinned_is_dropped",
+        "`non_blocking=True` does not keep the pinned memory that it reads.",
+        "chapters/operators/minimal/copy.cpp",
+        "if (non_blocking) return keep();",
+        "if (non_blocking) return;",
+        "chapters/operators/minimal/tests",
+    ),
+    Mistake(
+        "peer_does_not_wait",
+        "A copy between devices does not wait for the stream of its source.",
+        "chapters/operators/minimal/copy.cpp",
+        "  ready.block(writes);\n",
+        "",
+        "chapters/operators/minimal/tests",
+    ),
+    Mistake(
+        "source_is_overwritten",
+        "The source of a copy between devices may be overwritten before it has been read.",
+        "chapters/operators/minimal/copy.cpp",
+        "  done.block(reads);\n",
+        "",
+        "chapters/operators/minimal/tests",
+    ),
+    Mistake(
+        "wrong_default_device",
+        "`empty` allocates on the current device, not on the one asked for.",
+        "chapters/operators/minimal/minimal.cpp",
+        "  refuseOtherLayouts();\n  DeviceScope scope(device ? device->index() : -1);\n  return filledIfAsked(at::detail::empty_generic(",
+        "  refuseOtherLayouts();\n  return filledIfAsked(at::detail::empty_generic(",
+        "chapters/operators/minimal/tests",
+    ),
+    Mistake(
+        "resize_counts_no_offset",
+        "`resize_` forgets where in its storage the tensor begins.",
+        "chapters/operators/minimal/minimal.cpp",
+        "size, self.element_size(), self.storage_offset());\n  if (bytes > before)",
+        "size, self.element_size(), 0);\n  if (bytes > before)",
+        "chapters/operators/minimal/tests/test_minimal.py",
+    ),
+    Mistake(
+        "fallback_shares_nothing",
+        "The fallback copies arguments that share memory one by one.",
+        "chapters/operators/fallback/fallback.cpp",
+        "if (sharesWritten(op, torch::jit::last(*stack, count)))",
+        "if (false)",
+        "chapters/operators/fallback/tests",
+    ),
+    Mistake(
+        "alpha_is_ignored",
+        "`torch.add(a, b, alpha=2)` is a + b.",
+        "chapters/operators/by_hand/add.cpp",
+        "alpha == 1 ? addLoop",
+        "true ? addLoop",
+        "chapters/operators/by_hand/tests",
+    ),
+    Mistake(
+        "generator_of_other_device",
+        "A generator of another device is accepted.",
+        "chapters/operators/random/random.cpp",
+        "TORCH_CHECK(chosen.device() == self.device(),",
+        "TORCH_CHECK(true,",
+        "chapters/operators/random/tests",
+    ),
+    Mistake(
+        "dropout_not_scaled",
+        "Dropout does not scale what it keeps.",
+        "chapters/operators/random/random.cpp",
+        "input.mul(mask).mul_(1 / (1 - p))",
+        "input.mul(mask)",
+        "chapters/operators/random/tests",
+    ),
+    # Mixed precision.
+    Mistake(
+        "no_fallthrough",
+        "Operators without a rule for autocast have no kernel.",
+        "chapters/amp/autocast.cpp",
+        "m.fallback(torch::CppFunction::makeFallthrough());",
+        "",
+        "chapters/amp/tests",
+    ),
+    Mistake(
+        "wrong_policy",
+        "What needs float32 is computed in 16 bits.",
+        "chapters/amp/autocast.cpp",
+        "KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32)",
+        "KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)",
+        "chapters/amp/tests",
+    ),
+    Mistake(
+        "scale_grows_forever",
+        "The scale of the loss grows beyond what is finite.",
+        "chapters/amp/grad_scaler.cpp",
+        "if (std::isfinite(grown)) factor = grown;",
+        "factor = grown;",
+        "chapters/amp/tests",
+    ),
+    # Graphs.
+    Mistake(
+        "graph_memory_at_once",
+        "A graph that is dropped gives its memory back while a replay still runs.",
+        "chapters/graphs/capture/captured_graph.cpp",
+        "releasePool(device, pool_, std::exchange(replayed_on_, {}));",
+        "releasePool(device, pool_, {});",
+        "chapters/graphs/capture/tests/test_pools.py::test_memory_of_a_graph_that_goes_waits_for_its_replay",
+    ),
+    Mistake(
+        "same_numbers_in_replays",
+        "Every replay draws the same random numbers.",
+        "chapters/graphs/random/captured_offsets.cpp",
+        "used.counter->take(is_after_base ? used.at.state.offset : 0)",
+        "used.counter->take(0)",
+        "chapters/graphs/capture/tests/test_capture.py::test_replayed_numbers_are_those_of_eager",
+    ),
+    # The driver.
+    Mistake(
+        "uncleared_error",
+        "A reset does not clear the failure of a device.",
+        "common/openreg/execution/sticky_error.cpp",
+        "  failed_ = false;\n",
+        "",
+        "test-simulator",
+    ),
+]
