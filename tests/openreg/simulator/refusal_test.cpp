@@ -34,6 +34,13 @@ TEST_F(Refused, tools) {
        [&] { return orIpcOpenMemHandle(&out, {}); }},
       {"close of what was not opened", orErrorInvalidValue,
        [&] { return orIpcCloseMemHandle(block); }},
+      {"host access without a name", orErrorInvalidValue,
+       [] {
+         const orAccess access{};
+         return orAnnounceHostAccess(nullptr, &access);
+       }},
+      {"host access to nothing", orErrorInvalidValue,
+       [] { return orAnnounceHostAccess("sum", nullptr); }},
       {"order", orErrorInvalidConfiguration, [] { return orInject("no"); }},
   });
 }
