@@ -38,7 +38,7 @@ ANYWHERE = {
     "mixes tensors of the CPU and of the device": r"on the same device|all tensors on one openreg device"
     r"|to be on \w+, but|but found at least two devices|Expected a '?\w+'? (device type|generator)"
     r"|device type for generator|is on cpu|on cpu and|device of out parameter"
-    r"|The generator is of cpu|Input type \(torch.FloatTensor\) and weight type",
+    r"|The generator is of cpu|attribute 'device' do not match|Input type \(torch.FloatTensor\) and weight type",
     "expects the CPU": r"!= device\(type='cpu'\)|item1 \(<class 'torch.device'>\)|does not equal tensor2 \(cpu\)",
 }
 
@@ -58,12 +58,28 @@ SUITES = {
         reasons={"the library has a list of devices": r"requires a device in|test_cpu_offload_with_hook"},
     ),
     "array-api-compat": Suite("1.16.0", ("tests",), options=("-k", "torch")),
+    "deepinv": Suite(
+        "0.5.0", tuple(f"deepinv/tests/test_{name}.py" for name in ("noise_model", "transform")),
+        ("h5py==3.16.0", "natsort==8.4.0", "einops==0.8.2", "torchmetrics==1.9.0", "lightning-utilities==0.15.3"),
+        by_default=False, variables={"DEEPINV_TEST_DEVICE": "DEVICE"},
+        edits=(("deepinv/utils/nn.py", *CUDA), ("deepinv/tests/conftest.py", '"gpu":', '"openreg":')),
+        reasons={"has a seed for CUDA's random numbers": "test_transform_identity.*VARIANT"},
+    ),
+    "e3nn": Suite(
+        "0.6.0", ("tests/math", "tests/o3/rotation_test.py"), (SCIPY, "opt_einsum_fx==0.1.4", "opt_einsum==3.4.0"),
+        reasons={"expects the CPU's random numbers": r"normalize_activation_test::test_identity"},
+    ),
+    "einops": Suite(
+        "0.8.2", ("einops/tests",), variables={"EINOPS_TEST_BACKENDS": "numpy,torch"},
+        edits=(("einops/_backends.py", r"torch\.from_numpy\(x\)", 'torch.from_numpy(x).to("openreg")'),),
+    ),
     "entmax": Suite("1.0", ("entmax",)),
     "gpytorch": Suite(
         "1.15.2", ("test/distributions", "test/functions", "test/kernels"),
         (*LEARN, "linear_operator==0.6.1", *TYPING),
     ),
     "linear_operator": Suite("0.6.1", ("test/functions", "test/utils"), (SCIPY, *TYPING)),
+    "opt_einsum": Suite("3.4.0", ("opt_einsum/tests/test_backends.py",), edits=(("opt_einsum/backends", *CUDA),)),
     "peft": Suite(
         "0.21.2", tuple(f"tests/test_{name}.py" for name in (
             "bufferdict", "mixed", "vera", "vblora", "shira", "randlora", "pvera", "unilora", "osf", "frod", "deft")),
@@ -81,6 +97,10 @@ SUITES = {
         (*LEARN, "filelock==4.3.1"), by_default=False,
         edits=(("tests/ignite", *CUDA),), options=("-k", "not distrib"),
     ),
+    "pytorch_optimizer": Suite(
+        "4.1.0", ("tests/optimizers", "tests/test_loss_functions.py"),
+        edits=(("tests", *CUDA),), options=("--device", "DEVICE"),
+    ),
     "scipy": Suite(
         "1.17.1", ("scipy/cluster", "scipy/constants", "scipy/differentiate", "scipy/fft/tests/test_basic.py",
                    "scipy/fft/tests/test_fftlog.py", "scipy/fft/tests/test_helper.py", "scipy/integrate/tests/test_cubature.py",
@@ -89,9 +109,20 @@ SUITES = {
         variables={"SCIPY_ARRAY_API": '["torch"]', "SCIPY_DEVICE": "DEVICE"}, in_wheel=True,
         options=("-m", "array_api_backends"),
     ),
+    "skorch": Suite(
+        "1.4.0", ("skorch/tests",), (*LEARN, "tabulate==0.10.0", "flaky==3.8.1"), by_default=False,
+        edits=(("skorch", *CUDA),), options=("-k", "cuda or device"),
+        reasons={"needs a file that the source lacks": "FileNotFoundError", "names a type of CUDA's": "'FloatTensor'"},
+    ),
+    "tensorly": Suite("0.10.0", ("tensorly/tenalg", "tensorly/metrics"), (SCIPY,), variables={"TENSORLY_BACKEND": "pytorch"}),
     "timm": Suite(
         "1.0.31", ("tests/test_layers.py", "tests/test_layers_drop.py", "tests/test_layers_pool.py",
                    "tests/test_utils.py"),
         variables={"TORCH_DEVICE": "DEVICE"}, reasons={"expects the CPU": "prewarm_normalizes_device_alias"},
+    ),
+    "torchsde": Suite(
+        "0.2.6", ("tests/test_brownian_path.py", "tests/test_brownian_tree.py"),
+        (SCIPY, "trampoline==0.1.2", "boltons==25.0.0"), by_default=False,
+        edits=(("tests", *CUDA),),
     ),
 }  # fmt: skip
