@@ -482,6 +482,9 @@ def test_drift_compares_any_release_with_the_default_and_looks_in_a_build_where_
     assert compared == [[pythons[1], "tools/drift.py", *files]]
 
 
+@pytest.mark.skipif(
+    not (ROOT / "tests" / "ecosystem").is_dir(), reason="a tree of fewer chapters has no ecosystem"
+)
 def test_ecosystem_runs_the_tests_of_libraries_with_the_build(dev, monkeypatch):
     built, commands = [], []
     monkeypatch.setattr(dev, "set_up", lambda with_tests: None)
