@@ -22,14 +22,15 @@ const at::Generator& defaultGenerator(c10::DeviceIndex index) {
 }
 
 // [first.hooks.answers] Autograd asks which devices are in use; each gets a thread for its gradients.
+bool isStarted(c10::DeviceIndex index) {
+  int started = 0;
+  check(orDeviceIsStarted(index, &started));
+  return started;
+}
+
 struct Hooks final : at::PrivateUse1HooksInterface {
-  bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
-  bool hasPrimaryContext(c10::DeviceIndex index) const override {
-    int started = 0;
-    check(orDeviceIsStarted(index, &started));
-    return started;
-  }
+  bool hasPrimaryContext(c10::DeviceIndex index) const override { return isStarted(index); }
   const at::Generator& getDefaultGenerator(c10::DeviceIndex index) const override {
     return defaultGenerator(index);
   }
@@ -43,7 +44,7 @@ static const bool registered = (at::RegisterPrivateUse1HooksInterface(new Hooks)
 
 // [first.hooks.end] A thread of autograd that has ended one more pass has let go of the program's passes.
 static void endBackward(int64_t index) {
-  if (orIsForked() || !Hooks().hasPrimaryContext(index)) return;
+  if (orIsForked() || !isStarted(index)) return;
   std::async(std::launch::async, [index] {
     const at::Tensor leaf = at::empty({1}, at::Device(kDevice, index)).requires_grad_();
     torch::autograd::grad({leaf.view(-1)}, {leaf}, {leaf.detach()});
