@@ -55,23 +55,29 @@ int64_t numberOf(PyObject* file, int line) {
   return known->second;
 }
 
-// [profiler.races.places.here] A backward thread has no line, so its commands are known by their names only.
+// [profiler.races.places.here] The innermost line of the program; in a thread of PyTorch's, which has none, the innermost one.
 int64_t here() {
   if (!Py_IsInitialized() || !PyGILState_GetThisThreadState()) return 0;
   const pybind11::gil_scoped_acquire gil;
   std::lock_guard lock(lines().mutex);
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
   int64_t number = 0;
+  std::pair<PyObject*, int> innermost{};
   while (frame && !number) {
     PyCodeObject* code = PyFrame_GetCode(frame);
+    const int line = PyFrame_GetLineNumber(frame);
     if (!isSkipped(code->co_filename))
-      number = numberOf(code->co_filename, PyFrame_GetLineNumber(frame));
+      number = numberOf(code->co_filename, line);
+    else if (!innermost.first)
+      innermost = {code->co_filename, line};
     Py_DECREF(code);
     PyFrameObject* caller = PyFrame_GetBack(frame);
     Py_DECREF(frame);
     frame = caller;
   }
   Py_XDECREF(frame);
+  if (!number && innermost.first)
+    return numberOf(innermost.first, innermost.second);
   return number;
 }
 

@@ -2,11 +2,13 @@
 """`torch.openreg.sanitizer`: finds races between commands, and touches outside of their tensors."""
 
 import atexit
+import concurrent.futures.thread
 import contextlib
 import dataclasses
 import functools
 import os
 import tempfile
+import threading
 from pathlib import Path
 
 import torch
@@ -80,13 +82,12 @@ def _wanted():
 
 
 def _skipped():
-    ours = [Path(torch.__file__).parent, Path(__file__).parent]
-    skipped = [f"{path}{os.sep}" for path in ours] + [contextlib.__file__, functools.__file__]
+    modules = (contextlib, functools, threading, concurrent.futures.thread)
+    skipped = [f"{Path(each).parent}{os.sep}" for each in (torch.__file__, __file__)]
     # Inductor writes programs of its own, which are nobody's lines either.
-    generated = (
-        os.environ.get("TORCHINDUCTOR_CACHE_DIR") or f"{tempfile.gettempdir()}/torchinductor_"
-    )
-    return [*skipped, generated, "<frozen ", "<eval_with_key>"]
+    cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR") or f"{tempfile.gettempdir()}/torchinductor_"
+    skipped += [each.__file__ for each in modules]
+    return [*skipped, cache, "<frozen ", "<eval_with_key>"]
 
 
 def start_as_asked():

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+import torch.distributed.checkpoint.staging as staging
 from torch.openreg import sanitizer
 
 DEVICE = torch.device("openreg", 0)
@@ -62,6 +63,17 @@ def test_a_race_names_both_commands():
     assert str(found) == found.sentence
     for access in (found.first, found.second):
         assert access.line.startswith(f"{__file__}:")
+
+
+def test_in_a_thread_of_pytorchs_a_command_has_the_innermost_line():
+    stager = staging.DefaultStager()
+    with sanitizer.finding_races() as races:
+        torch.openreg.synchronize()
+        stager.stage({"x": torch.zeros(8, device=DEVICE)}).result()
+        [found] = races()
+    stager.close()
+    assert found.first.line.startswith(f"{__file__}:")
+    assert found.second.line.startswith(torch.__path__[0])
 
 
 def test_a_race_is_a_constant_value():
