@@ -24,11 +24,13 @@ import new_first
 
 OLD, OLD_CAMEL, OLD_PREFIX = "openreg", "OpenReg", "or"
 ROOT = Path(__file__).resolve().parents[1]
-# The types that a plain PyTorch accepts; it also takes what begins with some of them for its own.
+# The types that a plain PyTorch accepts.
 KNOWN = (
     "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia",
     "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
 )  # fmt: skip
+# Inductor and torch.load take whatever begins with one of these for it.
+BEGINNINGS = ("cpu", "cuda", "mps", "xpu")
 CPP_WORDS = (
     "auto bool case catch char const decltype default delete do double enum explicit export extern "
     "float friend goto inline int long mutable namespace new noexcept operator private protected "
@@ -149,7 +151,7 @@ def check_name(name: str, tree: dict[str, str]) -> None:
             f"{shortened(name)} is too long for the names of files and libraries that are made of "
             f"it; choose a name of at most {MOST_LETTERS} letters."
         )
-    for known in KNOWN:
+    for known in BEGINNINGS:
         if name.startswith(known):
             raise Refused(f"{name} begins with {known}, and PyTorch may take it for that device.")
     if name == OLD:

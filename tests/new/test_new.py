@@ -75,6 +75,11 @@ def test_a_name_that_will_not_do_is_refused_with_the_reason(tree, name, sentence
         new_backend.check_name(name, tree)
 
 
+@pytest.mark.parametrize("name", ["vega", "hippo", "metal"])
+def test_a_name_may_begin_as_a_device_that_is_compared_whole(tree, name):
+    new_backend.check_name(name, tree)
+
+
 def test_the_known_devices_are_those_that_pytorch_names():
     program = "import torch; torch.device('nothing')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
