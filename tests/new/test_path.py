@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
+import checklist  # noqa: E402
 from new_backend import OLD, make  # noqa: E402
 
 # Not of the length of `openreg`: a mangled name says how long each of its parts is.
@@ -95,6 +96,39 @@ def test_every_row_of_the_plan_names_tests_that_there_are(tree):
                     and not any(fnmatch.fnmatch(claim, one) for one in unwanted.split(":"))
                     for claim in claims
                 ), row
+
+
+@pytest.mark.parametrize(
+    ("day", "declared", "named"),
+    [
+        ("2", "error error-text device", {"MemGetInfo"}),
+        ("3", "error error-text device memory memory.attributes copy", set()),
+    ],
+)
+def test_a_day_needs_no_function_that_a_later_one_writes(tree, day, declared, named):
+    header = (tree / f"common/{NAME}/interface/{NAME}.h").read_text()
+    passages = dict(
+        re.findall(r"^// \[common\.api\.?([\w.-]*)\](.*?)(?=^// \[)", header, re.M | re.S)
+    )
+    written = "".join(passages[passage] for passage in declared.split())
+    functions = checklist.functions_of(checklist.header_of(tree))
+    [row] = re.findall(rf"^\| {day} \|.*$", (tree / PLAN).read_text(), re.M)
+    wanted, _, unwanted = re.search(r"gtest_filter=([^']*)", row)[1].partition("-")
+    claims = checklist.claims_of(tree, functions)
+    chosen = [
+        claim
+        for claim in claims
+        if any(fnmatch.fnmatch(claim, one) for one in wanted.split(":"))
+        and not any(fnmatch.fnmatch(claim, one) for one in unwanted.split(":"))
+    ]
+    assert chosen
+    later = {f for claim in chosen for f in claims[claim] if not re.search(rf"\b{f}\(", written)}
+    assert {function[2:] for function in later} == named
+    assert all(f"`{function}`" in row for function in later)
+
+
+def test_the_whole_book_is_configured_without_the_device(tree):
+    typed(tree, ".venv/bin/python -m mesonbuild.mesonmain setup whole")
 
 
 def test_a_folder_without_kernels_is_refused_with_its_name(tree):
