@@ -237,6 +237,8 @@ class Shadow:
         @returns also the longest time in which it printed nothing
         """
         environment = dict(os.environ, PYTHONPATH=str(self.folder / "python"), PYTHONUNBUFFERED="1")
+        # Meson's, with which the programs would load the library without the mistake.
+        environment.pop("LD_LIBRARY_PATH", None)
         longest, size, since = 0, 0, time.monotonic()
         with self.log.open("w") as log, subprocess.Popen(
             command, cwd=where, stdout=log, stderr=log, env=environment, start_new_session=True,
