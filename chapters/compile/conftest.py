@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A cache of compiled kernels for each run of the tests, which their processes share."""
+"""A cache of compiled kernels for each run of the tests, which their processes share; and helpers of chapter graphs."""
 
 import atexit
 import os
@@ -14,7 +14,9 @@ FOLDER = tempfile.mkdtemp(prefix="openreg-compile-")
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = FOLDER
 os.environ["OPENREG_DEVICE_COUNT"] = "2"
-sys.path.insert(0, str(Path(__file__).parent / "tests"))
+CHAPTERS = Path(__file__).resolve().parents[1]
+for folder in ("graphs/capture/tests", "compile/tests"):
+    sys.path.insert(0, str(CHAPTERS / folder))
 
 
 @pytest.fixture(scope="module")

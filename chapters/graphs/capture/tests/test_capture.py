@@ -9,6 +9,7 @@ import time
 import pytest
 import torch
 import torch_openreg
+from busy import hold
 from graphs import SCHEDULES, captured, run
 from torch.accelerator import Graph
 
@@ -86,9 +87,7 @@ def test_a_replay_on_another_stream_waits_for_the_one_before():
     assert x.eq(200).all()
     # The stream before is busy, so this replay is not done either.
     before, after = torch.Stream(), torch.Stream()
-    driver = ctypes.CDLL(torch_openreg.__file__.replace("__init__.py", "libopenreg.so"))
-    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
-    driver.orLaunchHostFunc(ctypes.c_void_p(before.native_handle), usleep, ctypes.c_void_p(300_000))
+    hold(before, 0.3)
     for stream in before, after:
         with stream:
             graph.replay()

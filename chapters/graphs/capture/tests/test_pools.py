@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The memory of a graph: nobody else gets it while the graph lives."""
 
-import ctypes
 import gc
 
 import pytest
 import torch
-import torch_openreg
+from busy import hold
 from graphs import captured, run
 
 DEVICE = "openreg"
@@ -122,9 +121,7 @@ def test_memory_of_a_graph_that_goes_waits_for_its_replay():
     with stream, graph:
         y = x + 1
     used = y.data_ptr()
-    driver = ctypes.CDLL(torch_openreg.__file__.replace("__init__.py", "libopenreg.so"))
-    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
-    driver.orLaunchHostFunc(ctypes.c_void_p(other.native_handle), usleep, ctypes.c_void_p(300_000))
+    hold(other, 0.3)
     with other:
         graph.replay()
     del y
