@@ -71,6 +71,12 @@ void writes(const Stream& stream, const char* name, const void* at,
   launch(stream, name);
 }
 
+/// For a part of a block that is not contiguous.
+void launch(const Stream& stream, const char* name, const orAccess& access) {
+  EXPECT_EQ(orAnnounceAccess(&access), orSuccess);
+  launch(stream, name);
+}
+
 /// `stream` waits for what is enqueued on `other`.
 void waitFor(const Stream& stream, const Stream& other) {
   Event event;
@@ -180,9 +186,7 @@ TEST_F(RacesTest,
        columns_of_one_matrix_are_apart_and_overlapping_ones_are_not) {
   const int64_t sizes[] = {8, 4}, strides[] = {16, 1};
   const auto columns = [&](const Stream& stream, const char* name, int first) {
-    const orAccess access{block + 4 * first, 4, 2, sizes, strides, 1};
-    orAnnounceAccess(&access);
-    launch(stream, name);
+    launch(stream, name, {block + 4 * first, 4, 2, sizes, strides, 1});
   };
   columns(one, "columns 0 to 4", 0);
   columns(two, "columns 4 to 8", 4);
@@ -196,9 +200,7 @@ TEST_F(RacesTest, rows_behind_four_more_dimensions_are_apart) {
   char* wide = allocate(1024);
   const int64_t sizes[] = {2, 2, 2, 2, 4}, strides[] = {120, 56, 24, 8, 1};
   const auto rows = [&](const Stream& stream, const char* name, int first) {
-    const orAccess access{wide + 4 * first, 4, 5, sizes, strides, 1};
-    orAnnounceAccess(&access);
-    launch(stream, name);
+    launch(stream, name, {wide + 4 * first, 4, 5, sizes, strides, 1});
   };
   rows(one, "even rows", 0);
   rows(two, "odd rows", 4);
@@ -212,9 +214,7 @@ TEST_F(RacesTest, a_column_that_is_written_does_not_hide_the_others) {
   const int64_t sizes[] = {8}, strides[] = {16};
   writes(one, "whole", block, 512);
   waitFor(two, one);
-  const orAccess column{block, 4, 1, sizes, strides, 1};
-  orAnnounceAccess(&column);
-  launch(two, "column");
+  launch(two, "column", {block, 4, 1, sizes, strides, 1});
   Stream three;
   reads(three, "reader", block + 4, 4);
   ASSERT_EQ(found().size(), 1u);
@@ -224,9 +224,7 @@ TEST_F(RacesTest, a_column_that_is_written_does_not_hide_the_others) {
 TEST_F(RacesTest, an_access_of_unknown_size_ends_before_the_next_owner) {
   orAnnounceBlock(block, 64);
   orAnnounceBlock(block + 64, 64);
-  const orAccess access{block, 0, 0, nullptr, nullptr, 1};
-  orAnnounceAccess(&access);
-  launch(one, "writer");
+  launch(one, "writer", {block, 0, 0, nullptr, nullptr, 1});
   reads(two, "reader", block + 64, 4);
   EXPECT_TRUE(found().empty());
   reads(two, "reader", block + 60, 4);
@@ -242,9 +240,7 @@ TEST_F(RacesTest, are_not_looked_for_after_the_search) {
 
 TEST_F(RacesTest, a_column_reaches_to_its_last_row) {
   const int64_t sizes[] = {8}, strides[] = {16};
-  const orAccess column{block, 4, 1, sizes, strides, 1};
-  orAnnounceAccess(&column);
-  launch(one, "column");
+  launch(one, "column", {block, 4, 1, sizes, strides, 1});
   reads(two, "reader", block + 4 * 16 * 7, 4);
   EXPECT_EQ(found().size(), 1u);
 }
@@ -263,7 +259,8 @@ TEST_F(RacesTest, a_part_that_is_written_does_not_hide_the_rest) {
 TEST_F(RacesTest, what_was_announced_is_not_of_a_host_function) {
   const orAccess access{block, 4, 0, nullptr, nullptr, 1};
   orAnnounceAccess(&access);
-  orLaunchHostFunc(one.handle, [](void*) {}, nullptr);
+  orLaunchHostFunc(
+      one.handle, [](void*) {}, nullptr);
   writes(two, "writer", block, 4);
   EXPECT_TRUE(found().empty());
 }
