@@ -65,11 +65,10 @@ int64_t here() {
   std::pair<PyObject*, int> innermost{};
   while (frame && !number) {
     PyCodeObject* code = PyFrame_GetCode(frame);
-    const int line = PyFrame_GetLineNumber(frame);
     if (!isSkipped(code->co_filename))
-      number = numberOf(code->co_filename, line);
+      number = numberOf(code->co_filename, PyFrame_GetLineNumber(frame));
     else if (!innermost.first)
-      innermost = {code->co_filename, line};
+      innermost = {code->co_filename, PyFrame_GetLineNumber(frame)};
     Py_DECREF(code);
     PyFrameObject* caller = PyFrame_GetBack(frame);
     Py_DECREF(frame);
