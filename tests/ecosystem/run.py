@@ -2,7 +2,7 @@
 """Runs a library's own tests twice, on the CPU and on the device, and tells what only the device fails.
 
 python tests/ecosystem/run.py einops           one library of suites.py, or several
-python tests/ecosystem/run.py einops --record  and write the row to recorded.csv
+python tests/ecosystem/run.py einops --record  and write the row to recorded.csv, and the table of all rows
 
 pip fetches the source and the library; both stay in build-ecosystem, with the results.
 """
@@ -25,6 +25,7 @@ from suites import ANYWHERE, BUILDERS, SUITES
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[1] / "build-ecosystem"
 RECORDED = HERE / "recorded.csv"
+TABLE = HERE / "recorded.txt"
 COLUMNS = (
     "library", "version", "date", "PyTorch", "collected", "passed on both", "passed on the device only", "skipped",
     "failed on both", "failed on the CPU only", "failed on the device only", "why",
@@ -157,17 +158,33 @@ def row(name, suite, numbers, ours):
     return {**fixed, "PyTorch": torch.__version__.split("+")[0], **numbers, "why": why}
 
 
+def recorded(file=RECORDED):
+    if not file.exists():
+        return {}
+    with file.open(encoding="utf-8", newline="") as lines:
+        return {each["library"]: each for each in csv.DictReader(lines)}
+
+
 def record(new, file=RECORDED):
-    """Puts the row into the table, in the place of an older row of the library."""
-    rows = {}
-    if file.exists():
-        with file.open(encoding="utf-8", newline="") as old:
-            rows = {each["library"]: each for each in csv.DictReader(old)}
-    rows[new["library"]] = new
+    """Puts the row into the file, in the place of an older row of the library."""
+    rows = recorded(file) | {new["library"]: new}
     with file.open("w", encoding="utf-8", newline="") as out:
         writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows[name] for name in sorted(rows, key=str.lower))
+
+
+def table(rows):
+    """The rows as the page shows them: the numbers, and below them the reasons."""
+    yield f"{'':51}{'passed on':>18}{'':9}{'failed on':>27}"
+    yield f"{'library':27}{'PyTorch':9}{'collected':>15}" + "".join(
+        f"{words:>9}" for words in ("both", "device", "skipped", "both", "CPU", "device")
+    )
+    for row in rows:
+        name = f"{row['library']} {row['version']}"
+        counts = "".join(f"{row[column]:>9}" for column in COLUMNS[5:-1])
+        yield f"{name:27}{row['PyTorch']:9}{row['collected']:>15}{counts}"
+        yield from (f"    {reason}" for reason in row["why"].split("; ") if reason)
 
 
 def main():
@@ -196,6 +213,7 @@ def main():
                 print(f"\n{test}\n{ends[1][test][:600]}")
         if options.record:
             record(new)
+            TABLE.write_text("".join(f"{line}\n" for line in table(recorded().values())), "utf-8")
     return 1 if unexplained else 0
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of libraries says what was run, and the runner tells whose failure a failure is."""
 
-import csv
 import re
 import sys
 from pathlib import Path
@@ -19,8 +18,7 @@ import run  # noqa: E402
 from suites import ANYWHERE, BUILDERS, SUITES, Suite  # noqa: E402
 
 PAGE = (ROOT / "docs/yours/ecosystem.md").read_text()
-with run.RECORDED.open(encoding="utf-8", newline="") as file:
-    RECORDED = {row["library"]: row for row in csv.DictReader(file)}
+RECORDED = run.recorded()
 
 TESTS = """\
 import pytest, torch
@@ -125,8 +123,7 @@ def test_a_row_takes_the_place_of_an_older_one(tmp_path):
     old = dict.fromkeys(run.COLUMNS, "1")
     for name, why in (("b", "old"), ("A", ""), ("b", "new")):
         run.record({**old, "library": name, "why": why}, file)
-    with file.open(encoding="utf-8", newline="") as recorded:
-        rows = list(csv.DictReader(recorded))
+    rows = run.recorded(file).values()
     assert [(row["library"], row["why"]) for row in rows] == [("A", ""), ("b", "new")]
 
 
@@ -172,7 +169,8 @@ def test_every_failure_of_ours_has_a_reason(row):
 
 
 def test_the_page_shows_the_table():
-    assert ":file: ../../tests/ecosystem/recorded.csv" in PAGE
+    assert "```{literalinclude} ../../tests/ecosystem/recorded.txt" in PAGE
+    assert run.TABLE.read_text().splitlines() == list(run.table(RECORDED.values()))
 
 
 def test_the_page_says_how_many_suites_there_are():
