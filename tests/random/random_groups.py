@@ -21,7 +21,8 @@ OPERATIONS = [
     "dist.reduce({x}, {r}); dist.broadcast({x}, {r})",
     "dist.all_gather(two := [torch.zeros_like({x}), torch.zeros_like({x})], {x}); {new} = two[0] - two[1]",
     "{new} = torch.zeros(2 * {x}.shape[0], *{x}.shape[1:], dtype={x}.dtype, device={x}.device); dist.all_gather_into_tensor({new}, {x})",
-    "{new} = torch.zeros_like({x}); dist.all_to_all_single({new}, {x}.contiguous())",
+    # Rows that do not divide are refused, as c10d's check does for NCCL; gloo takes them.
+    "{new} = torch.zeros_like({x}); {x}.shape[0] % 2 or dist.all_to_all_single({new}, {x}.contiguous())",
     "{new} = {x}.clone(); dist.send({new}, 1) if rank == 0 else dist.recv({new}, 0)",
     "{new} = torch.zeros_like({x}); [w.wait() for w in dist.batch_isend_irecv([dist.P2POp(dist.isend, {x}.clone(), 1 - rank), dist.P2POp(dist.irecv, {new}, 1 - rank)])]",
     "dist.barrier()",
