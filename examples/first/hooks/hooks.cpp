@@ -3,7 +3,6 @@
 
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/ops/empty.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/library.h>
 
 #include <future>
@@ -47,7 +46,7 @@ static void endBackward(int64_t index) {
   if (orIsForked() || !isStarted(index)) return;
   std::async(std::launch::async, [index] {
     const at::Tensor leaf = at::empty({1}, at::Device(kDevice, index)).requires_grad_();
-    torch::autograd::grad({leaf.view(-1)}, {leaf}, {leaf.detach()});
+    leaf.view(-1).backward(leaf.detach());
   }).wait();  // Not get(): the program has ended, and an error could not help it.
 }
 
