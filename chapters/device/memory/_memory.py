@@ -17,6 +17,7 @@ __all__ = [
     "memory_reserved",
     "memory_snapshot",
     "memory_stats",
+    "memory_summary",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
 ]
@@ -47,6 +48,20 @@ def max_memory_reserved(device=None):
 def memory_stats(device=None):
     """All statistics of the allocator, by name."""
     return torch.accelerator.memory_stats(_index(device))
+
+
+def memory_summary(device=None, abbreviated=False):
+    """The statistics of `device` as a table, in bytes and counts; with `abbreviated`, without those of each pool."""
+    columns, stats = ("current", "peak", "allocated", "freed"), memory_stats(device)
+    lines = [f"{f'openreg:{_index(device)}':<32}" + "".join(f"{each:>16}" for each in columns)]
+    for name, number in stats.items():
+        counted, _, column = name.rpartition(".")
+        if column == "current" and not (abbreviated and counted.endswith("_pool")):
+            row = "".join(f"{stats[f'{counted}.{each}']:16,}" for each in columns)
+            lines.append(f"{counted:32}{row}")
+        elif column not in columns:
+            lines.append(f"{name:32}{number:16,}")
+    return "\n".join(lines) + "\n"
 
 
 def reset_peak_memory_stats(device=None):

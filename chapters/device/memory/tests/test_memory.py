@@ -27,6 +27,21 @@ def test_statistics_have_the_names_of_every_accelerator():
     assert torch.openreg.memory_reserved() == 0
 
 
+def test_the_summary_has_each_statistic():
+    storage = torch.UntypedStorage(5000, device="openreg")
+    stats, summary = torch.openreg.memory_stats(), torch.openreg.memory_summary("openreg:0")
+    rows = {row[0]: row[1:] for row in (line.split() for line in summary.splitlines())}
+    assert rows.pop("openreg:0") == ["current", "peak", "allocated", "freed"]
+    found = {}
+    for name, numbers in rows.items():
+        columns = [".current", ".peak", ".allocated", ".freed"] if len(numbers) > 1 else [""]
+        for column, number in zip(columns, numbers, strict=True):
+            found[name + column] = int(number.replace(",", ""))
+    assert found == stats and found["allocated_bytes.all.current"] >= storage.nbytes()
+    short = torch.openreg.memory_summary(abbreviated=True)
+    assert "_pool" in summary and "_pool" not in short and "allocated_bytes.all" in short
+
+
 GUARDED = """
 import torch, torch_openreg
 free, _ = torch.openreg.mem_get_info()
