@@ -53,7 +53,9 @@ def compare(op):
 def main():
     torch.set_num_threads(1)
     chosen = [op for op in op_db if torch.float32 in op.supported_dtypes("cpu")]
-    chosen = [op for op in chosen if not any(word in op.full_name for word in UNCOMPARABLE)][::EVERY]
+    chosen = [op for op in chosen if not any(word in op.full_name for word in UNCOMPARABLE)][
+        ::EVERY
+    ]
     compared, wrong = 0, {}
     for op in chosen:
         print(op.full_name, file=sys.stderr, flush=True)

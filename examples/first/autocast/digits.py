@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Trains a small convolutional network on handwritten digits: on the CPU, on tiny, in bfloat16."""
 
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -32,13 +33,13 @@ def build():
 
 
 # [first.digits.train] Nothing here knows of our device but the word in `device`.
-def train(device, dtype):
-    """The network after twelve epochs on `device`; below float32, under autocast."""
+def train(device, dtype, epochs):
+    """The network after some epochs on `device`; below float32, under autocast."""
     images, labels, _, _ = load()
     model = build().to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     order = torch.Generator().manual_seed(0)
-    for _ in range(12):
+    for _ in range(epochs):
         for batch in torch.randperm(len(labels), generator=order).split(64):
             with torch.autocast(device, dtype=dtype, enabled=dtype != torch.float32):
                 scores = model(images[batch].to(device))
@@ -66,10 +67,11 @@ def accuracy(model, device):
 # [first.digits.main] The table, and then what our device left to the CPU.
 def main():
     torch.set_num_threads(1)
+    epochs = int(sys.argv[1]) if len(sys.argv) > 1 else 12
     print("device  dtype      held-out digits  seconds")
     for device, dtype in (("cpu", "float32"), ("tiny", "float32"), ("tiny", "bfloat16")):
         began = time.monotonic()
-        model = train(device, getattr(torch, dtype))
+        model = train(device, getattr(torch, dtype), epochs)
         seconds = time.monotonic() - began
         print(f"{device:<8}{dtype:<11}{accuracy(model, device):>15.1%}{seconds:>9.1f}", flush=True)
     print("\nfell back to the CPU:")
