@@ -87,8 +87,10 @@ ABOUT = [
         "common/openreg/execution",
         r"The device is simulated, but behaves as hardware does:.*?\n\n",
         "The driver is yours to write. [The plan](docs/your_own_backend.md) says in which order, and\n"
-        "which command passes after each step. What this page says of commands and figures is true\n"
-        "at its end.\n\n",
+        "which command passes after each step. `./dev demo`, `./dev test` and `pip install` build\n"
+        "the kernels that launch functions of the host, with `orLaunchCommand`. For a device that has\n"
+        "only kernels of its own, type `./dev demo --kernels FOLDER`, or `--kernels none`, and what\n"
+        "the plan says.\n\n",
     ),
     ("tests/ladder/test_book.py", r"## Everything is there\n.*\Z", ""),
     ("chapters/operators/conformance", r"## How it is judged\n.*?(?=## )", ""),

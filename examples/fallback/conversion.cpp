@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/examples/fallback/conversion.h"
+
 #include "torch_openreg/chapters/operators/fallback/fallback.h"
-#include "torch_openreg/chapters/operators/minimal/copy_kernel.h"
 
 #include <ATen/ops/empty.h>
 
@@ -27,7 +28,7 @@ at::Tensor twinOf(const at::Tensor& tensor, const at::Tensor& bytes) {
 }  // namespace
 
 // [fallback.conversion] The CPU converts, follows strides and broadcasts; the call is counted like every other fallback.
-void launchConversion(const at::Tensor& to, const at::Tensor& from) {
+void convertByFallback(const at::Tensor& to, const at::Tensor& from) {
   countFallback("aten::_copy_from");
   at::Tensor target = bytesOf(to);
   const at::Tensor written = target.cpu();

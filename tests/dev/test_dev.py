@@ -363,6 +363,36 @@ def test_setup_prepares_for_the_tests_and_builds_nothing(dev, monkeypatch, capsy
     assert capsys.readouterr().out == started
 
 
+@pytest.mark.parametrize(
+    ("typed", "folder", "options"),
+    [
+        ([], "build-wheel", []),
+        (["--kernels", "mine"], "build-wheel-kernels", ["-Dkernels=mine", "-Dchapter=amp"]),
+        (["--driver", "opencl"], "build-wheel-opencl", ["-Ddriver=opencl", "-Dchapter=amp"]),
+    ],
+)
+def test_the_demo_installs_the_kernels_that_are_asked_for(
+    dev, monkeypatch, typed, folder, options
+):
+    steps = []
+    monkeypatch.setattr(dev, "set_up", lambda: None)
+    monkeypatch.setattr(dev, "set_up_opencl", lambda: None)
+    monkeypatch.setattr(dev, "answer", lambda command: "0")
+    monkeypatch.setattr(dev, "step", lambda title, command: steps.append(command))
+    dev.main(["demo", *typed])
+    [command] = steps
+    assert f"-Cbuild-dir={folder}" in command
+    assert [each for each in command if "setup-args" in each] == [
+        f"-Csetup-args={option}" for option in options
+    ]
+
+
+def test_the_demo_takes_kernels_or_another_driver(dev, capsys):
+    with pytest.raises(SystemExit):
+        dev.main(["demo", "--kernels", "mine", "--driver", "opencl"])
+    assert "argument --driver: not allowed with argument --kernels" in capsys.readouterr().err
+
+
 def test_a_new_tree_goes_on_with_what_it_can_pass(dev, monkeypatch, capsys):
     backend = type(sys)("new_backend")
     made = type("Made", (), {"prefix": "qu"})

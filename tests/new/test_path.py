@@ -132,7 +132,10 @@ def test_the_whole_book_is_configured_without_the_device(tree):
 
 
 def test_a_folder_without_kernels_is_refused_with_its_name(tree):
+    (tree / "mine").mkdir()
+    (tree / "mine/meson.build").write_text("own_replaces = ['nothing.cpp']\n")
     for value, sentence in (
+        ("mine", "own_replaces of mine names nothing.cpp, which is no file of examples/fallback."),
         ("nowhere", "-Dkernels=nowhere is neither library nor none, and there is no nowhere/meson"),
         (
             "none -Dchapter=distributed",

@@ -4,6 +4,7 @@
 The driver is the first driver of the book, in the place of the one that is to be written.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -66,6 +67,37 @@ def test_the_judge_finds_nothing_wrong_with_the_kernel(with_kernel):
     command, _ = consoles(with_kernel, KERNEL)[6]
     assert command.endswith("-m torch_NAME.conformance --only add".replace("NAME", NAME))
     typed(with_kernel, command)
+
+
+OWN_CONVERSION = """\
+#include "torch_openreg/chapters/operators/minimal/copy_kernel.h"
+#include "torch_openreg/examples/fallback/conversion.h"
+
+#include <cstdio>
+
+namespace openreg {
+
+void launchConversion(const at::Tensor& to, const at::Tensor& from) {
+  std::puts("mine");
+  convertByFallback(to, from);
+}
+
+}  // namespace openreg
+"""
+
+
+def test_a_conversion_of_ones_own_takes_the_place_of_the_fallback(with_kernel):
+    mine = with_kernel / "examples/mine"
+    mine.mkdir()
+    (mine / "copy_kernel.cpp").write_text(OWN_CONVERSION.replace("openreg", NAME))
+    [_, statements] = re.findall(r"```meson\n(.*?)```", (with_kernel / KERNEL).read_text(), re.S)
+    (mine / "meson.build").write_text(statements.replace("'add.cpp'", "'../own/add.cpp'"))
+    for command, _ in consoles(with_kernel, KERNEL)[3:5]:
+        typed(with_kernel, command.replace("examples/own", "examples/mine"))
+    program = f"import torch; print(torch.ones(3, device='{NAME}').double().tolist())"
+    [command, _] = consoles(with_kernel, KERNEL)[5]
+    command = f'{command.partition(" -c ")[0]} -c "{program}"'
+    assert typed(with_kernel, command) == "mine\n[1.0, 1.0, 1.0]\n"
 
 
 def test_the_wheel_works_where_nothing_else_of_the_tree_is(with_kernel, tmp_path):
