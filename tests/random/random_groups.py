@@ -10,6 +10,7 @@ import select
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 RANKS, PATIENCE = 2, 120
@@ -33,8 +34,8 @@ OPERATIONS = [
     "w = dist.all_reduce({x}, async_op=True); {new} = torch.ones(5, device={x}.device) * 2; w.wait(); {new} += {x}.sum(); {new} = {new}[:4]",
     "w = dist.broadcast({x}, {r}, async_op=True); w.wait(); {x}.add_(1)",
     "v = {x} + 1; w = dist.all_reduce(v, async_op=True); del v; w.wait()",
-    "some = dist.new_group([0, 1]); dist.all_reduce({x}, group=some)",
-    "some = dist.new_group([{r}]); rank == {r} and dist.all_reduce({x}, group=some)",
+    "some = dist.new_group([0, 1], timeout=seconds); dist.all_reduce({x}, group=some)",
+    "some = dist.new_group([{r}], timeout=seconds); rank == {r} and dist.all_reduce({x}, group=some)",
     "dist.all_reduce({x}); {x}.mul_(0.5)",
     "dist.all_reduce({x}[::2]) if {x}[::2].is_contiguous() else None",
 ]
@@ -75,7 +76,6 @@ def run(lines, rank, backend, device, store):
 
     seconds = datetime.timedelta(seconds=30)
     dist.init_process_group(backend, store=store, rank=rank, world_size=RANKS, timeout=seconds)
-    KEPT.append(dist.group.WORLD)
 
     def tensor(shape, dtype, seed):
         numbers = torch.Generator().manual_seed(seed)
@@ -85,18 +85,21 @@ def run(lines, rank, backend, device, store):
         return x + rank if device != "cpu" else x.clone()
 
     space = {"torch": torch, "dist": dist, "rank": rank, "tensor": tensor, "wrong": wrong}
-    error = None
+    space["seconds"], error = seconds, None
     try:
         for line in lines:
             exec(line, space)
     except Exception as raised:
         error = raised
+    if backend == "gloo":
+        KEPT.extend((dist.group.WORLD, space.get("some")))
     with contextlib.suppress(Exception):
         dist.destroy_process_group()
     tensors = {n: t for n, t in space.items() if n[0] in "tl" and isinstance(t, torch.Tensor)}
     return error, tensors
 
 
+NO_PROGRAM = "gloo refuses it"
 KEPT = []  # A thread of gloo may drop the last reference to its group, and would then join itself.
 
 
@@ -109,7 +112,7 @@ def verdict(lines, rank, folder):
     torch.openreg.set_device(rank)
     error, wanted = run(lines, rank, "gloo", "cpu", dist.FileStore(f"{folder}/gloo", RANKS))
     if error is not None:
-        return None  # Not a program.
+        return NO_PROGRAM
     error, found = run(lines, rank, "orccl", device, dist.FileStore(f"{folder}/orccl", RANKS))
     if error is not None:
         return f"rank {rank}: only the device raises {type(error).__name__}: {str(error)[:300]}"
@@ -137,12 +140,13 @@ def one_rank(rank):
 # The process of run.py's worker asks both ranks, and starts new ones after a failure.
 class Ranks:
     def __init__(self):
-        self.asked = 0
+        self.asked, self.errors = 0, tempfile.TemporaryFile("w+")  # noqa: SIM115
         self.processes = [
             subprocess.Popen(
                 [sys.executable, __file__, str(rank)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                stderr=self.errors,
                 env={
                     **os.environ, "GLOO_SOCKET_IFNAME": "lo", "OPENREG_DEVICE_COUNT": str(RANKS),
                     "OPENREG_DEVICE_MEMORY": "512M", "PYTHONWARNINGS": "ignore",
@@ -161,7 +165,8 @@ class Ranks:
                 process.stdin.write(request)
                 process.stdin.flush()
             told = [self.answer(process) for process in self.processes]
-        return next(filter(None, told), None)
+        # If it is one on one rank only, the other has waited in vain.
+        return None if NO_PROGRAM in told else next(filter(None, told), None)
 
     def answer(self, process):
         if not select.select([process.stdout], [], [], PATIENCE)[0]:
@@ -169,8 +174,17 @@ class Ranks:
             return "a rank takes too long"
         line = process.stdout.readline()
         if not line:
-            return f"a rank ends with {process.wait()}"
+            return self.how_it_ended(process)
         return json.loads(line)
+
+    def ended(self):
+        while all(process.poll() is None for process in self.processes):
+            time.sleep(0.1)
+        return next(self.how_it_ended(each) for each in self.processes if each.poll() is not None)
+
+    def how_it_ended(self, process):
+        self.errors.seek(0)
+        return f"a rank ends with {process.wait()}: {self.errors.read()[-1000:]}"
 
     def end(self):
         for process in self.processes:
@@ -189,7 +203,7 @@ def judge(lines):
     try:
         told = kept[0].ask(lines)
     except BrokenPipeError:
-        told = "a rank has ended after its last program"
+        told = f"after the last program, {kept[0].ended()}"
     if told:
         kept.pop().end()
     return told
