@@ -33,6 +33,7 @@ def tree(tmp_path_factory):
 def typed(folder, command):
     """What a command prints. The page says to add the driver to the first one."""
     command = command.replace("meson setup build ", "meson setup build -Ddriver=plain ")
+    command = command.replace("meson test ", "meson test --print-errorlogs ")
     dropped = ("PYTHONPATH", "LD_LIBRARY_PATH", "TORCH_DEVICE_BACKEND_AUTOLOAD")
     environment = {k: v for k, v in os.environ.items() if k not in dropped}
     # An installed backend must not load while this one is built.

@@ -204,7 +204,7 @@ def judge(lines):
         told = kept[0].ask(lines)
     except BrokenPipeError:
         told = f"after the last program, {kept[0].ended()}"
-    if told:
+    if told or any(process.poll() is not None for process in kept[0].processes):
         kept.pop().end()
     return told
 
