@@ -93,6 +93,7 @@ TAKE_A_DEVICE = {
     "memory_allocated": None,
     "memory_reserved": None,
     "memory_stats": None,
+    "memory_summary": None,
     "reset_accumulated_memory_stats": None,
     "reset_device": None,
     "reset_peak_memory_stats": None,

@@ -85,7 +85,7 @@ def test_a_forked_child_is_refused_in_pytorchs_words_and_never_hangs():
         "state = torch.zeros(16, dtype=torch.uint8)\n"
         "given = {'device': 0, 'device_of': state, 'seed': 1, 'obj': state, 'tensor': state,\n"
         "    'labels': {'a'}, 'new_state': state, 'new_states': [state] * 2, 'stream': None,\n"
-        "    'peer_device': 1, 'data_ptr': 0}\n"
+        "    'peer_device': 1, 'data_ptr': 0, 'abbreviated': True}\n"
         "modules = '_device _stream _memory _hooks _host_memory _metadata _sharing'.split()\n"
         "names = {name for m in modules for name in getattr(torch_openreg, m).__all__}\n"
         "names -= {'Event', 'Stream', '_initialized', 'device_of'}\n"
