@@ -65,7 +65,7 @@ void pairs() {
   }
 }
 
-// A cached pair is two reports to PyTorch's trace, to which nobody listens.
+// A cached pair makes two reports to PyTorch's trace, to which nobody listens.
 void reports() {
   const double pair =
       cost(20000, [&] { openreg::allocator().allocate(4096); }).done;

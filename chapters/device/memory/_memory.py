@@ -51,7 +51,10 @@ def memory_stats(device=None):
 
 
 def memory_summary(device=None, abbreviated=False):
-    """The statistics of `device` as a table, in bytes and counts; with `abbreviated`, without those of each pool."""
+    """The statistics of `device` as a table, in bytes and counts.
+
+    With `abbreviated`, without those of each pool.
+    """
     columns, stats = ("current", "peak", "allocated", "freed"), memory_stats(device)
     lines = [f"{f'openreg:{_index(device)}':<32}" + "".join(f"{each:>16}" for each in columns)]
     for name, number in stats.items():
