@@ -37,8 +37,33 @@ def in_sessions(program: Path) -> bool:
     return program.parent.name in ("sessions", "bookmark")
 
 
-def run(program: Path, environment: dict[str, str]) -> tuple[int | None, str, str]:
+def start(
+    command: list[str], folder: str, environment: dict[str, str]
+) -> tuple[int | None, str, str]:
     """Exit code, stdout and stderr; the code is None if the program had to be killed."""
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(timeout=SECONDS)
+        return process.returncode, out, err
+    except subprocess.TimeoutExpired:
+        # Its children too: they would hold the pipes open.
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        return None, out, err
+
+
+def run(program: Path, environment: dict[str, str], starter=start) -> tuple[int | None, str, str]:
+    """What `starter` returns for a program that was copied."""
     # A copy in an empty folder: beside the original, a chapter's modules could hide Python's own.
     with tempfile.TemporaryDirectory() as folder:
         if in_sessions(program):  # They may use each other.
@@ -54,34 +79,16 @@ def run(program: Path, environment: dict[str, str]) -> tuple[int | None, str, st
             python.chmod(0o755)
             environment["PATH"] = f"{python.parent}{os.pathsep}{environment['PATH']}"
             command = ["sh", "-e", program.name]
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=True,
-        )
-        try:
-            out, err = process.communicate(timeout=SECONDS)
-            return process.returncode, out, err
-        except subprocess.TimeoutExpired:
-            # Its children too: they would hold the pipes open.
-            os.killpg(process.pid, signal.SIGKILL)
-            out, err = process.communicate()
-            return None, out, err
+        return starter(command, folder, environment)
 
 
-def replay(program: Path, environment: dict[str, str], update: bool) -> str:
+def replay(program: Path, environment: dict[str, str], update: bool, starter=start) -> str:
     """Why the program does not do what its .txt says, or nothing."""
     expected = program.with_suffix(".txt")
     if not program.is_file():
         why = "its text is there" if in_sessions(program) else "every chapter has one"
         return f"is missing; {why}.\n"
-    code, out, err = run(program, environment)
+    code, out, err = run(program, environment, starter)
     if code is None:
         return f"did not end within {SECONDS} seconds, and was killed.\n{err}"
     if program.name != "session.py" and not in_sessions(program):
