@@ -287,7 +287,8 @@ OPENREG_EXPORT orError_t
 orEventCreateWithFlags(orEvent_t* event, unsigned int flags) OPENREG_NOEXCEPT;
 /// Streams and threads that wait for the event keep waiting for its recording.
 OPENREG_EXPORT orError_t orEventDestroy(orEvent_t event) OPENREG_NOEXCEPT;
-/// Event and stream must belong to the same device.
+/// An event belongs to the device of its first recording.
+/// @returns orErrorInvalidValue for a stream of another device.
 OPENREG_EXPORT orError_t orEventRecord(orEvent_t event,
                                        orStream_t stream) OPENREG_NOEXCEPT;
 /// Waits for the latest recording. An event that was never recorded is ready.

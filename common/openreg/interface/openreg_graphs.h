@@ -16,14 +16,15 @@ extern "C" {
 
 // [common.graphs.capture] A captured stream records its commands instead of running them.
 /// Which calls a capture forbids, besides those for its own streams: a call
-/// that waits for the device, such as orFree or orMemcpy.
+/// that waits for the device, such as orFree or orMemcpy. In every mode, no
+/// thread may make orDeviceSynchronize or orDeviceReset wait for the device of
+/// the capture.
 typedef enum orStreamCaptureMode {
   /// No thread may make it.
   orStreamCaptureModeGlobal = 0,
   /// The thread that began the capture may not make it.
   orStreamCaptureModeThreadLocal = 1,
-  /// Every thread may make it, except orDeviceSynchronize and orDeviceReset for
-  /// the device of the capture.
+  /// Every thread may make it.
   orStreamCaptureModeRelaxed = 2,
 } orStreamCaptureMode;
 
