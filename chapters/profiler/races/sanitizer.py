@@ -91,10 +91,10 @@ def _skipped():
 
 
 def start_as_asked():
-    if "races" in _wanted():
-        _C.start_races(_skipped())
-    elif os.environ.get("OPENREG_SCHEDULE", "").startswith("order:"):
-        # Such a schedule chooses when the host's accesses come, so they must be announced.
+    # The driver finds races from its start, and reads the variable itself. A schedule chooses when
+    # the host's accesses come. Both must hear of them.
+    ordered = os.environ.get("OPENREG_SCHEDULE", "").startswith("order:")
+    if "races" in _wanted() or ordered:
         _C.start_accesses(_skipped())
     elif "memory" in _wanted():
         _C.start_places(_skipped())

@@ -97,9 +97,9 @@ bool Program::isWrong(std::initializer_list<orError_t> codes) {
 template <class Handle>
 Handle Program::forge(const std::vector<Handle>& gone) {
   if (!gone.empty() && chance(60)) return gone[below(gone.size())];
-  const uint64_t invented =
-      chance(50) ? 0x10000 + below(1000) : random_() | 1ull << 63;
-  return reinterpret_cast<Handle>(invented);
+  const uint64_t invented = random_() | 1ull << 63;
+  return reinterpret_cast<Handle>(
+      chance(50) ? reinterpret_cast<uint64_t>(host_.data()) : invented);
 }
 
 orStream_t Program::pass(Stream stream) {

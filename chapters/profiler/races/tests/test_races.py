@@ -122,6 +122,22 @@ def test_a_cleared_list_and_a_failure_of_its_own_keep_the_code():
     assert run(WRONG.format(last=""), OPENREG_SANITIZE="").returncode == 0
 
 
+FORKS = """
+import os, torch
+child = os.fork()
+torch.ones(1, device="openreg")
+if child:
+    raise SystemExit(os.waitpid(child, 0)[1])
+"""
+
+
+def test_the_import_starts_no_device():
+    done = run(FORKS)
+    assert done.returncode == 0, done.stderr
+    done = run("import torch; print(torch.device('openreg'))", OPENREG_DEVICE_COUNT="0")
+    assert (done.stdout, done.stderr) == ("openreg\n", "")
+
+
 def test_another_sanitizer_is_refused():
     done = run("import torch; torch.empty(1, device='openreg')", OPENREG_SANITIZE="leaks")
     assert (
