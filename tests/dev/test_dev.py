@@ -371,9 +371,7 @@ def test_setup_prepares_for_the_tests_and_builds_nothing(dev, monkeypatch, capsy
         (["--driver", "opencl"], "build-wheel-opencl", ["-Ddriver=opencl", "-Dchapter=amp"]),
     ],
 )
-def test_the_demo_installs_the_kernels_that_are_asked_for(
-    dev, monkeypatch, typed, folder, options
-):
+def test_the_demo_installs_the_kernels_that_are_asked_for(dev, monkeypatch, typed, folder, options):
     steps = []
     monkeypatch.setattr(dev, "set_up", lambda: None)
     monkeypatch.setattr(dev, "set_up_opencl", lambda: None)
@@ -595,6 +593,28 @@ def test_a_nightly_has_folders_of_its_own_and_leaves_one_json(nightly, tmp_path,
     needed = (tmp_path / "build-logs-nightly/requirements-nightly.txt").read_text()
     assert needed == "torch==2.16.0.dev20261101+cpu\nx==1\ny==2\n"
     assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 0 failed"
+
+
+def test_each_trial_shows_its_last_line_and_a_failure_does_not_end_the_others(
+    dev, monkeypatch, tmp_path, capsys
+):
+    def step(title, command, building=True, result=None):
+        (tmp_path / f"{title}.log").write_text("much\n7 programs\n")
+        if result:
+            print(title, result())
+        if title == "Random programs, graphs":
+            raise dev.Stop("It has a finding.")
+
+    for name in ("set_up", "build_up_to"):
+        monkeypatch.setattr(dev, name, lambda *_, **__: None)
+    monkeypatch.setattr(dev, "step", step)
+    monkeypatch.setattr(dev, "log_of", lambda title: tmp_path / f"{title}.log")
+    assert dev.main(["robust"]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("Each call that can fail 7 programs\n")
+    assert "Random programs, graphs 7 programs\n    It has a finding.\n" in said
+    end = "Mistakes that people make 7 programs\n8 of 9 trials ended as they must.\n"
+    assert said.endswith(end)
 
 
 def test_what_fails_with_a_nightly_is_in_the_json_with_its_command(nightly):

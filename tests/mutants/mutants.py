@@ -350,7 +350,7 @@ def title(mutant):
 
 def judge_all(shadow, trials, recorded, again=False):
     """How many survived."""
-    survived = 0
+    planted = survived = 0
     for mutant, file, text, commands in trials:
         done = [each for each in results() if "name" not in each or each["result"] == "killed"]
         if recorded and not again and any(is_same(each, mutant) for each in done):
@@ -358,11 +358,13 @@ def judge_all(shadow, trials, recorded, again=False):
         shadow.measure(commands)
         begin = time.monotonic()
         how, by = shadow.judge(file, text, commands)
+        planted += 1
         survived += how == "survived"
         seconds = time.monotonic() - begin
         print(f"{how:16} {seconds:4.0f} s  {title(mutant)}{f'  by {by}' if by else ''}", flush=True)
         if recorded:
             record(mutant | {"result": how} | ({"by": by} if by else {}))
+    print(f"{survived} of {planted} mistakes survived")
     return survived
 
 
