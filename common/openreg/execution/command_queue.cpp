@@ -9,6 +9,8 @@
 #include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/signals/watcher.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <stdexcept>
 #include <thread>
@@ -157,6 +159,13 @@ static bool isGraph(const Command& command) {
 
 static bool parkInGraph(Command& launch, CommandQueue* queue);
 
+// [common.queue.at-end] A kernel that ends its thread leaves its callers as an exception does.
+template <class Body>
+struct AtEnd {
+  Body body;
+  ~AtEnd() { body(); }
+};
+
 // [common.queue.run] A stream gives way to a more urgent one after each command, to an equal one after its turn.
 void CommandQueue::run(int turn) {
   while (Command* command = next()) {
@@ -171,11 +180,8 @@ void CommandQueue::run(int turn) {
       if (runNode(*command)) continue;
     }
     current_ = command;
+    const AtEnd end{[&] { finish(*command); }};
     execute(*command);
-    if (command->kind != Command::Kind::kernel) command->recording.reset();
-    if (completed_.fetch_add(1) + 1 >= wake_host_at_) {
-      device_->host_waiters.wake([this] { wake_host_at_ = kNever; });
-    }
   }
 }
 
@@ -233,6 +239,9 @@ bool CommandQueue::runNode(Command& launch) {
   const std::vector<size_t>& nodes = run.graph->branches[run.branch].nodes;
   if (run.next == nodes.size()) return false;
   const Node& node = run.graph->nodes[nodes[run.next++]];
+  const AtEnd end{[&] {
+    if (node.point) complete(run.replay->points[node.point]);
+  }};
   if (!device_->sticky_error.isSet()) {
     Command& command = *node.command;
     Traced traced = command.traced;
@@ -242,12 +251,13 @@ bool CommandQueue::runNode(Command& launch) {
     if (is_observed) {
       observers().begin(traced, command.name, device_->index, handle_);
     }
+    const AtEnd end{[&] {
+      if (is_observed) {
+        observers().end(traced, command.name, device_->index, handle_);
+      }
+    }};
     runKernel(command);
-    if (is_observed) {
-      observers().end(traced, command.name, device_->index, handle_);
-    }
   }
-  if (node.point) complete(run.replay->points[node.point]);
   return true;
 }
 
@@ -292,13 +302,22 @@ void CommandQueue::execute(Command& command) {
     waits_for_number_ = false;
   } else if (isGraph(command)) {
     if (command.recording) complete(*command.recording);
-    command.kernel->destroy(command.arguments);
   } else if (command.kind == Command::Kind::kernel) {
     if (!device_->sticky_error.isSet()) runKernel(command);
+  }
+}
+
+// [common.queue.finish] What follows a command must also follow a kernel that ends its thread.
+void CommandQueue::finish(Command& command) {
+  if (command.kind == Command::Kind::kernel || isGraph(command)) {
     command.kernel->destroy(command.arguments);
   }
   if (command.traced.correlation) {
     observers().end(command.traced, command.name, device_->index, handle_);
+  }
+  if (command.kind != Command::Kind::kernel) command.recording.reset();
+  if (completed_.fetch_add(1) + 1 >= wake_host_at_) {
+    device_->host_waiters.wake([this] { wake_host_at_ = kNever; });
   }
 }
 
@@ -315,6 +334,9 @@ void CommandQueue::runKernel(Command& command) {
     refuse(command.name, refusal.what());
   } catch (const std::exception& error) {
     device_->sticky_error.set(command.name, error.what());
+  } catch (const abi::__forced_unwind&) {
+    device_->sticky_error.set(command.name, "it ended the thread that ran it");
+    throw;
   } catch (...) {
     device_->sticky_error.set(command.name,
                               "an exception that is no std::exception");

@@ -171,6 +171,7 @@ class CommandQueue {
   bool park(Command& command);
   void watch(std::shared_ptr<NumberWait> wait);
   void execute(Command& command);
+  void finish(Command& command);
   void runKernel(Command& command);
   void refuse(const char* kernel, const char* reason) noexcept;
   void complete(Recording& recording);

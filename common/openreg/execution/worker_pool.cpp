@@ -6,6 +6,7 @@
 #include "torch_openreg/common/openreg/execution/spin.h"
 #include "torch_openreg/common/openreg/tools/step_scheduler.h"
 
+#include <cxxabi.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -51,13 +52,12 @@ void WorkerPool::startThreads() {
 }
 
 void WorkerPool::startThread(int number) {
-  auto worker = std::make_unique<Worker>();
+  auto worker = std::make_unique<Worker>(number);
   const std::string name =
       "openreg:" + std::to_string(device_) + "/" + std::to_string(number);
   BlockedSignals blocked;
-  std::thread thread([this, worker = worker.get()] { run(*worker); });
+  std::thread thread([this, worker = std::move(worker)] { run(*worker); });
   pthread_setname_np(thread.native_handle(), name.c_str());
-  worker.release();
   thread.detach();
 }
 
@@ -69,7 +69,17 @@ bool& onDeviceThread() {
 
 void WorkerPool::run(Worker& worker) {
   onDeviceThread() = true;
-  for (;;) next(worker)->run(64);
+  for (;;) {
+    CommandQueue* const queue = next(worker);
+    try {
+      queue->run(64);
+    } catch (const abi::__forced_unwind&) {
+      // A kernel has called pthread_exit, which nobody can stop.
+      startThread(worker.number);
+      makeReady(queue);
+      throw;
+    }
+  }
 }
 
 // [common.worker-pool.ready] The thread that slept last wakes first, because its caches are warm.

@@ -56,6 +56,8 @@ class WorkerPool {
   // [common.worker-pool.state] The number of ready streams can be read without the lock.
  private:
   struct Worker {
+    explicit Worker(int its_number) : number(its_number) {}
+    const int number;
     std::condition_variable wake;
     bool woken = false;
   };

@@ -5,6 +5,8 @@
 #include "torch_openreg/common/openreg/execution/device.h"
 #include "torch_openreg/common/openreg/races/races.h"
 
+#include <cxxabi.h>
+
 #include <exception>
 #include <iterator>
 #include <stdexcept>
@@ -88,6 +90,10 @@ void Guards::run(Command& command, const Device& device, orStream_t stream) {
   std::exception_ptr thrown;
   try {
     command.kernel->run(command.arguments);
+  } catch (const abi::__forced_unwind&) {
+    endCommand();
+    --running_;
+    throw;
   } catch (...) {
     thrown = std::current_exception();
   }

@@ -4,10 +4,12 @@
 #include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 
@@ -29,6 +31,45 @@ TEST(Kernel, a_kernel_that_throws_fails_the_device_until_it_is_reset) {
             orSuccess);
   EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
   EXPECT_TRUE(ran);
+}
+
+// More often than a device has threads.
+TEST(Kernel, one_that_ends_its_thread_fails_its_device) {
+  Stream stream;
+  for (int i = 0; i < 20; ++i) {
+    auto owned = std::make_shared<int>(i);
+    openreg::launch(stream.handle, "exit", [owned] { pthread_exit(nullptr); });
+    openreg::launch(stream.handle, "later", [owned] { *owned = -1; });
+    EXPECT_EQ(orStreamSynchronize(stream.handle), orErrorLaunchFailure);
+    EXPECT_STREQ(orGetErrorDetail(),
+                 "openreg:0 stopped in exit: it ended the thread that ran it");
+    EXPECT_EQ(orDeviceReset(), orSuccess);
+    EXPECT_EQ(*owned, i);
+    EXPECT_EQ(owned.use_count(), 1);
+  }
+  int ran = 0;
+  openreg::launch(stream.handle, "accepted", [&] { ++ran; });
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+  EXPECT_EQ(ran, 1);
+}
+
+TEST(Kernel, one_that_ends_its_thread_ends_its_graph) {
+  Stream stream, other;
+  int ran = 0;
+  const orGraphExec_t exec = executable(captured(stream, [&] {
+    Event forked, joined;
+    orEventRecord(forked.handle, stream.handle);
+    orStreamWaitEvent(other.handle, forked.handle, 0);
+    openreg::launch(other.handle, "exit", [] { pthread_exit(nullptr); });
+    orEventRecord(joined.handle, other.handle);
+    orStreamWaitEvent(stream.handle, joined.handle, 0);
+    openreg::launch(stream.handle, "after", [&] { ++ran; });
+  }));
+  EXPECT_EQ(orGraphLaunch(exec, stream.handle), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(stream.handle), orErrorLaunchFailure);
+  EXPECT_EQ(orDeviceReset(), orSuccess);
+  EXPECT_EQ(ran, 0);
+  EXPECT_EQ(orGraphExecDestroy(exec), orSuccess);
 }
 
 TEST(Kernel, a_kernel_that_refuses_its_arguments_leaves_the_device_working) {

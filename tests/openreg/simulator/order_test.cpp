@@ -11,6 +11,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
@@ -107,13 +108,14 @@ TEST(Order, DISABLED_random) {
 }
 
 TEST(Order, behind_the_list_choices_may_be_random) {
-  char path[] = "/tmp/openreg-order-XXXXXX";
-  const int descriptor = mkstemp(path);
+  std::string path =
+      std::filesystem::temp_directory_path() / "openreg-order-XXXXXX";
+  const int descriptor = mkstemp(path.data());
   ASSERT_GE(descriptor, 0);
   for (int seed = 0; seed < 8; ++seed) {
-    EXPECT_EQ(
-        under("order:B,seed:" + std::to_string(seed), "DISABLED_random", path),
-        0);
+    EXPECT_EQ(under("order:B,seed:" + std::to_string(seed), "DISABLED_random",
+                    path.c_str()),
+              0);
   }
   FILE* file = fdopen(descriptor, "r");
   std::set<std::string> seen;
@@ -122,7 +124,7 @@ TEST(Order, behind_the_list_choices_may_be_random) {
     seen.insert(line);
   }
   std::fclose(file);
-  unlink(path);
+  unlink(path.c_str());
   EXPECT_GT(seen.size(), 1u);
 }
 
