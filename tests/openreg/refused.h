@@ -42,7 +42,10 @@ class Refused : public testing::Test {
       EXPECT_EQ(refusal.call(), refusal.code)
           << refusal.what << ": " << orGetErrorDetail();
       EXPECT_EQ(orPeekAtLastError(), refusal.code) << refusal.what;
-      EXPECT_EQ(std::string(orGetErrorDetail()).back(), '.') << refusal.what;
+      const std::string detail = orGetErrorDetail();
+      EXPECT_TRUE(detail.ends_with('.'))
+          << refusal.what << ": the detail is a sentence, and ends in a full "
+          << "stop; here it is \"" << detail << '"';
     }
     orMemGetInfo(&after, &total);
     EXPECT_EQ(before, after);
