@@ -61,7 +61,8 @@ TESTS = """\
 # The claims that every driver must meet, and below those of the steps that are built.
 gtest = dependency('gtest', main: true, required: false)
 if gtest.found()
-    claims = ['event', 'freeing', 'memory', 'refusal', 'stream', 'two_devices']
+    claims = ['event', 'freeing', 'memory', 'refusal', 'stream', 'two_devices', 'destroyed_handles',
+        'freed_memory']
     # If the host can follow your device's addresses, too, as it can those of plain memory, empty this list.
     own_memory = ['own_memory']
     claims += own ? own_memory : []
@@ -118,9 +119,10 @@ a code and a sentence; `memory/region.h` hands out addresses, if you have no all
 no step` are for the claims: the network trains without them, but hardly a claim runs before `orStreamDestroy` is
 written.
 
-Two claims are about devices that not every vendor has. If the host can follow the addresses of yours, empty the list
-`own_memory` in `meson.build`; if there is only one, take `'two_devices'` from the list `claims`. Rows of a test
-`Refused.*` that your device cannot keep may go, too.
+Some claims are about devices that not every vendor has. If the host can follow the addresses of yours, empty the list
+`own_memory` in `meson.build`. From the list `claims` there, take `'two_devices'` if there is only one,
+`'destroyed_handles'` if your handles are plain pointers, and `'freed_memory'` if your driver cannot tell freed memory
+from the host's.
 
 A driver of which all that is true is in `examples/plain`, over plain memory and one thread. With it you see at once
 how the finished tree behaves:

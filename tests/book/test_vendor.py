@@ -89,6 +89,26 @@ def test_the_tests_of_any_driver_know_nothing_of_the_simulator():
         assert {header for header in found if header.startswith("common/")} == {DRIVER}, file.name
 
 
+def test_claims_that_not_every_driver_can_meet_have_lists_that_the_page_names():
+    lists = dict(
+        re.findall(
+            r"^(\w+_tests) = files\('tests/openreg/any_driver/(\w+\.cpp)'\)$",
+            (ROOT / "meson.build").read_text(),
+            re.M,
+        )
+    )
+    page = (ROOT / "docs/your_own_backend.md").read_text(encoding="utf-8")
+    promises = page.partition("### What the driver promises")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`(\w+_tests?(?:\.cpp)?)`", promises))
+    assert named == set(lists) | set(lists.values())
+    for file in sorted((ROOT / "tests/openreg/any_driver").glob("*.cpp")):
+        text, name = file.read_text(), file.name
+        if name != lists["destroyed_handles_tests"]:
+            assert not re.search(r"gone_(stream|event)|no_(stream|event)\b", text), name
+        if name != lists["freed_memory_tests"]:
+            assert re.findall(r"\(freed\b", text) == ["(freed"] * ("orFree(freed)" in text), name
+
+
 def table_of(page):
     """The rows of the table of what a vendor does with each part, as lists of cells."""
     lines = (ROOT / page).read_text(encoding="utf-8").splitlines()

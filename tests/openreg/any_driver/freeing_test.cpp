@@ -38,22 +38,4 @@ TEST(Freeing, one_of_the_threads_that_free_a_block_succeeds) {
   }
 }
 
-TEST(Freeing, a_block_that_is_being_freed_is_refused) {
-  void* block;
-  ASSERT_EQ(orMalloc(&block, 4096), orSuccess);
-  std::atomic<bool> go{false};
-  enqueue(nullptr, [&] {
-    while (!go) usleep(10);
-  });
-  std::thread freeing([&] { EXPECT_EQ(orFree(block), orSuccess); });
-  orPointerAttributes at;
-  do {
-    ASSERT_EQ(orPointerGetAttributes(&at, block), orSuccess);
-  } while (at.type != orMemoryTypeUnmanaged);
-  EXPECT_EQ(orMemsetAsync(block, 0, 1, nullptr), orErrorInvalidValue);
-  EXPECT_EQ(orFree(block), orErrorInvalidValue);
-  go = true;
-  freeing.join();
-}
-
 }  // namespace

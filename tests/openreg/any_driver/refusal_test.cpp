@@ -47,23 +47,6 @@ TEST_F(Refused, copies) {
        [&] { return orMemcpy(block, host, 101, orMemcpyHostToDevice); }},
       {"past the end of pinned", orErrorInvalidValue,
        [&] { return orMemcpy(pinned, block, 101, orMemcpyDeviceToHost); }},
-      {"to freed memory", orErrorInvalidValue,
-       [&] { return orMemcpy(freed, host, 1, orMemcpyHostToDevice); }},
-      {"to freed memory as host memory", orErrorInvalidValue,
-       [&] { return orMemcpy(freed, host, 1, orMemcpyHostToHost); }},
-      {"from freed memory as host memory", orErrorInvalidValue,
-       [&] { return orMemcpy(host, freed, 1, orMemcpyHostToHost); }},
-      {"set of freed memory", orErrorInvalidValue,
-       [&] { return orMemset(freed, 0, 1); }},
-      {"nothing on a destroyed stream", orErrorInvalidResourceHandle,
-       [&] {
-         return orMemcpyAsync(block, host, 0, orMemcpyHostToDevice,
-                              gone_stream);
-       }},
-      {"set nothing on a destroyed stream", orErrorInvalidResourceHandle,
-       [&] { return orMemsetAsync(block, 0, 0, gone_stream); }},
-      {"peer nothing on a destroyed stream", orErrorInvalidResourceHandle,
-       [&] { return orMemcpyPeerAsync(block, 0, block, 0, 0, gone_stream); }},
       {"peer nothing to no device", orErrorInvalidDevice,
        [&] { return orMemcpyPeer(block, 1000, block, 0, 0); }},
       {"nothing of no kind", orErrorInvalidMemcpyDirection,
@@ -76,17 +59,10 @@ TEST_F(Refused, copies) {
        [&] { return orMemcpy(block, host, 1, static_cast<orMemcpyKind>(-1)); }},
       {"to null", orErrorInvalidValue,
        [&] { return orMemcpy(nullptr, host, 1, orMemcpyHostToHost); }},
-      {"on a destroyed stream", orErrorInvalidResourceHandle,
-       [&] {
-         return orMemcpyAsync(block, host, 1, orMemcpyHostToDevice,
-                              gone_stream);
-       }},
       {"set past the end", orErrorInvalidValue,
        [&] { return orMemset(block, 0, 101); }},
       {"set of host memory", orErrorInvalidMemcpyDirection,
        [&] { return orMemset(host, 0, 1); }},
-      {"set on an invented stream", orErrorInvalidResourceHandle,
-       [&] { return orMemsetAsync(block, 0, 1, no_stream); }},
       {"peer from the host", orErrorInvalidValue,
        [&] { return orMemcpyPeer(block, 0, host, 0, 1); }},
   });
@@ -121,8 +97,7 @@ TEST_F(Refused, devices) {
 }
 
 TEST_F(Refused, streams) {
-  int number;
-  std::vector<Refusal> refusals = {
+  expectAll({
       {"create to null", orErrorInvalidValue,
        [] { return orStreamCreate(nullptr); }},
       {"create with flags", orErrorInvalidValue,
@@ -138,48 +113,18 @@ TEST_F(Refused, streams) {
        [] { return orStreamGetDevice(nullptr, nullptr); }},
       {"captured to null", orErrorInvalidValue,
        [] { return orStreamIsCapturing(nullptr, nullptr); }},
-      {"captured of an invented one", orErrorInvalidResourceHandle,
-       [&] {
-         orStreamCaptureStatus status;
-         return orStreamIsCapturing(no_stream, &status);
-       }},
       {"wait with flags", orErrorInvalidValue,
        [&] { return orStreamWaitEvent(nullptr, event, 1); }},
-      {"wait for a destroyed event", orErrorInvalidResourceHandle,
-       [&] { return orStreamWaitEvent(nullptr, gone_event, 0); }},
       {"launch no function", orErrorInvalidValue,
        [] { return orLaunchHostFunc(nullptr, nullptr, nullptr); }},
-  };
-  for (orStream_t stream : {gone_stream, no_stream}) {
-    refusals.insert(
-        refusals.end(),
-        {
-            {"destroy", orErrorInvalidResourceHandle,
-             [=] { return orStreamDestroy(stream); }},
-            {"query", orErrorInvalidResourceHandle,
-             [=] { return orStreamQuery(stream); }},
-            {"synchronize", orErrorInvalidResourceHandle,
-             [=] { return orStreamSynchronize(stream); }},
-            {"priority", orErrorInvalidResourceHandle,
-             [&, stream] { return orStreamGetPriority(stream, &number); }},
-            {"device", orErrorInvalidResourceHandle,
-             [&, stream] { return orStreamGetDevice(stream, &number); }},
-            {"wait", orErrorInvalidResourceHandle,
-             [&, stream] { return orStreamWaitEvent(stream, event, 0); }},
-            {"record", orErrorInvalidResourceHandle,
-             [&, stream] { return orEventRecord(event, stream); }},
-            {"launch", orErrorInvalidResourceHandle,
-             [=] { return enqueue(stream, [] {}); }},
-        });
-  }
-  expectAll(refusals);
+  });
 }
 
 TEST_F(Refused, events) {
   float ms;
   orEvent_t untimed;
   orEventCreateWithFlags(&untimed, orEventDisableTiming);
-  std::vector<Refusal> refusals = {
+  expectAll({
       {"create to null", orErrorInvalidValue,
        [] { return orEventCreate(nullptr); }},
       {"create with other flags", orErrorInvalidValue,
@@ -193,24 +138,17 @@ TEST_F(Refused, events) {
        [&] { return orEventElapsedTime(&ms, untimed, event); }},
       {"elapsed without recording", orErrorInvalidValue,
        [&] { return orEventElapsedTime(&ms, event, event); }},
-  };
-  for (orEvent_t bad : {gone_event, no_event, orEvent_t{}}) {
-    refusals.insert(
-        refusals.end(),
-        {
-            {"destroy", orErrorInvalidResourceHandle,
-             [=] { return orEventDestroy(bad); }},
-            {"record", orErrorInvalidResourceHandle,
-             [=] { return orEventRecord(bad, nullptr); }},
-            {"query", orErrorInvalidResourceHandle,
-             [=] { return orEventQuery(bad); }},
-            {"synchronize", orErrorInvalidResourceHandle,
-             [=] { return orEventSynchronize(bad); }},
-            {"elapsed", orErrorInvalidResourceHandle,
-             [&, bad] { return orEventElapsedTime(&ms, event, bad); }},
-        });
-  }
-  expectAll(refusals);
+      {"destroy null", orErrorInvalidResourceHandle,
+       [] { return orEventDestroy(nullptr); }},
+      {"record null", orErrorInvalidResourceHandle,
+       [] { return orEventRecord(nullptr, nullptr); }},
+      {"query null", orErrorInvalidResourceHandle,
+       [] { return orEventQuery(nullptr); }},
+      {"synchronize null", orErrorInvalidResourceHandle,
+       [] { return orEventSynchronize(nullptr); }},
+      {"elapsed to an event that is null", orErrorInvalidResourceHandle,
+       [&] { return orEventElapsedTime(&ms, event, nullptr); }},
+  });
   orEventDestroy(untimed);
 }
 

@@ -66,7 +66,7 @@ TEST(Stream, a_thousand_streams_share_the_threads) {
   EXPECT_EQ(count, 1000);
 }
 
-TEST(Stream, a_destroyed_stream_finishes_its_work_and_its_handle_is_refused) {
+TEST(Stream, a_destroyed_stream_finishes_its_work) {
   orStream_t stream;
   orStreamCreate(&stream);
   std::atomic<bool> ran{false};
@@ -75,12 +75,8 @@ TEST(Stream, a_destroyed_stream_finishes_its_work_and_its_handle_is_refused) {
     ran = true;
   });
   EXPECT_EQ(orStreamDestroy(stream), orSuccess);
-  EXPECT_EQ(orStreamDestroy(stream), orErrorInvalidResourceHandle);
-  EXPECT_EQ(enqueue(stream, [] {}), orErrorInvalidResourceHandle);
   EXPECT_EQ(orDeviceSynchronize(), orSuccess);
   EXPECT_TRUE(ran);
-  EXPECT_EQ(orStreamQuery(reinterpret_cast<orStream_t>(0x1234567)),
-            orErrorInvalidResourceHandle);
 }
 
 TEST(Stream, what_is_not_allowed_is_refused) {
