@@ -187,19 +187,37 @@ def c_functions(tree: dict[str, str]) -> set[str]:
     return {word for text in headers for word in re.findall(rf"\b{OLD_PREFIX}[A-Z]\w*", text)}
 
 
+def beginnings(tree: dict[str, str]) -> dict[str, str]:
+    """What identifiers begin with, up to the first capital letter; for each, the first of them."""
+    texts = [text for path, text in tree.items() if path.endswith(CODE) and OURS not in path]
+    words = [found for text in texts for found in re.finditer(r"\b([a-z]+)[A-Z]\w*", text)]
+    return {found[1]: found[0] for found in reversed(words)}
+
+
+def check_prefix(prefix: str, tree: dict[str, str]) -> None:
+    """@throws Refused, with the reason, for what cannot begin the names of a driver's functions."""
+    if not re.fullmatch(r"[a-z]+", prefix):
+        raise Refused(
+            f"{shortened(prefix)!r} cannot begin a function of the driver; its prefix has lower-case "
+            f"letters only, as in {OLD_PREFIX}Malloc."
+        )
+    if other := beginnings(tree).get(prefix):
+        raise Refused(f"{prefix} begins {other}, too; choose another prefix.")
+
+
 def new_prefix(name: str, tree: dict[str, str]) -> str:
     """The shortest beginning of the name, of two letters or more, that no identifier begins with."""
-    letters = name.replace("_", "")
-    texts = [text for path, text in tree.items() if path.endswith(CODE) and OURS not in path]
-    words = {word for text in texts for word in re.findall(r"\b[a-z]+(?=[A-Z])", text)}
+    letters, words = name.replace("_", ""), beginnings(tree)
     return next((letters[:n] for n in range(2, len(letters)) if letters[:n] not in words), letters)
 
 
 class Names:
     """What each form of the old name becomes."""
 
-    def __init__(self, name: str, tree: dict[str, str]):
-        self.prefix = new_prefix(name, tree)
+    def __init__(self, name: str, tree: dict[str, str], prefix: str | None = None):
+        if prefix is not None:
+            check_prefix(prefix, tree)
+        self.prefix = prefix or new_prefix(name, tree)
         self.camel = "".join(part.capitalize() for part in name.split("_"))
         self.forms = {OLD: name, OLD.upper(): name.upper(), OLD_CAMEL: self.camel}
         for word in c_functions(tree):
@@ -309,17 +327,22 @@ def format_code(folder: Path, names: Names, bare: bool) -> list[str]:
 
 
 def make(
-    name: str, folder: Path, chapter: str | None = None, bare: bool = False, root: Path = ROOT
+    name: str,
+    folder: Path,
+    chapter: str | None = None,
+    bare: bool = False,
+    prefix: str | None = None,
+    root: Path = ROOT,
 ) -> tuple[Names, list[str]]:
     """Writes the repository; returns its names, and the formatters that were not found.
 
-    @throws Refused if the name or the folder will not do; nothing is written then
+    @throws Refused if a name or the folder will not do; nothing is written then
     """
     tree = read(root)
     check_name(name, tree)
     check_old_name(tree)
+    names = Names(name, tree, prefix)
     make_folder(folder, root)
-    names = Names(name, tree)
     modes = {names.rename(path): (root / path).stat().st_mode for path in tree}
     leave_out_the_reference(tree)
     begin_the_changelog(tree)
@@ -336,13 +359,15 @@ def make(
     return names, format_code(folder, names, bare)
 
 
-def make_first(name: str, folder: Path, torch: str, root: Path = ROOT) -> tuple[Names, list[str]]:
+def make_first(
+    name: str, folder: Path, torch: str, prefix: str | None = None, root: Path = ROOT
+) -> tuple[Names, list[str]]:
     """The same for the backend in a thousand lines, which needs the release `torch`."""
     tree = read(root)
     staged = new_first.stage(tree, torch)
     check_name(name, staged)
+    names = Names(name, staged, prefix)
     make_folder(folder, root)
-    names = Names(name, staged)
     new = renamed(staged, names)
     name_the_origin(new, name, tree)
     write(new, folder, {})

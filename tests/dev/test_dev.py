@@ -394,11 +394,14 @@ def test_the_demo_takes_kernels_or_another_driver(dev, capsys):
 def test_a_new_tree_goes_on_with_what_it_can_pass(dev, monkeypatch, capsys):
     backend = type(sys)("new_backend")
     made = type("Made", (), {"prefix": "qu"})
-    backend.Refused, backend.make = ValueError, lambda *_: (made, [])
+    taken = []
+    backend.Refused, backend.make = ValueError, lambda *given: taken.append(given) or (made, [])
     monkeypatch.setitem(sys.modules, "new_backend", backend)
     for options, last in (((), "./dev test"), (("--bare",), "./dev setup")):
         dev.main(["new", "name", "there", *options])
         assert capsys.readouterr().out.splitlines()[-1].strip() == last
+    dev.main(["new", "name", "there", "--prefix", "qu"])
+    assert [given[-1] for given in taken] == [None, None, "qu"]
 
 
 @pytest.mark.parametrize("command", ["build", "test"])

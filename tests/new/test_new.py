@@ -181,6 +181,33 @@ def test_a_prefix_that_other_words_begin_with_is_made_longer(tree):
     assert Names("isle", {**tree, "a.h": "bool isFree();"}).prefix == "isl"
 
 
+def test_a_prefix_that_was_chosen_is_taken(tree):
+    names = Names("npu", tree, "krt")
+    assert names.rename(f"{OLD_PREFIX}Malloc, lib{OLD}") == "krtMalloc, libnpu"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "sentence"),
+    [
+        ("is", "is begins isList, too; choose another prefix."),
+        (OLD_PREFIX, f"{OLD_PREFIX} begins {OLD_PREFIX}"),
+        (
+            "Qu",
+            "'Qu' cannot begin a function of the driver; its prefix has lower-case letters only, ",
+        ),
+        (
+            "",
+            "'' cannot begin a function of the driver; its prefix has lower-case letters only, as in ",
+        ),
+    ],
+)
+def test_a_prefix_that_will_not_do_is_refused_and_nothing_is_written(prefix, sentence, tmp_path):
+    with pytest.raises(Refused, match=re.escape(sentence)):
+        make("npu", tmp_path / "new", prefix=prefix)
+    assert list(tmp_path.iterdir()) == []
+    assert prefix in ("", OLD_PREFIX) or sentence in (ROOT / "docs/yours.md").read_text()
+
+
 def test_every_function_with_the_prefix_is_in_a_header_of_an_interface(tree):
     pattern = re.compile(rf"(?<![A-Za-z0-9]){OLD_PREFIX}[A-Z]\w*")
     used = {word for path, text in tree.items() for word in pattern.findall(text)}
