@@ -371,18 +371,25 @@ def test_setup_prepares_for_the_tests_and_builds_nothing(dev, monkeypatch, capsy
         (["--driver", "opencl"], "build-wheel-opencl", ["-Ddriver=opencl", "-Dchapter=amp"]),
     ],
 )
-def test_the_demo_installs_the_kernels_that_are_asked_for(dev, monkeypatch, typed, folder, options):
+def test_the_demo_installs_the_kernels_that_are_asked_for_and_says_how_to_remove_them(
+    dev, monkeypatch, capsys, typed, folder, options
+):
     steps = []
     monkeypatch.setattr(dev, "set_up", lambda: None)
     monkeypatch.setattr(dev, "set_up_opencl", lambda: None)
     monkeypatch.setattr(dev, "answer", lambda command: "0")
     monkeypatch.setattr(dev, "step", lambda title, command: steps.append(command))
+    done = type("Done", (), {"returncode": 0})
+    monkeypatch.setattr(dev.subprocess, "run", lambda *_, **__: done)
     dev.main(["demo", *typed])
     [command] = steps
     assert f"-Cbuild-dir={folder}" in command
     assert [each for each in command if "setup-args" in each] == [
         f"-Csetup-args={option}" for option in options
     ]
+    said = capsys.readouterr().out.split("\n\n")[-1].lstrip("\n")
+    assert said.startswith("torch_openreg is installed in .venv, ") and "pip uninstall" in said
+    assert said in (ROOT / "README.md").read_text()
 
 
 def test_the_demo_takes_kernels_or_another_driver(dev, capsys):
