@@ -128,6 +128,54 @@ def test_a_day_needs_no_function_that_a_later_one_writes(tree, day, declared, na
     assert all(f"`{function}`" in row for function in later)
 
 
+RUNTIME = 'extern "C" int runtimeDevices(void) { return 2; }\n'
+CALLED = """\
+#include "torch_NAME/common/NAME/interface/NAME.h"
+#include <runtime.h>
+extern "C" npError_t npGetDeviceCount(int* count) noexcept {
+  *count = runtimeDevices();
+  return npSuccess;
+}
+"""
+ASKED = """\
+import ctypes, sys
+count = ctypes.c_int()
+error = ctypes.CDLL(sys.argv[1]).npGetDeviceCount(ctypes.byref(count))
+print(error, count.value)
+"""
+
+
+def test_a_driver_is_linked_against_the_runtime_of_its_vendor(tree, tmp_path):
+    runtime, driver = tmp_path / "kr", tree / f"common/{NAME}/driver"
+    for folder in ("lib", "include"):
+        (runtime / folder).mkdir(parents=True)
+    (runtime / "include/runtime.h").write_text('extern "C" int runtimeDevices(void);\n')
+    (runtime / "runtime.cpp").write_text(RUNTIME)
+    typed(runtime, "${CXX:-g++} -shared -fPIC runtime.cpp -o lib/libkr.so")
+    before = {name: (driver / name).read_text() for name in ("api.cpp", "meson.build")}
+    prefix = re.search(r"(\w+)GetDeviceCount", before["api.cpp"])[1]
+    waiting = re.compile(rf"^\w+ {prefix}GetDeviceCount\(.*?^}}\n", re.M | re.S)
+    [lines] = re.findall(
+        r"```meson\n(.*?)```", (tree / "docs/yours.md").read_text(encoding="utf-8"), re.S
+    )
+    (driver / "api.cpp").write_text(waiting.sub("", before["api.cpp"]))
+    mine = CALLED.replace("NAME", NAME)
+    (driver / "mine.cpp").write_text(re.sub(r"\bnp(?=[A-Z])", prefix, mine))
+    (driver / "meson.build").write_text(
+        before["meson.build"].replace("'api.cpp'", "'api.cpp', 'mine.cpp'")
+        + lines.replace("/opt/kr", str(runtime))
+    )
+    library = f"linked/python/torch_{NAME}/lib{NAME}.so"
+    typed(tree, ".venv/bin/meson setup linked -Dkernels=none -Dchapter=device")
+    typed(tree, f".venv/bin/ninja -C linked {library.removeprefix('linked/')}")
+    asked = re.sub(r"\bnp(?=[A-Z])", prefix, ASKED)
+    command = [sys.executable, "-c", asked, tree / library]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "0 2\n"
+    (driver / "mine.cpp").unlink()
+    for name, text in before.items():
+        (driver / name).write_text(text)
+
+
 def test_the_whole_book_is_configured_without_the_device(tree):
     typed(tree, ".venv/bin/python -m mesonbuild.mesonmain setup whole")
 
