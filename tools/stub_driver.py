@@ -3,6 +3,7 @@
 
 Each function refuses with its own name. Alone, they are a library to link against on a machine
 without the real one. With the sources of a driver, they are the functions that it does not have.
+A header of yours may declare more functions, in the form in which those of the interface do.
 """
 
 from __future__ import annotations
@@ -54,6 +55,12 @@ def stub(headers: list[str], sources: list[str]) -> str:
 def main(output: str, *files: str) -> None:
     texts = {file: Path(file).read_text(encoding="utf-8") for file in files}
     headers = [file for file in files if file.endswith(".h")]
+    for header in headers:
+        if not DECLARED.search(texts[header]):
+            sys.exit(
+                f"{header} declares no function for the stub, which takes only lines such as "
+                "`OPENREG_EXPORT orError_t orFree(void* devPtr) OPENREG_NOEXCEPT;`."
+            )
     includes = "".join(f'#include "{Path(header).resolve()}"\n' for header in headers)
     definitions = stub(
         [texts[file] for file in headers],

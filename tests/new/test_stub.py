@@ -88,6 +88,33 @@ def test_every_declaration_of_the_headers_is_refused_by_name():
     assert "orMalloc(" not in left and "orMallocHost(" in left
 
 
+LAUNCH = """\
+#pragma once
+#include "torch_openreg/common/openreg/interface/openreg.h"
+OPENREG_EXPORT orError_t launchMine(orStream_t stream, void (*kernel)(void*),
+                                    void* arguments) OPENREG_NOEXCEPT;
+"""
+
+
+def test_a_launch_of_ones_own_is_in_the_stub_if_its_header_is_named(tmp_path):
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include/torch_openreg").symlink_to(ROOT)
+    header, written = tmp_path / "mine.h", tmp_path / "stub.cpp"
+    header.write_text(LAUNCH)
+    main = (sys.executable, "tools/stub_driver.py", written)
+    run(*main, "common/openreg/interface/openreg.h", header, "common/openreg/core/failure.cpp")
+    compiled = tmp_path / "stub.o"
+    compiler = os.environ.get("CXX", "g++").split()
+    run(*compiler, "-std=c++20", f"-I{tmp_path}/include", "-c", written, "-o", compiled)
+    defined = re.findall(r" T (\w+)", run("nm", "-C", compiled))
+    assert {"launchMine", "orMalloc"} <= set(defined) and "orGetErrorDetail" not in defined
+    header.write_text(LAUNCH.replace("OPENREG_EXPORT ", ""))
+    said = run(*main, header, fails=True)
+    assert f"{header} declares no function for the stub, which takes only lines such as" in said
+    assert "`own_headers`" in (ROOT / PAGE).read_text()
+    assert "own_headers" in (ROOT / "examples/stub/meson.build").read_text()
+
+
 def test_a_program_that_was_linked_against_the_stub_runs_with_the_driver(linked, real):
     program = linked / "tests/vendor/test-any-driver"
     refused = run(program, "--gtest_filter=Device.*", fails=True)
