@@ -214,6 +214,8 @@ def test_a_file_that_the_build_does_not_know_is_named(driver):
     listed = driver / "common/npu/driver/meson.build"
     listed.touch()
     assert amiss_of(driver) == f"mine.cpp is not in the build; name it in {listed}, and {sentence}"
+    listed.write_text("npu_device_sources += files('api.cpp', 'mine.cpp')\n")
+    assert "is not in the build" not in amiss_of(driver)  # Compiling configures again.
     builds(driver)
     assert amiss_of(driver) == ""  # Another driver is built.
 
