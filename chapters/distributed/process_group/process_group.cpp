@@ -131,6 +131,9 @@ c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::start(const Call& call,
   const c10::StreamGuard on_stream(stream);
   const at::AutoDispatchBelowADInplaceOrView not_differentiated;
   const bool is_collective = stream == group->collective_stream;
+  for (const auto* tensors : {&call.inputs, &call.outputs}) {
+    for (const auto& tensor : *tensors) tensor.record_stream(stream);
+  }
   auto work = describe(call, stream, is_collective);
   state_->add(work->operation());
   try {
@@ -139,9 +142,6 @@ c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::start(const Call& call,
   } catch (...) {
     state_->drop(work->operation());
     throw;
-  }
-  for (const auto* tensors : {&call.inputs, &call.outputs}) {
-    for (const auto& tensor : *tensors) tensor.record_stream(stream);
   }
   work->markEnqueued();
   if (batch_ && is_collective) batch_->last_collective = work;

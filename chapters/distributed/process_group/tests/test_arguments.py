@@ -12,6 +12,7 @@ import differences
 import pytest
 import torch
 import torch.distributed as dist
+from torch.openreg import sanitizer
 
 Orccl = torch.openreg.ProcessGroupOrccl
 DEVICE = torch.device("openreg", 0)
@@ -243,6 +244,14 @@ def test_wrong_arguments_are_refused_in_a_sentence(group, name, arguments, error
 def test_an_output_that_overlaps_itself_is_refused(group):
     with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers"):
         group.allreduce([ones(1).expand(3)])
+
+
+def test_the_memory_of_a_refused_call_is_kept_while_it_is_read(group):
+    with sanitizer.finding_races() as races:
+        with pytest.raises(RuntimeError, match="more than one element"):
+            group.allreduce([ones(1).expand(3)])
+        ones(1)
+        assert races() == []
 
 
 def test_durations_need_to_be_asked_for(group):
