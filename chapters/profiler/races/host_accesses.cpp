@@ -16,7 +16,10 @@ namespace {
 // [profiler.races.host] An operator on the host touches its tensors at once, so those in pinned memory must not be in a copy.
 bool isPinned(const at::Tensor& tensor) {
   orPointerAttributes where;
+  // Before the start nothing is pinned, and asking for an address would start.
+  int is_started = 0;
   return tensor.defined() && tensor.is_cpu() && tensor.has_storage() &&
+         orDeviceIsStarted(0, &is_started) == orSuccess && is_started &&
          orPointerGetAttributes(&where, tensor.const_data_ptr()) == orSuccess &&
          where.type == orMemoryTypeHost;
 }

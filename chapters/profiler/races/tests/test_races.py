@@ -124,6 +124,7 @@ def test_a_cleared_list_and_a_failure_of_its_own_keep_the_code():
 
 FORKS = """
 import os, torch
+torch.rand(2) + 1  # on the CPU
 child = os.fork()
 torch.ones(1, device="openreg")
 if child:
@@ -131,7 +132,7 @@ if child:
 """
 
 
-def test_the_import_starts_no_device():
+def test_neither_the_import_nor_the_cpu_starts_a_device():
     done = run(FORKS)
     assert done.returncode == 0, done.stderr
     done = run("import torch; print(torch.device('openreg'))", OPENREG_DEVICE_COUNT="0")
