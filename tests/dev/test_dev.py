@@ -388,7 +388,7 @@ def test_the_demo_installs_the_kernels_that_are_asked_for_and_says_how_to_remove
         f"-Csetup-args={option}" for option in options
     ]
     said = capsys.readouterr().out.split("\n\n")[-1].lstrip("\n")
-    assert said.startswith("torch_openreg is installed in .venv, ") and "pip uninstall" in said
+    assert said.startswith("torch_openreg is now in .venv, ") and "pip uninstall" in said
     assert said in (ROOT / "README.md").read_text()
 
 
