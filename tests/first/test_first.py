@@ -73,11 +73,12 @@ def results(tmp_path_factory):
     quiet = {"check": True, "env": environment() | {"PATH": path}, "stdout": subprocess.DEVNULL}
 
     def make(step):
+        again = ["--reconfigure"] if build.exists() else []
         setup = ["mesonbuild.mesonmain", "setup", f"-Dstep={step}", build, FIRST]
         subprocess.run([sys.executable, "-m", *setup, *again], **quiet)
         subprocess.run(["ninja", "-C", build], **quiet)
 
-    pythons, found, again = Pythons(2), {}, []
+    pythons, found = Pythons(2), {}
     with ThreadPoolExecutor(2) as pool:
 
         def submit(what, *arguments):
@@ -87,7 +88,6 @@ def results(tmp_path_factory):
         for step in STEPS:
             site = folder / step
             make(step)
-            again = ["--reconfigure"]
             copy_package(build, site)
             programs = [FIRST / step / name for name in ("session.py", "wall.py")]
             there = [program for program in programs if program.is_file()]

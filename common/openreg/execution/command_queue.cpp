@@ -239,7 +239,7 @@ bool CommandQueue::runNode(Command& launch) {
   const std::vector<size_t>& nodes = run.graph->branches[run.branch].nodes;
   if (run.next == nodes.size()) return false;
   const Node& node = run.graph->nodes[nodes[run.next++]];
-  const AtEnd end{[&] {
+  const AtEnd end_of_node{[&] {
     if (node.point) complete(run.replay->points[node.point]);
   }};
   if (!device_->sticky_error.isSet()) {
@@ -251,7 +251,7 @@ bool CommandQueue::runNode(Command& launch) {
     if (is_observed) {
       observers().begin(traced, command.name, device_->index, handle_);
     }
-    const AtEnd end{[&] {
+    const AtEnd end_of_kernel{[&] {
       if (is_observed) {
         observers().end(traced, command.name, device_->index, handle_);
       }

@@ -83,7 +83,8 @@ OPENREG_EXPORT const char* orGetErrorName(orError_t error) OPENREG_NOEXCEPT;
 /// One sentence that is true of every occurrence of `error`.
 OPENREG_EXPORT const char* orGetErrorString(orError_t error) OPENREG_NOEXCEPT;
 /// What went wrong in the last call that failed on this thread, with values.
-/// Ends in a full stop. Valid until the next failure on this thread.
+/// Ends in a full stop, unless it quotes a kernel. Valid until the next failure
+/// on this thread.
 OPENREG_EXPORT const char* orGetErrorDetail(void) OPENREG_NOEXCEPT;
 /// Returns the last failure on this thread and resets it to orSuccess.
 OPENREG_EXPORT orError_t orGetLastError(void) OPENREG_NOEXCEPT;

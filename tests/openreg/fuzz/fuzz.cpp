@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Programs of random calls of the driver, judged by a model on the host.
 //
-//   fuzz SEED SECONDS [THREADS]
+//   fuzz-driver SEED SECONDS [THREADS]
 //
 // A call is right, or one of its arguments is wrong: a handle that is stale or
 // invented, memory that is freed, a size past the end, a device that does not
@@ -42,7 +42,7 @@ void run(uint64_t first, uint64_t step, Clock::time_point end,
 
 int main(int count, char** words) {
   if (count < 3 || count > 4) {
-    std::fprintf(stderr, "usage: fuzz SEED SECONDS [THREADS]\n");
+    std::fprintf(stderr, "usage: fuzz-driver SEED SECONDS [THREADS]\n");
     return 2;
   }
   const uint64_t seed = std::strtoull(words[1], nullptr, 10);

@@ -44,14 +44,14 @@ class Program {
   struct Event {
     orEvent_t handle;
     int device;
-    bool is_timed, is_recorded;
+    bool is_recorded;
   };
   struct Graph {
     orGraphExec_t handle;
     int device;
     std::vector<size_t> blocks;
-    std::vector<std::function<void()>>
-        changes;  // what a launch does to their bytes
+    // What a launch does to their bytes.
+    std::vector<std::function<void()>> changes;
   };
   static constexpr int kHost = -1;
 
@@ -130,7 +130,7 @@ class Program {
 
   // The call that is being made.
   size_t arguments_ = 0;
-  size_t wrong_ =
-      0;  // the number of its wrong argument, from 1; 0 if all are right
+  // The number of its wrong argument, from 1; 0 if all are right.
+  size_t wrong_ = 0;
   std::vector<orError_t> expected_;
 };
