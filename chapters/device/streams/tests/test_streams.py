@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import ctypes
+import faulthandler
 import os
 import pathlib
 import subprocess
@@ -225,7 +226,7 @@ def test_a_library_that_is_closed_stays_loaded():
 
 
 @pytest.mark.parametrize("name", ["accelerator", "device", "stream", "event", "reset_device"])
-def test_other_python_threads_run_while_one_waits_for_the_device(name):
+def test_other_python_threads_run_while_one_waits_for_the_device(name, capfd):
     event = torch.Event("openreg")
     wait = {
         "accelerator": torch.accelerator.synchronize,
@@ -234,21 +235,21 @@ def test_other_python_threads_run_while_one_waits_for_the_device(name):
         "event": event.synchronize,
         "reset_device": torch.openreg.reset_device,
     }[name]
-    stamps, stop = [], threading.Event()
+    # A host function holds the device until a thread of Python lets it go on.
+    libc, gate = ctypes.CDLL(None), ctypes.create_string_buffer(64)
+    libc.sem_init(gate, 0, 0)
+    sem_wait = ctypes.cast(libc.sem_wait, ctypes.c_void_p)
 
-    def tick():
-        while not stop.is_set():
-            stamps.append(time.perf_counter())
-            time.sleep(0.002)
+    def let_go():
+        time.sleep(0.05)
+        libc.sem_post(gate)
 
-    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
-    driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(200_000))
+    driver.orLaunchHostFunc(None, sem_wait, gate)
     event.record()
-    thread = threading.Thread(target=tick)
-    thread.start()
-    begin = time.perf_counter()
-    wait()
-    end = time.perf_counter()
-    stop.set()
-    thread.join()
-    assert sum(begin + 0.02 < stamp < end - 0.02 for stamp in stamps) > 2
+    thread = threading.Thread(target=let_go)
+    with capfd.disabled():  # Otherwise the traceback of a hang would be lost.
+        faulthandler.dump_traceback_later(60, exit=True)
+        thread.start()
+        wait()
+        thread.join()
+        faulthandler.cancel_dump_traceback_later()
