@@ -52,7 +52,7 @@ def move_first_number(graph, node):
         return
     place, number = node.meta["val"].device, tensors[0]
     with graph.inserting_before(node):
-        moved = graph.call_function(torch.ops.prims.device_put.default, (number, place))
+        moved = graph.call_function(torch.ops.prims.device_put.default, (number, place, True))
     moved.meta["val"] = number.meta["val"].to(place)
     node.replace_input_with(number, moved)
 

@@ -20,8 +20,10 @@ def train(seed):
 def streams():
     with torch.Stream("openreg") as other:
         x = torch.ones(1 << 16, device="openreg")
+    current = torch.accelerator.current_stream()
+    current.wait_stream(other)
     y = x + 1
-    y.record_stream(other)
+    x.record_stream(current)
     del x, y
     event = torch.Event("openreg")
     event.record()

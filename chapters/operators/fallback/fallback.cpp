@@ -67,7 +67,7 @@ void runOnTwins(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   op.callBoxed(*stack);
   c10::Device device = at::kCPU;
   for (auto& [storage, bytes] : memory) {
-    bytes.here.copy_(bytes.on_cpu);
+    bytes.here.copy_(bytes.on_cpu, /*non_blocking=*/true);
     if (!bytes.here.is_cpu()) device = bytes.here.device();
   }
   for (size_t i = 0; i < op.schema().returns().size(); ++i) {
@@ -76,7 +76,7 @@ void runOnTwins(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     result = mapTensors(result, [&](const at::Tensor& tensor) {
       for (const auto& [twin, original] : twins)
         if (tensor.is_same(twin)) return original;
-      return tensor.to(device);
+      return tensor.to(device, tensor.scalar_type(), /*non_blocking=*/true);
     });
   }
 }

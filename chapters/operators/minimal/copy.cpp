@@ -81,15 +81,14 @@ at::Tensor convertedFor(const at::Tensor& to, const at::Tensor& from) {
   return converted;
 }
 
-// [operators.copy.pinned] The driver takes care of pageable memory; we keep pinned memory alive until the stream has used it.
-/// When the driver returns, it has finished with pageable memory, but not with
-/// pinned memory. So the host waits for the stream; if it must not block, the
-/// host allocator keeps the memory until the stream is done with it.
-void keepPinnedMemory(const at::Tensor& host, const c10::Stream& stream,
-                      bool non_blocking) {
-  const c10::DataPtr& data = host.storage().data_ptr();
-  if (!isPinned(data.get())) return;
+// [operators.copy.finish] A copy that may block has ended when it returns; for any other, pinned memory must live until the stream has used it.
+/// After it, every stream of the program may read what was copied. The driver
+/// alone promises less: it has finished with pageable memory of the host.
+void finish(const at::Tensor& host, const c10::Stream& stream,
+            bool non_blocking) {
   const auto keep = [&] {
+    const c10::DataPtr& data = host.storage().data_ptr();
+    if (!isPinned(data.get())) return;
     hostAllocator().record_event(data.get(), data.get_context(), stream);
   };
   if (non_blocking) return keep();
@@ -111,8 +110,8 @@ void copyToDevice(const at::Tensor& to, const at::Tensor& from,
   const bool direct = sameBytes(to, source);
   const at::Tensor staged = direct ? to : stagingFor(source, to.device());
   copyBytes(staged, source, orMemcpyHostToDevice, stream);
-  keepPinnedMemory(source, stream, non_blocking);
   if (!direct) copyOnDevice(to, staged);
+  finish(source, stream, non_blocking);
 }
 
 // [operators.copy.to-host] The device converts first, so the host only has to fill gaps.
@@ -123,7 +122,7 @@ void copyToHost(const at::Tensor& to, const at::Tensor& from,
   const bool direct = sameBytes(to, source);
   const at::Tensor staged = direct ? to : stagingFor(source, to.device());
   copyBytes(staged, source, orMemcpyDeviceToHost, stream);
-  keepPinnedMemory(staged, stream, non_blocking);
+  finish(staged, stream, non_blocking);
   if (!direct) at::Tensor(to).copy_(staged);
 }
 

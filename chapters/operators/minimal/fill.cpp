@@ -18,7 +18,8 @@ bool isOnlyCopied(const at::Tensor& self) {
 at::Tensor& fillScalar(at::Tensor& self, const at::Scalar& value) {
   checkConvertible(value, self.scalar_type());
   if (isOnlyCopied(self))
-    return self.copy_(at::scalar_tensor(value, at::kComplexFloat));
+    return self.copy_(at::scalar_tensor(value, at::kComplexFloat),
+                      /*non_blocking=*/true);
   launchKernel(
       "fill_", [value](at::Tensor self) { self.fill_(value); }, self);
   return self;

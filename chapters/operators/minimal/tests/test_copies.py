@@ -230,6 +230,26 @@ def test_pageable_memory_may_be_read_as_soon_as_the_copy_returns(elements):
         assert strided.unique().tolist() == [round]
 
 
+@pytest.mark.parametrize("elements", [16, 1 << 16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64], ids=["same dtype", "converted"])
+def test_what_a_blocking_copy_brought_to_the_device_may_be_read_on_every_stream(elements, dtype):
+    stream = torch.openreg.current_stream()
+    x, y = torch.ones(elements, dtype=dtype), torch.empty(elements, device="openreg")
+    for copy in (lambda: y.copy_(x), lambda: x.to("openreg"), lambda: torch.tensor(3, device=0)):
+        hold(50_000)
+        copy()
+        assert stream.query()
+
+
+def test_a_small_copy_that_may_not_block_does_not_wait():
+    stream, x = torch.openreg.current_stream(), torch.ones(16)
+    hold(300_000)
+    y = x.to("openreg", non_blocking=True)
+    y.fill_(2)
+    assert not stream.query()
+    assert y.tolist() == [2] * 16
+
+
 def test_to_without_blocking_gives_pinned_memory_that_is_written_later():
     x = torch.ones(4, device="openreg")
     y = x.to("cpu", non_blocking=True)
