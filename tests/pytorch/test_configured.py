@@ -83,7 +83,6 @@ NOT_ASKED_HERE = {
     "WrapperFxCodegen": "the same; Inductor asks only where no backend was registered",
     "set_rng_ctx": "of a device with a generator that is a context, in DTensor",
     "unset_rng_ctx": "the same",
-    "memory_summary": "of a log line of FSDP with TORCH_DISTRIBUTED_DEBUG=DETAIL: missing here",
     "_sleep": "of tests that need a slow kernel of CUDA",
     "sparse": "torch.sparse, of another module",
     "_utils": "a module below torch.cuda",
