@@ -57,6 +57,14 @@ def ready(*sizes):
 
 
 @pair("wait")
+def a_copy_from_the_host_does_not_block(right):
+    side, host = stream(), torch.ones(N)
+    x = host.to(DEVICE, non_blocking=not right)  # first
+    with on(side):
+        return x * 2  # second
+
+
+@pair("wait")
 def reads_an_input_too_early(right):
     side = stream()
     x = torch.zeros(N, device=DEVICE)  # first
