@@ -114,7 +114,7 @@ void copyToDevice(const at::Tensor& to, const at::Tensor& from,
   finish(source, stream, non_blocking);
 }
 
-// [operators.copy.to-host] The device converts first, so the host only has to fill gaps.
+// [operators.copy.to-host] The device converts first, so the host only has to fill gaps. The driver itself waits until pageable memory is written.
 void copyToHost(const at::Tensor& to, const at::Tensor& from,
                 bool non_blocking) {
   const c10::Stream stream = currentStream(from.device().index());
@@ -122,7 +122,7 @@ void copyToHost(const at::Tensor& to, const at::Tensor& from,
   const bool direct = sameBytes(to, source);
   const at::Tensor staged = direct ? to : stagingFor(source, to.device());
   copyBytes(staged, source, orMemcpyDeviceToHost, stream);
-  finish(staged, stream, non_blocking);
+  if (isPinned(staged.data_ptr())) finish(staged, stream, non_blocking);
   if (!direct) at::Tensor(to).copy_(staged);
 }
 

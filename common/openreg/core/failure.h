@@ -17,6 +17,7 @@ orError_t setLastError(orError_t error, std::string detail);
 template <class... Parts>
 orError_t fail(orError_t error, const Parts&... parts) {
   std::ostringstream detail;
+  detail.exceptions(std::ios::badbit);  // Otherwise half a sentence is left.
   (detail << ... << parts);
   return setLastError(error, detail.str());
 }

@@ -128,13 +128,12 @@ orError_t Capture::join(const StreamRef& stream, const Recording& recording) {
 
 // [common.capture.finish] The streams are released before anything can fail, so a bad capture leaves them usable.
 orError_t Capture::end(std::shared_ptr<const Graph>* graph) {
-  std::vector<Participant> participants;
   {
     std::lock_guard lock(mutex_);
     ended_ = true;
-    participants = participants_;
   }
-  for (const Participant& each : participants) {
+  // Nothing joins any more, so the list stays as it is.
+  for (const Participant& each : participants_) {
     each.stream.queue->leaveCapture(each.stream.handle);
   }
   delist();

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <new>
 
 namespace openreg::hardware {
 namespace {
@@ -36,15 +37,20 @@ Guards::Guards(Memory& memory, int device_count)
   watchFaults({begin, begin + memory.size()});
 }
 
-bool Guards::open(uintptr_t begin, size_t size, int device) {
+bool Guards::open(uintptr_t begin, size_t size, int device) noexcept try {
   const int64_t here = placeHere();
   std::lock_guard lock(mutex_);
+  const auto block =
+      blocks_.insert_or_assign(begin, GuardedBlock{size, device, here}).first;
   const Range pages = pagesOf({begin, begin + size});
-  if (!setRights(pages, memory_.window(), PROT_READ | PROT_WRITE)) return false;
-  const auto block = blocks_.insert_or_assign(
-      begin, GuardedBlock{size, device, here, 0, false});
-  fillCanaries(block.first);
+  if (!setRights(pages, memory_.window(), PROT_READ | PROT_WRITE)) {
+    blocks_.erase(block);
+    return false;
+  }
+  fillCanaries(block);
   return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 void Guards::fillCanaries(Blocks::iterator block) {
@@ -88,30 +94,46 @@ void Guards::retire(uintptr_t begin) noexcept try {
   if (block == blocks_.end()) return;
   const int device = block->second.device;
   const auto damage = damageOf(block);
-  Violation violation;
-  if (damage) {
-    violation.name = "free";
-    violation.device = device;
-    violation.pointer = damage->address;
-    describe(violation, block);
-  }
   const Range pages = pagesOf(bytesOf(*block));
   setRights(pages, memory_.window(), PROT_NONE);
   memory_.releasePages(pages.begin, pages.size());
-  block->second.is_retired = true;
-  Retired& retired = retired_[device];
-  retired.blocks.push_back(begin);
-  retired.bytes += memory_.device(device).reservedFor(block->second.size);
-  const bool is_full = retired.blocks.size() > kMostRetired;
+  const char* sentence =
+      "Something wrote outside of a block, and the host has no memory left to "
+      "say what.";
+  std::optional<Violation> violation;
+  try {
+    if (damage) violation = atFree(*damage);
+    if (damage) sentence = violation->sentence.c_str();
+  } catch (const std::bad_alloc&) {
+  }
+  append(retired_[device], block);
+  const bool is_full = retired_[device].blocks > kMostRetired;
   lock.unlock();
   if (is_full) recycleOldest(device);
-  if (!damage) return;
-  violation.sentence = sentenceAtFree(violation);
-  machine().devices[device]->sticky_error.set("free",
-                                              violation.sentence.c_str());
-  violations().add(std::move(violation));
+  if (damage) machine().devices[device]->sticky_error.set("free", sentence);
+  if (violation) violations().add(std::move(*violation));
 } catch (...) {
-  // The block stays open, which is no worse than without guards.
+  // The list of violations lacks one, and the device has its error.
+}
+
+// [common.guards.retire.row] The damage is described while the block still counts as in use, and then the block joins the row.
+Violation Guards::atFree(const Damage& damage) const {
+  Violation violation;
+  violation.name = "free";
+  violation.device = damage.block->second.device;
+  violation.pointer = damage.address;
+  describe(violation, damage.block);
+  violation.sentence = sentenceAtFree(violation);
+  return violation;
+}
+
+void Guards::append(Retired& retired, Blocks::iterator block) {
+  block->second.is_retired = true;
+  (retired.blocks++ ? blocks_.find(retired.last)->second.retired_next
+                    : retired.first) = block->first;
+  retired.last = block->first;
+  retired.bytes +=
+      memory_.device(block->second.device).reservedFor(block->second.size);
 }
 
 // [common.guards.recycle] A block is forgotten when its addresses are needed.
@@ -121,11 +143,13 @@ bool Guards::recycleOldest(int device) {
   {
     std::lock_guard lock(mutex_);
     Retired& retired = retired_[device];
-    if (retired.blocks.empty()) return false;
-    begin = retired.blocks.front();
-    retired.blocks.pop_front();
-    size = blocks_.find(begin)->second.size;
-    blocks_.erase(begin);
+    if (retired.blocks == 0) return false;
+    begin = retired.first;
+    const auto block = blocks_.find(begin);
+    size = block->second.size;
+    retired.first = block->second.retired_next;
+    blocks_.erase(block);
+    --retired.blocks;
     retired.bytes -= memory_.device(device).reservedFor(size);
   }
   if (racesAreWanted()) races().giveBack(begin, begin + size);

@@ -5,7 +5,6 @@
 #include "torch_openreg/common/openreg/guards/violation.h"
 #include "torch_openreg/common/openreg/memory/memory.h"
 
-#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -24,6 +23,7 @@ struct GuardedBlock {
   /// Where the program allocated and freed it; 0 if not known.
   int64_t allocated_at = 0, freed_at = 0;
   bool is_retired = false;
+  uintptr_t retired_next = 0;  ///< the block that was retired after it
 };
 
 // [common.guards] Device code reaches the pages of blocks in use, and no others.
@@ -34,8 +34,8 @@ class Guards {
   Guards(Memory& memory, int device_count);
 
   /// Opens the pages of a new block, and fills what is not the block's with
-  /// canaries; false if the system has no mapping left.
-  bool open(uintptr_t begin, size_t size, int device);
+  /// canaries; false if the system has no mapping left, or no memory.
+  bool open(uintptr_t begin, size_t size, int device) noexcept;
   /// The program frees a block now; its pages stay open until `retire`.
   void noteFree(uintptr_t begin);
   /// Closes the pages of a block that nothing uses any more.
@@ -57,6 +57,12 @@ class Guards {
     Blocks::iterator block;
     uintptr_t address;
   };
+  /// Blocks of a device, each of which names the next one, so that retiring
+  /// one needs no memory of the host.
+  struct Retired {
+    uintptr_t first = 0, last = 0;
+    size_t blocks = 0, bytes = 0;
+  };
 
   Blocks::iterator ownerOf(uintptr_t address);
   std::optional<Damage> damageOf(Blocks::iterator block);
@@ -66,15 +72,13 @@ class Guards {
   std::optional<Violation> judge(const std::optional<PageFault>& fault,
                                  const Command& command);
   void describe(Violation& violation, Blocks::iterator block) const;
+  Violation atFree(const Damage& damage) const;
+  void append(Retired& retired, Blocks::iterator block);
 
   // [common.guards.state] Freed blocks wait in a row, for each device.
   Memory& memory_;
   std::mutex mutex_;
   Blocks blocks_;
-  struct Retired {
-    std::deque<uintptr_t> blocks;
-    size_t bytes = 0;
-  };
   std::vector<Retired> retired_;
   /// How many commands run, and how many have begun.
   std::atomic<int> running_{0};

@@ -8,25 +8,39 @@
 
 namespace openreg::hardware {
 
-// [common.region.free-list] A free block is always in both indexes.
+// [common.region.free-list] A free block is always in both indexes. Their nodes are never freed, so no change of them can fail.
 Region::Region(uintptr_t begin, size_t size, Release release,
                BlockLayout layout)
     : begin_(begin),
       size_(size),
       release_(std::move(release)),
       layout_(layout) {
+  addSpare();
   addFree(begin, size);
 }
 
+void Region::addSpare() {
+  const size_t all = free_.size() + spare_.size() + 1;
+  if (spare_.capacity() < all) spare_.reserve(2 * all);
+  ByPlace place{{0, 0}};
+  BySize size{{0, 0}};
+  spare_.push_back({place.extract(place.begin()), size.extract(size.begin())});
+}
+
 void Region::addFree(uintptr_t begin, size_t size) {
-  free_.emplace(begin, size);
-  free_by_size_.emplace(size, begin);
+  auto [place, by_size] = std::move(spare_.back());
+  spare_.pop_back();
+  place.key() = begin;
+  place.mapped() = size;
+  by_size.value() = {size, begin};
+  free_.insert(std::move(place));
+  free_by_size_.insert(std::move(by_size));
   free_bytes_ += size;
 }
 
 void Region::removeFree(uintptr_t begin, size_t size) {
-  free_.erase(begin);
-  free_by_size_.erase({size, begin});
+  spare_.push_back(
+      {free_.extract(begin), free_by_size_.extract({size, begin})});
   free_bytes_ -= size;
 }
 
@@ -56,7 +70,10 @@ uintptr_t Region::allocate(size_t size) {
   auto fit = free_by_size_.lower_bound({reserved, 0});
   if (fit == free_by_size_.end()) return 0;
   const auto [free_size, begin] = *fit;
+  // Both can fail, and leave the region as it was.
+  if (spare_.size() <= used_blocks_) addSpare();
   blocks_.add({begin + offsetOf(size), size});
+  ++used_blocks_;
   removeFree(begin, free_size);
   if (free_size > reserved) addFree(begin + reserved, free_size - reserved);
   return begin + offsetOf(size);
@@ -66,6 +83,7 @@ uintptr_t Region::allocate(size_t size) {
 void Region::free(uintptr_t block) {
   std::lock_guard lock(mutex_);
   const size_t size = blocks_.remove(block).size;
+  --used_blocks_;
   const uintptr_t begin = block - offsetOf(size);
   const uintptr_t end = begin + reservedFor(size);
 

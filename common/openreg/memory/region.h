@@ -4,8 +4,11 @@
 #include "torch_openreg/common/openreg/memory/block_table.h"
 
 #include <functional>
+#include <map>
 #include <mutex>
 #include <set>
+#include <utility>
+#include <vector>
 
 namespace openreg::hardware {
 
@@ -45,8 +48,15 @@ class Region {
   size_t offsetOf(size_t size) const;
   size_t alignment() const { return layout_.alignment; }
 
-  // [common.region.state] Free blocks are indexed by address and by size.
+  // [common.region.state] Free blocks are indexed by address and by size, and there are enough nodes of both indexes for all blocks to become free.
  private:
+  using ByPlace = std::map<uintptr_t, size_t>;
+  using BySize = std::set<std::pair<size_t, uintptr_t>>;
+  struct Nodes {
+    ByPlace::node_type by_place;
+    BySize::node_type by_size;
+  };
+  void addSpare();
   void addFree(uintptr_t begin, size_t size);
   void removeFree(uintptr_t begin, size_t size);
 
@@ -56,9 +66,10 @@ class Region {
   const BlockLayout layout_;
   BlockTable blocks_;
   mutable std::mutex mutex_;
-  std::map<uintptr_t, size_t> free_;
-  std::set<std::pair<size_t, uintptr_t>> free_by_size_;
-  size_t free_bytes_ = 0;
+  ByPlace free_;
+  BySize free_by_size_;
+  std::vector<Nodes> spare_;
+  size_t free_bytes_ = 0, used_blocks_ = 0;
 };
 
 // [-]

@@ -3,6 +3,7 @@
 // should, and the device needs none to run what was enqueued.
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/tests/openreg/shorthands.h"
+#include "torch_openreg/tests/openreg/simulator/scarce.h"
 #include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +15,6 @@
 
 namespace scarce {
 
-// How many more allocations succeed. After them one fails, or all do.
-constexpr int kAll = 1 << 30;
 std::atomic<int> left{kAll};
 std::atomic<bool> fails_once{false}, failed{false};
 
