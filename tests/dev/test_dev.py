@@ -623,7 +623,7 @@ def test_each_trial_shows_its_last_line_and_a_failure_does_not_end_the_others(
     said = capsys.readouterr().out
     assert said.startswith("Each call that can fail 7 programs\n")
     assert "Random programs, graphs 7 programs\n    It has a finding.\n" in said
-    end = "Mistakes that people make 7 programs\n8 of 9 trials ended as they must.\n"
+    end = "Mistakes that people make 7 programs\n9 of 10 trials ended as they must.\n"
     assert said.endswith(end)
 
 
