@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#pragma once
-
 // [common.python-pch] Headers that most of the bindings include, parsed once for all of them.
 #include <ATen/core/Tensor.h>
 #include <pybind11/stl.h>

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#pragma once
-
 // [common.torch-pch] Headers that most of the backend's files include, parsed once for all of them.
 #include <ATen/Context.h>
 #include <ATen/Dispatch.h>

@@ -246,6 +246,8 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         f"\n{len(checklist.missing)} of {len(functions)} functions are to be written; {held} of "
         f"{len(claims)} claims hold, {len(failed)} fail, {len(claims) - held - len(failed)} wait."
     )
+    if failed:
+        print(f"Why the first one fails: {program} --gtest_filter={failed[0]}")
     following = next((name for name in order if name in checklist.missing), None)
     if following:
         wanted, waiting = checklist.most_wanted()

@@ -112,6 +112,10 @@ def test_the_wheel_works_where_nothing_else_of_the_tree_is(with_kernel, tmp_path
     assert run(python, "-c", program, cwd=tmp_path, env=loads) == "[3.0, 3.0, 3.0]\n"
 
 
+def test_the_book_of_the_tree_builds_without_a_warning(with_kernel):
+    typed(with_kernel, ".venv/bin/ninja -C build book")
+
+
 def test_the_kernels_of_another_compiler_pass_their_tests(with_kernel):
     # In the same build folder, so that only what differs is compiled.
     commands = [command for command, _ in consoles(with_kernel, MONDAY)[:3]]

@@ -25,8 +25,8 @@ extern "C" {
 #endif
 
 // [common.api.error] Every function returns one of these codes.
-/// The outcome of a call. A call that fails changes nothing. Unless a function
-/// says otherwise, a null output pointer, a size past the end of a block and a
+/// The outcome of a call. Unless a function says otherwise, a call that fails
+/// changes nothing; a null output pointer, a size past the end of a block and a
 /// pointer that is not the beginning of one return orErrorInvalidValue; a
 /// stream or event that does not exist returns orErrorInvalidResourceHandle; a
 /// wrong device returns orErrorInvalidDevice; and any call that needs the
@@ -44,7 +44,8 @@ typedef enum orError_t {
   orErrorNoDevice = 6,
   /// The stream or event was never created, or is destroyed.
   orErrorInvalidResourceHandle = 7,
-  /// The pointer is not where the kind of copy says it is.
+  /// A pointer is not where the kind of copy says it is, there is no such kind,
+  /// or the memory to set is not the device's.
   orErrorInvalidMemcpyDirection = 8,
   /// A kernel threw. Sticky: see `orDeviceReset`.
   orErrorLaunchFailure = 9,
@@ -134,7 +135,8 @@ OPENREG_EXPORT int orIsForked(void) OPENREG_NOEXCEPT;
 // [common.api.memory] Device memory has addresses that the host cannot follow.
 /// @returns orErrorMemoryAllocation if the current device has no room. Memory
 /// of the host is used when a page is first written, not before. The
-/// address is aligned to 512 bytes; a size of 0 gives a null pointer.
+/// address is aligned to 512 bytes; a size of 0, and a call that fails, give a
+/// null pointer.
 OPENREG_EXPORT orError_t orMalloc(void** devPtr, size_t size) OPENREG_NOEXCEPT;
 /// Waits for all pending work first, as cudaFree does, including that of other
 /// devices, which may be copying from the block. Null is allowed. While one
@@ -143,7 +145,8 @@ OPENREG_EXPORT orError_t orMalloc(void** devPtr, size_t size) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orFree(void* devPtr) OPENREG_NOEXCEPT;
 /// Host memory that the device can copy to and from while the host goes on. Any
 /// amount, until the host's memory or the addresses for it are used up.
-/// @returns orErrorMemoryAllocation if the system gives no more.
+/// @returns orErrorMemoryAllocation, and a null pointer, if the system gives no
+/// more.
 OPENREG_EXPORT orError_t orMallocHost(void** hostPtr,
                                       size_t size) OPENREG_NOEXCEPT;
 /// Waits as `orFree` does. Null is allowed.

@@ -71,12 +71,14 @@ def test_events_tell_order_and_time():
     torch.openreg.default_stream().wait_stream(stream)
 
 
+@pytest.mark.handles
 def test_a_stream_that_does_not_exist_is_refused_by_number():
     stream = torch.Stream(stream_id=12345, device_index=0, device_type=torch_openreg._C.device_type)
     with pytest.raises(ValueError, match="Stream 0x3039 does not exist; it was never created"):
         stream.synchronize()
 
 
+@pytest.mark.handles
 def test_a_stream_is_made_current_for_its_own_device_only():
     there = torch.Stream("openreg:1")
     foreign = torch.Stream(
@@ -115,6 +117,10 @@ def test_a_stream_made_with_the_driver_is_used_by_its_handle():
     assert torch.openreg.get_stream_from_external(default.native_handle, 0) == default
     with pytest.raises(ValueError, match="is of openreg:0, not of openreg:1."):
         torch.openreg.get_stream_from_external(handle.value, 1)
+
+
+@pytest.mark.handles
+def test_a_handle_that_the_driver_did_not_make_is_no_stream():
     with pytest.raises(ValueError, match="Stream 0x4d does not exist; it was never created"):
         torch.openreg.get_stream_from_external(77)
 
