@@ -61,8 +61,9 @@ orcclResult_t orcclCommGetAsyncError(orcclComm_t comm,
     const Ending& ending = *find(comm).shared->ending;
     if (!ending.isAborted()) return;
     const std::string disagreement = ending.disagreement();
-    *error = fail(disagreement.empty() ? orcclAborted : orcclInvalidUsage,
-                  disagreement.empty() ? ending.reason() : disagreement);
+    *error = disagreement.empty()
+                 ? fail(orcclAborted, std::string(ending.reason()).c_str())
+                 : fail(orcclInvalidUsage, disagreement.c_str());
   });
 }
 

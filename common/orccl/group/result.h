@@ -3,6 +3,7 @@
 
 #include "torch_openreg/common/orccl/interface/orccl.h"
 
+#include <new>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -22,6 +23,7 @@ template <class... Parts>
 void require(bool condition, orcclResult_t result, const Parts&... parts) {
   if (condition) return;
   std::ostringstream sentence;
+  sentence.exceptions(std::ios::badbit);  // Otherwise half of it may be left.
   (sentence << ... << parts);
   throw Failure(result, sentence.str());
 }
@@ -30,7 +32,9 @@ void require(bool condition, orcclResult_t result, const Parts&... parts) {
 void check(orError_t error);
 
 /// Remembers the sentence for this thread, and returns `result`.
-orcclResult_t fail(orcclResult_t result, const std::string& sentence) noexcept;
+orcclResult_t fail(orcclResult_t result, const char* sentence) noexcept;
+inline constexpr char kNoMemory[] =
+    "The host has no memory left for the library's own use.";
 
 // [common.orccl.result.guarded] No exception leaves the library.
 /// Calls `body()`, which is what a function of the interface does.
@@ -41,6 +45,8 @@ orcclResult_t guarded(Body body) noexcept {
     return orcclSuccess;
   } catch (const Failure& failure) {
     return fail(failure.result, failure.what());
+  } catch (const std::bad_alloc&) {
+    return fail(orcclSystemError, kNoMemory);
   } catch (const std::exception& error) {
     return fail(orcclSystemError, error.what());
   }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The host has no memory for the library: a call is refused with a sentence,
+// and the group then works, or was aborted by the call.
+#include "ranks.h"
+
+#include <new>
+
+namespace {
+
+// How many more allocations of this thread succeed; after them, one fails or
+// all do.
+constexpr int kAll = 1 << 30;
+thread_local int left = kAll;
+thread_local bool fails_once = false, has_failed = false;
+
+void* allocateOrFail(size_t size, size_t alignment) {
+  if (left != kAll && left-- <= 0) {
+    has_failed = true;
+    left = fails_once ? kAll : 0;
+    throw std::bad_alloc();
+  }
+  const size_t rounded = (size + alignment - 1) / alignment * alignment;
+  return std::aligned_alloc(alignment, rounded ? rounded : alignment);
+}
+
+}  // namespace
+
+// The compiler does not see that these are a pair.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+void* operator new(size_t size) { return allocateOrFail(size, 16); }
+void* operator new(size_t size, std::align_val_t alignment) {
+  return allocateOrFail(size, static_cast<size_t>(alignment));
+}
+void operator delete(void* pointer) noexcept { std::free(pointer); }
+void operator delete(void* pointer, size_t) noexcept { std::free(pointer); }
+void operator delete(void* pointer, std::align_val_t) noexcept {
+  std::free(pointer);
+}
+void operator delete(void* pointer, size_t, std::align_val_t) noexcept {
+  std::free(pointer);
+}
+
+namespace {
+
+using Call = std::function<orcclResult_t()>;
+
+/// A group of one rank, and what its calls are about.
+struct Alone {
+  static constexpr size_t kCount = 1000;
+
+  Alone() {
+    const orcclBootstrap bootstrap = exchange.bootstrap();
+    check(orcclCommInitRank(&comm, 1, &bootstrap, 0));
+    ok(orMalloc(&in, kCount * sizeof(float)));
+    ok(orMalloc(&out, kCount * sizeof(float)));
+    ok(orMemset(in, 0, kCount * sizeof(float)));
+  }
+  ~Alone() {
+    EXPECT_EQ(orDeviceSynchronize(), orSuccess) << orGetErrorDetail();
+    EXPECT_EQ(orcclCommDestroy(comm), orcclSuccess);
+    orFree(in);
+    orFree(out);
+  }
+
+  Table table;
+  Exchange exchange = table.exchange();
+  orcclComm_t comm = nullptr;
+  void *in = nullptr, *out = nullptr;
+  Stream stream;
+};
+
+std::vector<std::pair<const char*, Call>> callsOf(Alone& a) {
+  constexpr size_t n = Alone::kCount;
+  constexpr auto type = orcclFloat32;
+  const orStream_t stream = a.stream.handle;
+  return {
+      {"orcclAllReduce",
+       [=, &a] {
+         return orcclAllReduce(a.in, a.out, n, type, orcclSum, a.comm, stream);
+       }},
+      {"orcclReduce",
+       [=, &a] {
+         return orcclReduce(a.in, a.out, n, type, orcclMax, 0, a.comm, stream);
+       }},
+      {"orcclBroadcast",
+       [=, &a] { return orcclBroadcast(a.in, n, type, 0, a.comm, stream); }},
+      {"orcclAllGather",
+       [=, &a] {
+         return orcclAllGather(a.in, &a.out, n, type, a.comm, stream);
+       }},
+      {"orcclReduceScatter",
+       [=, &a] {
+         return orcclReduceScatter(&a.in, a.out, n, type, orcclSum, a.comm,
+                                   stream);
+       }},
+      {"orcclBarrier", [=, &a] { return orcclBarrier(a.comm, stream); }},
+      {"orcclGroupEnd",
+       [=, &a] {
+         orcclGroupStart();
+         orcclSend(a.in, n, type, 0, a.comm, stream);
+         orcclRecv(a.out, n, type, 0, a.comm, stream);
+         return orcclGroupEnd();
+       }},
+      {"orcclRequestRecord",
+       [=, &a] {
+         orcclRequest_t request = nullptr;
+         const auto error = orcclRequestRecord(&request, "x", a.comm, stream);
+         return error ? error : orcclRequestFree(request);
+       }},
+      {"orcclCommCheckPeers", [&a] { return orcclCommCheckPeers(a.comm); }},
+      {"a refused reduction",
+       [=, &a] {
+         return orcclAllReduce(a.in, a.out, n, orcclComplex64, orcclSum, a.comm,
+                               stream);
+       }},
+      {"orcclCommInitRank",
+       [&a] {
+         orcclComm_t made = nullptr;
+         const orcclBootstrap none{nullptr,
+                                   [](void*, const char*, const void*, size_t) {
+                                     return orcclSuccess;
+                                   },
+                                   [](void*, const char*, void*, size_t,
+                                      size_t*) { return orcclSystemError; }};
+         const auto error = orcclCommInitRank(&made, 1, &none, 0);
+         return error ? error : orcclCommDestroy(made);
+       }},
+  };
+}
+
+TEST(HostMemory, a_call_without_it_is_refused_and_ends_no_process) {
+  size_t trials = 0;
+  const size_t count = callsOf(*std::make_unique<Alone>()).size();
+  for (size_t number = 0; number < count; ++number) {
+    for (bool once : {true, false}) {
+      for (int allocation = 0;; ++allocation) {
+        ASSERT_LT(allocation, 200);
+        Alone alone;
+        const auto calls = callsOf(alone);
+        const auto& [name, call] = calls[number];
+        SCOPED_TRACE(std::string(name) + ", allocation " +
+                     std::to_string(allocation));
+        fails_once = once;
+        has_failed = false;
+        left = allocation;
+        const orcclResult_t error = call();
+        left = kAll;
+        const std::string sentence = orcclGetLastError();
+        orcclResult_t aborted = orcclSuccess;
+        orcclCommGetAsyncError(alone.comm, &aborted);
+        if (error) {
+          EXPECT_EQ(sentence.back(), '.') << sentence;
+        } else {
+          EXPECT_EQ(aborted, orcclSuccess);
+        }
+        // The next call goes on, or tells that the group has ended.
+        const orcclResult_t next =
+            orcclBarrier(alone.comm, alone.stream.handle);
+        EXPECT_EQ(next, orcclSuccess) << orcclGetLastError();
+        EXPECT_EQ(orStreamSynchronize(alone.stream.handle), orSuccess)
+            << orGetErrorDetail();
+        trials += has_failed;
+        if (!has_failed) break;
+      }
+    }
+  }
+  EXPECT_GT(trials, 50u);
+  RecordProperty("trials", static_cast<int>(trials));
+}
+
+}  // namespace
