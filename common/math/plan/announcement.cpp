@@ -48,6 +48,13 @@ Stack announceSame(const Stack& arguments) {
   return {announced(like->sizes(), like->scalar_type())};
 }
 
+// [common.announcement.loss] PyTorch's own function divides by the number of elements, so we announce a result without any.
+Stack announceMseLoss(const Stack& arguments) {
+  const at::Tensor& self = arguments[1].toTensor();
+  return self.numel() ? announceSame<3>(arguments)
+                      : Stack{announced(self.sizes(), self.scalar_type())};
+}
+
 Stack announceWhere(const Stack& arguments) {
   const at::Tensor* like = largest(arguments, 3);
   if (!like || arguments[0].toTensor().scalar_type() != at::kBool) return {};
@@ -135,7 +142,7 @@ Stack announceInCpp(const c10::OperatorHandle& op, const Stack& arguments) {
       {"aten::logical_not", &announceBool<1>},
       {"aten::logical_or", &announceBool<2>},
       {"aten::logical_xor", &announceBool<2>},
-      {"aten::mse_loss_backward", &announceSame<3>},
+      {"aten::mse_loss_backward", &announceMseLoss},
       {"aten::native_batch_norm", &announceBatchNorm},
       {"aten::native_group_norm", &announceGroupNorm},
       {"aten::native_layer_norm", &announceLayerNorm},

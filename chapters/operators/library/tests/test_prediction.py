@@ -190,9 +190,12 @@ def test_a_full_memory_forgets_and_asks_again():
     assert len(calls) == asked + 1
 
 
-def test_the_loss_of_no_elements_has_a_gradient():
+@pytest.mark.parametrize("a, b", [(torch.float32, torch.float32), (torch.float64, torch.float16)])
+def test_the_loss_of_no_elements_has_a_gradient(a, b):
     """PyTorch's Meta function divides by their number, on the host."""
-    x = torch.ones(3, 0, device="openreg", requires_grad=True)
-    loss = torch.nn.functional.mse_loss(x, torch.ones_like(x))
+    x = torch.ones(3, 0, device="openreg", dtype=a, requires_grad=True)
+    y = torch.ones(3, 0, device="openreg", dtype=b, requires_grad=True)
+    loss = torch.nn.functional.mse_loss(x, y)
     loss.backward()
-    assert loss.isnan() and x.grad.shape == (3, 0)
+    assert loss.isnan() and x.grad.shape == y.grad.shape == (3, 0)
+    assert (x.grad.dtype, y.grad.dtype) == (a, b)
