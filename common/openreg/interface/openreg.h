@@ -301,8 +301,8 @@ OPENREG_EXPORT orError_t orEventSynchronize(orEvent_t event) OPENREG_NOEXCEPT;
 /// @returns orErrorNotReady until the latest recording completes. An event that
 /// was never recorded is ready.
 OPENREG_EXPORT orError_t orEventQuery(orEvent_t event) OPENREG_NOEXCEPT;
-/// Milliseconds from `start` to `end`, both created with timing, and recorded on
-/// the same device.
+/// Milliseconds from `start` to `end`, both created with timing, and recorded
+/// on the same device.
 OPENREG_EXPORT orError_t orEventElapsedTime(float* ms, orEvent_t start,
                                             orEvent_t end) OPENREG_NOEXCEPT;
 
