@@ -232,6 +232,10 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         print(done.stdout[-3000:] + done.stderr[-3000:])
         print(f"{PROGRAM} could not be built; above is why.")
         return 2
+    # Now the build knows of files that were new.
+    if amiss := what_is_amiss(root, build, functions):
+        print(amiss)
+        return 2
     there = there_are(program)
     claims = {c: called for c, called in claims_of(root, functions).items() if c in there}
     checklist = Checklist(claims, to_write(root, build) & set(functions))

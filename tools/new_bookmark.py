@@ -103,6 +103,16 @@ ABOUT = [
         "Both need the driver. Until it is written, the first ends at `not implemented yet`.\n\n",
     ),
     ("common/openreg/execution", r"The second (?=counts|ends)", "`./dev test` "),
+    (
+        "common/openreg/execution",
+        r"Not fast hardware: the device computes on your processor, with PyTorch's own CPU kernels\. ",
+        "",
+    ),
+    (
+        "common/openreg/execution",
+        r"PyTorch itself judges it: all 677 operators.*?with its reason\. ",
+        "PyTorch's own database of operators is the judge. ",
+    ),
     ("tests/ladder/test_book.py", r"## Everything is there\n.*\Z", ""),
     ("chapters/operators/conformance", r"## How it is judged\n.*?(?=## )", ""),
     ("chapters/operators/conformance", r" +conformance: \"[^\n]*\n", ""),
