@@ -2,43 +2,7 @@
 // The host has no memory for the library: a call is refused with a sentence,
 // and the group then works, or was aborted by the call.
 #include "ranks.h"
-
-#include <new>
-
-namespace {
-
-// How many more allocations of this thread succeed; after them, one fails or
-// all do.
-constexpr int kAll = 1 << 30;
-thread_local int left = kAll;
-thread_local bool fails_once = false, has_failed = false;
-
-void* allocateOrFail(size_t size, size_t alignment) {
-  if (left != kAll && left-- <= 0) {
-    has_failed = true;
-    left = fails_once ? kAll : 0;
-    throw std::bad_alloc();
-  }
-  const size_t rounded = (size + alignment - 1) / alignment * alignment;
-  return std::aligned_alloc(alignment, rounded ? rounded : alignment);
-}
-
-}  // namespace
-
-// The compiler does not see that these are a pair.
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-void* operator new(size_t size) { return allocateOrFail(size, 16); }
-void* operator new(size_t size, std::align_val_t alignment) {
-  return allocateOrFail(size, static_cast<size_t>(alignment));
-}
-void operator delete(void* pointer) noexcept { std::free(pointer); }
-void operator delete(void* pointer, size_t) noexcept { std::free(pointer); }
-void operator delete(void* pointer, std::align_val_t) noexcept {
-  std::free(pointer);
-}
-void operator delete(void* pointer, size_t, std::align_val_t) noexcept {
-  std::free(pointer);
-}
+#include "torch_openreg/tests/openreg/scarce_new.h"
 
 namespace {
 
@@ -129,6 +93,8 @@ std::vector<std::pair<const char*, Call>> callsOf(Alone& a) {
 }
 
 TEST(HostMemory, a_call_without_it_is_refused_and_ends_no_process) {
+  // A group that has left ends on a thread of its own.
+  scarce::only = std::this_thread::get_id();
   size_t trials = 0;
   const size_t count = callsOf(*std::make_unique<Alone>()).size();
   for (size_t number = 0; number < count; ++number) {
@@ -140,11 +106,11 @@ TEST(HostMemory, a_call_without_it_is_refused_and_ends_no_process) {
         const auto& [name, call] = calls[number];
         SCOPED_TRACE(std::string(name) + ", allocation " +
                      std::to_string(allocation));
-        fails_once = once;
-        has_failed = false;
-        left = allocation;
+        scarce::fails_once = once;
+        scarce::failed = false;
+        scarce::left = allocation;
         const orcclResult_t error = call();
-        left = kAll;
+        scarce::left = scarce::kAll;
         const std::string sentence = orcclGetLastError();
         orcclResult_t aborted = orcclSuccess;
         orcclCommGetAsyncError(alone.comm, &aborted);
@@ -153,17 +119,18 @@ TEST(HostMemory, a_call_without_it_is_refused_and_ends_no_process) {
         } else {
           EXPECT_EQ(aborted, orcclSuccess);
         }
-        // The next call goes on, or tells that the group has ended.
+        // After an abort, a call completes without effect.
         const orcclResult_t next =
             orcclBarrier(alone.comm, alone.stream.handle);
         EXPECT_EQ(next, orcclSuccess) << orcclGetLastError();
         EXPECT_EQ(orStreamSynchronize(alone.stream.handle), orSuccess)
             << orGetErrorDetail();
-        trials += has_failed;
-        if (!has_failed) break;
+        trials += scarce::failed;
+        if (!scarce::failed) break;
       }
     }
   }
+  scarce::only = std::thread::id();
   EXPECT_GT(trials, 50u);
   RecordProperty("trials", static_cast<int>(trials));
 }

@@ -5,7 +5,7 @@
 #include "torch_openreg/common/openreg/interface/openreg_signals.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/tests/openreg/captures.h"
-#include "torch_openreg/tests/openreg/simulator/scarce.h"
+#include "torch_openreg/tests/openreg/scarce.h"
 
 #include <functional>
 #include <string>

@@ -2,48 +2,15 @@
 // The host has no memory for the driver: a call is refused or does all that it
 // should, and the device needs none to run what was enqueued.
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/tests/openreg/scarce_new.h"
 #include "torch_openreg/tests/openreg/shorthands.h"
-#include "torch_openreg/tests/openreg/simulator/scarce.h"
 #include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <new>
-
-namespace scarce {
-
-std::atomic<int> left{kAll};
-std::atomic<bool> fails_once{false}, failed{false};
-
-static void* allocate(size_t size, size_t alignment) {
-  if (left != kAll && left-- <= 0) {
-    failed = true;
-    left = fails_once ? kAll : 0;
-    throw std::bad_alloc();
-  }
-  const size_t rounded = (size + alignment - 1) / alignment * alignment;
-  return std::aligned_alloc(alignment, rounded ? rounded : alignment);
-}
-
-}  // namespace scarce
-
-// The compiler does not see that these are a pair.
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-void* operator new(size_t size) { return scarce::allocate(size, 16); }
-void* operator new(size_t size, std::align_val_t alignment) {
-  return scarce::allocate(size, static_cast<size_t>(alignment));
-}
-void operator delete(void* pointer) noexcept { std::free(pointer); }
-void operator delete(void* pointer, size_t) noexcept { std::free(pointer); }
-void operator delete(void* pointer, std::align_val_t) noexcept {
-  std::free(pointer);
-}
-void operator delete(void* pointer, size_t, std::align_val_t) noexcept {
-  std::free(pointer);
-}
 
 namespace {
 

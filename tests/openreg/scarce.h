@@ -3,13 +3,16 @@
 #pragma once
 
 #include <atomic>
+#include <thread>
 
 namespace scarce {
 
 constexpr int kAll = 1 << 30;
 /// How many more allocations succeed. After them one fails, or all do.
-extern std::atomic<int> left;
+inline std::atomic<int> left{kAll};
 /// Whether only one fails, and whether one has failed.
-extern std::atomic<bool> fails_once, failed;
+inline std::atomic<bool> fails_once{false}, failed{false};
+/// The one thread whose allocations are meant; by default, those of all are.
+inline std::atomic<std::thread::id> only{};
 
 }  // namespace scarce
