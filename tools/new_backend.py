@@ -265,17 +265,9 @@ def section(text: str, heading: str) -> str:
     return found[0] if found else ""
 
 
-def without_links(text: str, target: str) -> str:
-    """The words of each link whose target matches, in the place of the link."""
-    return re.sub(rf"\[([^][]*)\]\({target}\)", r"\1", text)
-
-
 def leave_out_the_reference(tree: dict[str, str]) -> None:
     for path, heading in ABOUT_THE_REFERENCE.items():
-        anchor = re.sub(r"[^\w-]", "", heading.lstrip("# ").lower().replace(" ", "-"))
         tree[path] = tree[path].replace(section(tree[path], heading), "")
-        for page in [page for page in tree if page.endswith(".md")]:
-            tree[page] = without_links(tree[page], rf"[\w./]*#{anchor}")
 
 
 def begin_the_changelog(tree: dict[str, str]) -> None:
@@ -353,6 +345,7 @@ def make(
     if part_of_words(name, tree):
         # The new tree cannot be renamed in its turn, so it does not test that.
         new_bookmark.leave_out(tree, {path for path in tree if path.startswith(OURS)})
+    new_bookmark.leave_out_links_to_sections(tree)
     new = renamed(tree, names)
     name_the_origin(new, name, tree)
     write(new, folder, modes)

@@ -320,6 +320,30 @@ def part_without(part: str, folder: str, missing: set[str]) -> str:
     return re.sub(LINK, lambda link: link[1] if is_missing(link[2]) else link[0], part)
 
 
+def leave_out_links_to_sections(tree: dict[str, str]) -> None:
+    """Only the words stay of a link to a heading that its page does not have."""
+    pages = [path for path in tree if path.endswith(".md")]
+    headings = {path: anchors(tree[path]) for path in pages}
+    for path in pages:
+
+        def shown(link: re.Match, path=path) -> str:
+            page, _, anchor = link[2].partition("#")
+            target = joined(posixpath.dirname(path), page) if page else path
+            lost = anchor and target in headings and anchor not in headings[target]
+            return link[1] if lost else link[0]
+
+        tree[path] = re.sub(LINK, shown, tree[path])
+
+
+def anchors(page: str) -> set[str]:
+    """What a link can lead to inside of a page: its headings, and the places that have names."""
+    found = set(re.findall(r"^\(([\w-]+)\)=$", page, re.MULTILINE))
+    for heading in re.findall(r"^#+ (.*)$", page, re.MULTILINE):
+        words = re.sub(r"\{\w+\}(?=`)", "", heading).lower()
+        found.add(re.sub(r"[^\w-]", "", words.replace(" ", "-")))
+    return found
+
+
 def row_without(row: str, is_missing, missing: set[str]) -> str:
     """A row goes if it leads to what is missing, or is about that and nothing else."""
     cells = row.strip().strip("|").split(" | ")

@@ -7,7 +7,6 @@ the way on which every error of the driver becomes an exception of PyTorch.
 
 from __future__ import annotations
 
-import posixpath
 import re
 
 import new_bookmark
@@ -109,37 +108,12 @@ def leave_out_the_device(tree: dict[str, str]) -> None:
     new_bookmark.leave_out(tree, gone)
     tree[f"{DRIVER}/meson.build"] = with_folders(tree[f"{DRIVER}/meson.build"], FOLDERS)
     add_driver(tree)
-    leave_out_links_to_sections(tree)
 
 
 def with_sections(page: str, kept: tuple[str, ...]) -> str:
     """The beginning of a page and those of its sections whose headings are kept."""
     first, *sections = re.split(r"^(?=## )", page, flags=re.MULTILINE)
     return first + "".join(text for text in sections if text.startswith(kept))
-
-
-def leave_out_links_to_sections(tree: dict[str, str]) -> None:
-    """Only the words stay of a link to a heading that its page does not have."""
-    pages = [path for path in tree if path.endswith(".md")]
-    headings = {path: anchors(tree[path]) for path in pages}
-    for path in pages:
-
-        def shown(link: re.Match, path=path) -> str:
-            page, _, anchor = link[2].partition("#")
-            target = new_bookmark.joined(posixpath.dirname(path), page) if page else path
-            lost = anchor and target in headings and anchor not in headings[target]
-            return link[1] if lost else link[0]
-
-        tree[path] = re.sub(new_bookmark.LINK, shown, tree[path])
-
-
-def anchors(page: str) -> set[str]:
-    """What a link can lead to inside of a page: its headings, and the places that have names."""
-    found = set(re.findall(r"^\(([\w-]+)\)=$", page, re.MULTILINE))
-    for heading in re.findall(r"^#+ (.*)$", page, re.MULTILINE):
-        words = re.sub(r"\{\w+\}(?=`)", "", heading).lower()
-        found.add(re.sub(r"[^\w-]", "", words.replace(" ", "-")))
-    return found
 
 
 def with_folders(build: str, folders: tuple[str, ...]) -> str:
