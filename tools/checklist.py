@@ -222,19 +222,16 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         print(f"{build} is no build folder; make it with `meson setup {build}`.")
         return 2
     functions = functions_of(header_of(root))
+    compile = [sys.executable, "-m", "mesonbuild.mesonmain", "compile", "-C", build, PROGRAM]
+    done = subprocess.run(compile, capture_output=True, text=True)
+    # The build has been configured again, if that was needed, and knows its files.
     if amiss := what_is_amiss(root, build, functions):
         print(amiss)
         return 2
-    compile = [sys.executable, "-m", "mesonbuild.mesonmain", "compile", "-C", build, PROGRAM]
-    done = subprocess.run(compile, capture_output=True, text=True)
     program = next(build.rglob(PROGRAM), None)
     if done.returncode or not program:
         print(done.stdout[-3000:] + done.stderr[-3000:])
         print(f"{PROGRAM} could not be built; above is why.")
-        return 2
-    # Now the build knows of files that were new.
-    if amiss := what_is_amiss(root, build, functions):
-        print(amiss)
         return 2
     there = there_are(program)
     claims = {c: called for c, called in claims_of(root, functions).items() if c in there}
