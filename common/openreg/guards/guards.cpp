@@ -102,8 +102,7 @@ void Guards::retire(uintptr_t begin) noexcept try {
       "say what.";
   std::optional<Violation> violation;
   try {
-    if (damage) violation = atFree(*damage);
-    if (damage) sentence = violation->sentence.c_str();
+    if (damage) sentence = violation.emplace(atFree(*damage)).sentence.c_str();
   } catch (const std::bad_alloc&) {
   }
   append(retired_[device], block);

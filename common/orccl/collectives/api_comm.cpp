@@ -62,7 +62,7 @@ orcclResult_t orcclCommGetAsyncError(orcclComm_t comm,
     if (!ending.isAborted()) return;
     const std::string disagreement = ending.disagreement();
     *error = disagreement.empty()
-                 ? fail(orcclAborted, std::string(ending.reason()).c_str())
+                 ? fail(orcclAborted, ending.reason().c_str())
                  : fail(orcclInvalidUsage, disagreement.c_str());
   });
 }
