@@ -161,6 +161,12 @@ std::vector<std::shared_ptr<DeviceCommunicator>> CommunicatorMap::all() const {
   return all;
 }
 
+std::optional<c10::DeviceIndex> CommunicatorMap::firstDevice() const {
+  const std::lock_guard lock(ranks_mutex);
+  const auto& devices = ranks.at(global_rank_).devices;
+  return devices.empty() ? std::nullopt : std::optional(devices.front());
+}
+
 void CommunicatorMap::setTimeout(std::chrono::milliseconds timeout) {
   patience_->timeout = timeout;
 }

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,6 +72,9 @@ class CommunicatorMap {
   std::shared_ptr<DeviceCommunicator> on(c10::DeviceIndex index);
   /// Those made up to now. Any thread.
   std::vector<std::shared_ptr<DeviceCommunicator>> all() const;
+  /// The one that this rank has used first in any group, which meets the first
+  /// ones of its peers.
+  std::optional<c10::DeviceIndex> firstDevice() const;
   /// How long a rank waits for what its peers have to tell.
   void setTimeout(std::chrono::milliseconds timeout);
   /// Ends all waits, those for the store too. Any thread.

@@ -226,7 +226,7 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::reduce_scatter(
                     parts, &options.reduceOp);
 }
 
-// [distributed.operations.barrier] A barrier has no tensor, so the device is guessed from what the group has done.
+// [distributed.operations.barrier] A barrier has no tensor, so the device is guessed from what the rank has done.
 c10::DeviceIndex ProcessGroupOrccl::deviceOf(
     const c10d::BarrierOptions& options) const {
   if (options.device && options.device->type() == kDeviceType &&
@@ -235,9 +235,7 @@ c10::DeviceIndex ProcessGroupOrccl::deviceOf(
   }
   if (!options.device_ids.empty()) return resolveDevice(options.device_ids[0]);
   if (bound_device_id_) return bound_device_id_->index();
-  const auto groups = communicators_->all();
-  return groups.empty() ? currentDevice()
-                        : groups.front()->collective_stream.device_index();
+  return communicators_->firstDevice().value_or(currentDevice());
 }
 
 ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::barrier(

@@ -374,6 +374,19 @@ def test_object_collectives(two):
     two(exchanges_objects)
 
 
+def meets_after_two_devices():
+    count = torch.openreg.device_count()
+    for number in range(count):
+        tensor = torch.ones(1, device=f"openreg:{(dist.get_rank() + number) % count}")
+        dist.all_reduce(tensor)
+        assert tensor.item() == dist.get_world_size()
+    dist.barrier()
+
+
+def test_a_barrier_is_on_the_device_that_each_rank_has_used_first(four):
+    four(meets_after_two_devices, limit=60)
+
+
 @pytest.mark.parametrize("ranks", ["two", "four"])
 def test_a_result_has_the_same_bits_on_all_ranks(ranks, request):
     results = request.getfixturevalue(ranks)(reduces_random_numbers)
