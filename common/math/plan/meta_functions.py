@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the table of PyTorch's C++ meta functions, from the list of operators in PyTorch itself.
+"""Prints the table of PyTorch's C++ meta functions, from the list of operators in PyTorch itself.
 
-meta_functions.py native_functions.yaml meta_functions.inc
+meta_functions.py native_functions.yaml
 """
 
 import re
@@ -36,11 +36,10 @@ def table(text):
         for part in ("meta_dispatch", "ops")
     ]
     rows = [row(*form) for form in forms]
-    return "\n".join(["#ifdef HEADERS", *headers, "#else", *rows, "#endif", ""])
+    return "\n".join(["#ifdef HEADERS", *headers, "#else", *rows, "#endif"])
 
 
 if __name__ == "__main__":
-    source, target = map(Path, sys.argv[1:])
-    target.write_text(table(source.read_text()))
+    print(table(Path(sys.argv[1]).read_text()))
 
 # [-]
