@@ -123,9 +123,7 @@ def list_refused(names):
 def list_overridden(names):
     for name in names:
         if has_kernel(name, "CompositeImplicitAutograd") and has_kernel(name, "PrivateUse1"):
-            print(name)
-            print(f"  by {entry(name, 'PrivateUse1')[0]} instead of its parts and their formulas")
-            print(f"  gradient now: {autograd_of(name)}")
+            print(f"{name} by {entry(name, 'PrivateUse1')[0]}; gradient: {autograd_of(name)}")
 
 
 # [operators.dispatch.trace] The program runs unchanged while the dispatcher counts.
