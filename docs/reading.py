@@ -112,8 +112,8 @@ def show(app, document, page):
             line += [nodes.Text(", then "), link(pages[at])]
     if not any(page in pages for pages in ways(env).values()):
         line += [
-            nodes.Text(" · on no "),
-            link("ways", "way"),
+            nodes.Text(" · on none of the "),
+            link("ways", "three lists"),
             nodes.Text(": read it when you need it"),
         ]
     found = nodes.container("", line, classes=["reading"])

@@ -41,7 +41,7 @@ at::Tensor bannedBinaryCrossEntropy(const at::Tensor&, const at::Tensor&,
 
 namespace at::autocast {
 
-// [amp.register] PyTorch's own lists register all rules but one, which only CUDA was given.
+// [amp.register] PyTorch's own lists register all rules but one, which PyTorch gives to CUDA and the CPU only.
 TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
   AT_FORALL_LOWER_PRECISION_FP(OPENREG_LOWER_PRECISION)
   AT_FORALL_FP32(OPENREG_FP32)

@@ -71,7 +71,7 @@ def get_device_name(device=None):
 
 
 def get_device_capability(device=None):
-    """A dictionary; `supported_dtypes` are those that the device can compute with."""
+    """A dictionary; `supported_dtypes` are those that the device can hold, fill and copy."""
     return torch.accelerator.get_device_capability(_index(device))
 
 

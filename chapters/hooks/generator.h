@@ -23,7 +23,7 @@ struct RandomState {
   uint64_t offset;  ///< where in the sequence, from 0
 };
 
-// [hooks.generator.range] What a launch captures may be numbers, or the place where its kernel finds them.
+// [hooks.generator.range] What a launch carries may be numbers, or the place where its kernel finds them.
 /// Where the numbers of a launch begin: at `state`, if `base` is null.
 /// Otherwise `base` is in device memory, the kernel reads it when it runs, and
 /// adds the offset of `state` to the one that it finds there.

@@ -33,6 +33,11 @@ at::Tensor swigluMeta(const at::Tensor& gate, const at::Tensor& up) {
       "swiglu needs two tensors of one size and type; they are of ",
       gate.sizes(), " ", gate.scalar_type(), " and ", up.sizes(), " ",
       up.scalar_type(), ".");
+  const auto type = gate.scalar_type();
+  TORCH_CHECK_TYPE(type == at::kFloat || type == at::kDouble ||
+                       type == at::kHalf || type == at::kBFloat16,
+                   "swiglu computes reals of 16, 32 and 64 bits, not ", type,
+                   ".");
   return at::empty(gate.sizes(), gate.options());
 }
 

@@ -47,6 +47,8 @@ def test_it_refuses_as_our_own_do(acme):
         ValueError, match=r"swiglu needs two tensors of one size and type; they are of \[2\] Float"
     ):
         torch.ops.acme.swiglu(x, x.half())
+    with pytest.raises(TypeError, match="swiglu computes reals of 16, 32 and 64 bits, not Int"):
+        torch.ops.acme.swiglu(x.int(), x.int())
 
 
 def test_its_example_says_that_nothing_fell_back(acme):

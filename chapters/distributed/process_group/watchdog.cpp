@@ -39,8 +39,7 @@ void GroupState::end(c10d::ErrorType error,
   for (const auto& complete : completions) complete();
 }
 
-/// The thread that reads a result on the device gets no exception, so the
-/// reason is also printed.
+/// A `wait` that has returned cannot raise, so the reason is printed at once.
 void GroupState::endAloud(c10d::ErrorType error, const std::string& reason) {
   const std::string sentence =
       c10::str("orccl: ", reason,

@@ -10,8 +10,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 // [operators.custom.functions] In the forward pass these functions touch no data; in the backward pass they halve the gradient.
-/// Such a function stands where two replicas of a part of a model meet: the
-/// sum of both halved gradients is their mean.
 class ReturnsSelf : public torch::autograd::Function<ReturnsSelf> {
  public:
   static at::Tensor forward(AutogradContext*, const at::Tensor& input) {

@@ -8,4 +8,5 @@ row = x[1]
 row.copy_(torch.tensor([7.0, 8.0, 9.0]))
 print(x.cpu().tolist())
 print(x.t().stride(), x.t().data_ptr() == x.data_ptr())
-print(copy.deepcopy(row).cpu().tolist(), row.storage_offset())
+twin = copy.deepcopy(row)
+print(twin.cpu().tolist(), twin.storage_offset())
