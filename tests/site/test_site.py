@@ -62,6 +62,12 @@ def test_every_page_of_the_book_is_there(site):
     assert written == {p.relative_to(DOCS).with_suffix("").as_posix() for p in DOCS.rglob("*.md")}
 
 
+def test_a_page_leads_to_the_next_one_of_each_way_at_its_end(site):
+    text = (site / "first/limits.html").read_text("utf-8")
+    onward = re.findall(r'<p class="reading">Next for (.*?): <a [^>]*href="([^"]*)"', text)
+    assert onward == [("the curious", "../one_call.html"), ("the vendor", "../introduction.html")]
+
+
 class Links(HTMLParser):
     """The anchors of a page, and what it links to or loads."""
 
