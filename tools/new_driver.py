@@ -2,7 +2,8 @@
 """Takes the simulated device out of a tree, and leaves the functions of its driver to be written.
 
 The definitions are made from the headers of the interface. Each fails with its own name, on
-the way on which every error of the driver becomes an exception of PyTorch.
+the way on which every error of the driver becomes an exception of PyTorch. The pages of the tree
+do not show them, and its CI tests what a driver of one's own has reached.
 """
 
 from __future__ import annotations
@@ -59,13 +60,6 @@ $ .venv/bin/meson test -C build any-driver
 
 [A first driver](../plain.md) shows them written for plain memory, in five files, and [a real driver](../opencl.md) over
 OpenCL. Both take errors, blocks and regions from the files that are kept here.
-
-"""
-LISTING = """\
-```{{literalinclude}}
-:passage: {name}
-```
-
 """
 HEAD = """\
 // SPDX-License-Identifier: BSD-3-Clause
@@ -75,6 +69,63 @@ HEAD = """\
 using openreg::hardware::notImplemented;
 
 """
+CI = """\
+#!/usr/bin/env bash
+# What CI runs: the tests that your driver and your kernels pass. Add those of the next day of the plan.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+chapter=device
+kernels=none
+tests=(any-driver)
+releases=(2.14.1 2.15.0)  # besides the first one; name in OPENREG_CI_TORCH those to test with
+for release in "" ${OPENREG_CI_TORCH-}; do
+    ./dev ${release:+--torch "$release"} setup
+    PATH=$PWD/.venv${release:+-$release}/bin:$PATH  # of Meson and its Ninja
+    build=build${release:+-$release}
+    [[ -d $build ]] || meson setup "$build"
+    meson configure "$build" -Dchapter="$chapter" -Dkernels="$kernels"
+    meson test -C "$build" "${tests[@]}"
+done
+"""
+# The path, what it says of the simulated device, and what it says without.
+WITHOUT_THE_DEVICE = (
+    (
+        "tools/passages.py",
+        r'if NOT_IN_THE_BOOK.isdisjoint\(path.split\("/"\)\)',
+        r'\g<0> and not path.startswith("common/openreg/driver/")',
+    ),
+    ("Dockerfile", r"(?<=and the first backend is )built and trained", "ready to be built"),
+    ("Dockerfile", r"\./dev first", "./dev setup"),
+    (".devcontainer/devcontainer.json", r"\./dev first", "./dev setup"),
+    (".github/workflows/test.yml", r"(?<=for every change); and every night.*?\.\n", ".\n"),
+    (".github/workflows/test.yml", r"  schedule:\n.*?\n(?=permissions)", ""),
+    (".github/workflows/test.yml", r" +if: github.event_name != 'schedule'\n", ""),
+    (".github/workflows/test.yml", r"\n  all:\n.*\Z", ""),
+    (
+        "CONTRIBUTING.md",
+        r"\./dev test --quick +#[^\n]*",
+        "bash .ci/run                                               # what your driver has reached",
+    ),
+    (
+        "CONTRIBUTING.md",
+        r"`\./dev test --all` runs everything, and CI does so every night\.",
+        "`.ci/run` names the tests that CI runs; [the plan](docs/your_own_backend.md) says which come next.",
+    ),
+    ("README.md", r"\./dev first +#[^\n]*", "./dev setup     # sets everything up"),
+    (
+        "README.md",
+        r"in one evening and without\s+an\s+accelerator\. On Debian or Ubuntu, in a fresh checkout:",
+        "in one evening.\nIts commands, such as `./dev first`, need the driver. On Debian or Ubuntu, in a fresh checkout:",
+    ),
+    (
+        "docs/index.md",
+        r"Its device is simulated but behaves like an accelerator:[^.]*\.",
+        "Its device is yours, and the [driver](driver.md) waits to be written.",
+    ),
+    ("README.md", r" CI runs it every night\.", ""),
+    ("docs/index.md", r"## Three(?= ways in)", "## Two"),
+    ("docs/index.md", r":::\{container\} way\n\*\*I need a device for tests\.\*\*.*?:::\n\n", ""),
+)
 NOT_IMPLEMENTED = """\
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
@@ -83,7 +134,7 @@ NOT_IMPLEMENTED = """\
 
 namespace openreg::hardware {
 
-// [common.driver] A function that is not written yet fails with its own name.
+// A function that is not written yet fails with its own name.
 inline orError_t notImplemented(const char* function) noexcept {
   try {
     return fail(orErrorNotSupported, "not implemented yet: ", function);
@@ -92,7 +143,6 @@ inline orError_t notImplemented(const char* function) noexcept {
   }
 }
 
-// [-]
 }  // namespace openreg::hardware
 """
 
@@ -108,6 +158,11 @@ def leave_out_the_device(tree: dict[str, str]) -> None:
     new_bookmark.leave_out(tree, gone)
     tree[f"{DRIVER}/meson.build"] = with_folders(tree[f"{DRIVER}/meson.build"], FOLDERS)
     add_driver(tree)
+    tree[".ci/run"] = CI
+    for path, words, instead in WITHOUT_THE_DEVICE:
+        tree[path], found = re.subn(words, instead, tree[path], flags=re.DOTALL)
+        if found != 1:
+            raise ValueError(f"{path} says {words!r} {found} times; it must say it once.")
 
 
 def with_sections(page: str, kept: tuple[str, ...]) -> str:
@@ -136,22 +191,18 @@ def add_driver(tree: dict[str, str]) -> None:
         if not header.endswith(".h"):
             continue
         name = header.rsplit("/", 1)[-1].replace("openreg", "api").replace(".h", ".cpp")
-        passages = passages_of(tree[header])
-        text = "".join(passage + "\n" for passage in passages)
-        new[f"{DRIVER}/driver/{name}"] = HEAD.format(header=header) + text + "// [-]\n"
+        text = "\n".join(groups_of(tree[header]))
+        new[f"{DRIVER}/driver/{name}"] = HEAD.format(header=header) + text
     sources = [path.rsplit("/", 1)[-1] for path in new if path.endswith(".cpp")]
     listed = "".join(f"    '{name}',\n" for name in sources)
     tree[PAGE] = YOURS
-    for text in new.values():
-        for found in re.findall(r"^// \[([a-z][\w.-]*)\]", text, re.MULTILINE):
-            tree[PAGE] += LISTING.format(name=found)
     tree |= new
     comment = "# The functions that wait to be written.\n"
     tree[f"{DRIVER}/driver/meson.build"] = f"{comment}openreg_device_sources += files(\n{listed})\n"
 
 
-def passages_of(header: str) -> list[str]:
-    """For each passage of a header that declares functions, one that defines them."""
+def groups_of(header: str) -> list[str]:
+    """For each passage of a header that declares functions, their definitions."""
     found = []
     for part in re.split(r"^(?=// \[)", header, flags=re.MULTILINE):
         name = re.match(r"// \[common\.(?:api\.?)?([\w.-]*)\]", part)
@@ -162,8 +213,8 @@ def passages_of(header: str) -> list[str]:
         )
         functions = [definition(*function) for function in declared if not has_text(function[1])]
         if name and functions:
-            marker = f"// [common.driver.{name[1]}] To be written: what the header declares as {name[1]}.\n"
-            found.append(marker + "".join(functions))
+            comment = f"// To be written: what the header declares as {name[1]}.\n"
+            found.append(comment + "".join(functions))
     return found
 
 

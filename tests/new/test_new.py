@@ -4,6 +4,7 @@
 import errno
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -305,6 +306,25 @@ def test_the_readme_of_a_tree_without_the_device_leads_to_the_plan(made):
     assert "98.2%" not in text and "[simulated device]" not in text
     assert (folder / "docs/your_own_backend.md").is_file()
     assert "The driver is yours to write" not in (made(NAMES[1]) / "README.md").read_text()
+
+
+def test_what_a_tree_without_the_device_runs_for_others_needs_no_driver(made):
+    folder = made(NAMES[1], None, True)
+    for file in ("README.md", "Dockerfile", ".devcontainer/devcontainer.json"):
+        lines = (folder / file).read_text("utf-8").splitlines()
+        assert any("./dev setup" in line for line in lines)
+        assert not any(re.match(r'(RUN |.*": ")?\./dev first', line) for line in lines)
+    ci = (folder / ".ci/run").read_text("utf-8")
+    assert "tests=(any-driver)" in ci and "dev test" not in ci
+    assert "schedule" not in (folder / ".github/workflows/test.yml").read_text("utf-8")
+
+
+def test_a_driver_of_ones_own_needs_no_markers(made, tmp_path):
+    folder = tmp_path / "tree"
+    shutil.copytree(made(NAMES[1], None, True), folder)
+    plain = (folder / "examples/plain/memory.cpp").read_text("utf-8")
+    (folder / f"common/{NAMES[1]}/driver/memory.cpp").write_text(plain, "utf-8")
+    run(folder, sys.executable, "tools/passages.py")
 
 
 def test_a_tree_without_the_device_keeps_what_knows_nothing_of_it(made):

@@ -28,7 +28,8 @@ TEST_F(Refused, memory_that_is_being_freed) {
     while (!go) usleep(10);
   });
   std::thread freeing([&] { EXPECT_EQ(orFree(block), orSuccess); });
-  orPointerAttributes at{orMemoryTypeDevice};
+  orPointerAttributes at{};
+  at.type = orMemoryTypeDevice;
   for (int i = 0; i < 50000 && at.type != orMemoryTypeUnmanaged; ++i) {
     usleep(100);
     EXPECT_EQ(orPointerGetAttributes(&at, block), orSuccess);
