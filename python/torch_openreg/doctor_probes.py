@@ -43,7 +43,7 @@ PROBES = [
     ("operators", "torch.ones(2, device=D) + 1"),
     ("operators", "torch.ones(2, device=D, requires_grad=True).sum().backward()"),
     ("operators/random", "torch.rand(2, device=D)"),
-    ("operators/by_hand", "torch.nn.LSTM(2, 2, device=D)(torch.ones(1, 1, 2, device=D))"),
+    ("operators/layers", "torch.nn.LSTM(2, 2, device=D)(torch.ones(1, 1, 2, device=D))"),
     ("operators/attention", "F.scaled_dot_product_attention(*torch.ones(3, 1, 2, 2, device=D))"),
     ("hooks/storage", "torch.save(torch.ones(2, device=D), io.BytesIO())"),
     ("amp", "with torch.autocast(D): torch.ones(2, 2, device=D) @ torch.ones(2, 2, device=D)"),
