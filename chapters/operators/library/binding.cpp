@@ -33,7 +33,7 @@ c10::DeviceIndex deviceOf(const c10::OperatorHandle& op,
   return device.index();
 }
 
-// [operators.binding.allocate] What the operator does not return to its caller's tensors is new memory of ours.
+// [operators.binding.allocate] A result that is not one of the caller's tensors gets new memory.
 c10::IValue withMemory(const c10::IValue& result, c10::DeviceIndex device) {
   return mapTensors(result, [&](const at::Tensor& like) {
     if (like.is_privateuseone()) return like;
