@@ -4,9 +4,10 @@
 
 namespace openreg {
 
-// [common.waiting.socket] Without Python there is no lock to release.
-static constinit Gil gil{[]() -> void* { return nullptr; }, [](void*) {},
-                         [] {}};
+// [common.waiting.socket] Without Python there is no lock to release, and no exception to set aside.
+static constexpr auto kNothing = []() -> void* { return nullptr; };
+
+static constinit Gil gil{kNothing, [](void*) {}, [] {}, kNothing, [](void*) {}};
 
 void setGil(Gil functions) { gil = functions; }
 
@@ -14,6 +15,12 @@ WithoutGil::WithoutGil() : thread_(gil.release()) {}
 
 WithoutGil::~WithoutGil() {
   if (thread_) gil.take(thread_);
+}
+
+ExceptionAside::ExceptionAside() : exception_(gil.set_aside()) {}
+
+ExceptionAside::~ExceptionAside() {
+  if (exception_) gil.put_back(exception_);
 }
 
 // [common.waiting.slices] The driver's wait cannot be interrupted, so we wait in slices.

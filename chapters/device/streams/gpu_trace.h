@@ -2,6 +2,7 @@
 #pragma once
 
 #include "torch_openreg/chapters/device/runtime.h"
+#include "torch_openreg/common/waiting.h"
 
 #include <c10/core/impl/GPUTrace.h>
 
@@ -28,6 +29,7 @@ void trace(void (c10::impl::PyInterpreterVTable::*what)(c10::DeviceType,
            Values... values) {
   if (const auto* interpreter = c10::impl::GPUTrace::get_trace();
       C10_UNLIKELY(interpreter != nullptr) && !traceHasEnded()) {
+    const ExceptionAside aside;
     ((**interpreter).*what)(kDeviceType, (Told)(values)...);
   }
 }

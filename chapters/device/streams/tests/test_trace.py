@@ -50,6 +50,16 @@ def test_the_life_of_an_event_is_heard_in_its_order():
     ]
 
 
+def test_the_exception_that_frees_memory_stays_the_programs():
+    heard = traced("""
+        try:
+            float(torch.UntypedStorage(512, device="openreg"))
+        except TypeError:
+            heard.append(("raised",))
+    """)
+    assert [what for what, *_ in heard] == ["memory_allocation", "memory_deallocation", "raised"]
+
+
 def test_a_new_stream_is_heard_before_it_is_used():
     heard = traced("""
         side = torch.Stream("openreg")
