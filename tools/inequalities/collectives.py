@@ -3,6 +3,7 @@
 
 import contextlib
 import warnings
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -47,6 +48,7 @@ def fake(device):
     "torch/distributed/distributed_c10d.py",
     '"Set timeout is now only supported for either nccl or gloo."',
     cuda="set",
+    mended="2.14",
     means="It warns and does nothing.",
     here="Pass `timeout` when the group is made.",
 )
@@ -66,6 +68,7 @@ def set_timeout():
     "torch/include/torch/csrc/distributed/c10d/Backend.hpp",
     '" does not yet support sequence numbers."));',
     cuda="accepted",
+    mended="2.14",
     means="PyTorch calls its own process groups by type to set the numbers, so an override of the virtual function is not enough.",
     here="Reports of a rank that lags behind are without them.",
 )
@@ -99,7 +102,8 @@ def nproc_per_node():
 def bf16_hook():
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
 
-    with one_rank():
+    # A PyTorch that was built for CUDA accepts it on every device.
+    with one_rank(), mock.patch.object(torch.version, "cuda", None):
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2).to(NAME))
         return outcome(model.register_comm_hook, None, bf16_compress_hook).partition(":")[0]
 
@@ -134,7 +138,10 @@ def random_state():
 @row(
     "a memory pool of symmetric memory",
     "torch/distributed/_symmetric_memory/__init__.py",
-    "with torch.cuda.use_mem_pool(mempool):",
+    (
+        "with torch.cuda.use_mem_pool(mempool):",
+        "with torch.get_device_module(device).use_mem_pool(mempool):",
+    ),
     cuda="accepted",
     means="Ordinary tensors cannot be allocated where all ranks see them.",
     here="[`symm_mem.empty`](distributed/symmetric_memory.md) works.",
@@ -212,6 +219,7 @@ def mem_tracker(device):
     "torch/_prims/rng_prims.py",
     'f"run_dtensor_rng_op only supports CUDA device, got {device}. "',
     cuda="accepted",
+    mended="2.15",
     means="The operator that moves the generator's offset for each shard knows CUDA only.",
     here="In eager mode [our generator](operators/random.md) is moved.",
 )

@@ -13,8 +13,8 @@ FOLLOWS = "It follows from the list."
 @row(
     "the list of GPUs",
     LIST,
-    'GPU_TYPES = ["cuda", "mps", "xpu", "mtia"]',
-    means="A backend of Inductor can be registered, its device cannot become a GPU. The next rows follow from this list.",
+    ('GPU_TYPES = ["cuda", "mps", "xpu", "mtia"]', "GPU_TYPES: list[str] = _gpu_types()"),
+    means="A backend of Inductor can be registered, and its device cannot become a GPU. Since 2.15 its interface for Dynamo may say that it is one. The next rows follow from this list.",
     here="We do not add ourselves: much of what follows from the list is about Triton's kernels.",
 )
 def is_gpu(device):
@@ -26,7 +26,10 @@ def is_gpu(device):
 @row(
     "whether compiled code switches the device",
     LIST,
-    'return device != "mps" and is_gpu(device)',
+    (
+        'return device != "mps" and is_gpu(device)',
+        "return get_interface_for_device(device).exposes_streams()",
+    ),
     means=FOLLOWS,
     here="[Our program](compile/program.md) switches it itself.",
 )
@@ -115,7 +118,10 @@ def pad_mm(device):
 @row(
     'graphs of `mode="reduce-overhead"`',
     "torch/_inductor/cudagraph_utils.py",
-    'and next(iter(device_node_mapping.keys())).type == "cuda"',
+    (
+        'and next(iter(device_node_mapping.keys())).type == "cuda"',
+        '_CUDAGRAPH_SUPPORTED_DEVICE_TYPES = frozenset(OrderedSet(["cuda"]))',
+    ),
     means="Any other device counts as a mixture of devices, and the program runs without a graph.",
     here="[Replays of our own](compile/replays.md) take the place of the graph trees.",
 )
@@ -152,9 +158,12 @@ def unfused_addmm(device):
     from torch._inductor.fx_passes.post_grad import should_prefer_unfused_addmm
 
     with tensors_of(device) as where:
-        node = SimpleNamespace(meta={"val": torch.empty(2, device=where)})
-        output = SimpleNamespace(users=[])
-        match = SimpleNamespace(kwargs={"inp": node}, output_node=lambda: output)
+        node = SimpleNamespace(op="placeholder", meta={"val": torch.empty(2, device=where)})
+        matrix = SimpleNamespace(meta={"val": torch.empty(2, 2, device=where)})
+        output = SimpleNamespace(users=[], meta=matrix.meta)
+        match = SimpleNamespace(
+            args=(matrix, matrix), kwargs={"inp": node}, output_node=lambda: output
+        )
         return "taken apart" if should_prefer_unfused_addmm(match) else "one call"
 
 

@@ -104,16 +104,18 @@ def cudagraphs():
     "Dynamo frees a tensor of another stream early: whether it sees to the order",
     "torch/_dynamo/symbolic_convert.py",
     'if device is None or device.type not in ("cuda", "xpu"):',
+    cuda="an event",
+    mended="2.15",
     means="`del` of a tensor in a compiled function with streams makes no event.",
     here="[Our allocator](device/memory.md) holds the block until the other stream is done.",
 )
-def sync_dealloc(device):
+def sync_dealloc():
     from types import SimpleNamespace
 
     from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
     # The next thing that it looks at is the node of the tensor, which this one does not have.
-    tensor = SimpleNamespace(device=torch.device(device, 0))
+    tensor = SimpleNamespace(device=torch.device(NAME, 0))
     try:
         InstructionTranslatorBase._maybe_emit_sync_dealloc(None, tensor)
     except AttributeError:
@@ -125,15 +127,20 @@ def sync_dealloc(device):
     "the device of a traced graph that calls `x.cuda()`",
     "torch/_dynamo/graph_utils.py",
     'for gpu in ["cuda", "xpu"]:',
+    mended="2.15",
     means="A graph that calls `x.openreg()` counts as one of the CPU in the logs.",
     here=NO_CALLER,
 )
 def graph_device(device):
-    from torch._dynamo.graph_utils import _graph_device_type
+    from torch._dynamo import graph_utils
 
     graph = torch.fx.Graph()
     graph.call_method(device, (graph.placeholder("x"),))
-    return _graph_device_type(graph)
+    if hasattr(graph_utils, "_graph_device_types"):  # since 2.15
+        (found,) = graph_utils._graph_device_types(graph)
+    else:
+        found = graph_utils._graph_device_type(graph)
+    return "its own" if found == device else found
 
 
 @row(

@@ -98,6 +98,7 @@ def all_types():
     "torch/testing/_internal/common_distributed.py",
     "if TEST_CUDA and torch.cuda.device_count() >= x:",
     cuda="True",
+    mended="2.15",
     means="`skip_if_lt_x_gpu` counts the devices of CUDA, HPU and XPU.",
     here="[Our suite](distributed.md) replaces the names in the text of PyTorch's tests.",
 )

@@ -116,6 +116,7 @@ def flex_attention(device):
     (
         "use_cudnn = query.is_cuda and _should_use_cudnn(query.device.index)",
         "if not query.is_cuda or not _should_use_cudnn(query.device.index)",
+        "elif not _should_use_cudnn(query.device.index):",
     ),
     cuda="accepted",
     means="It calls an operator that has kernels for CUDA only.",
