@@ -69,14 +69,13 @@ void pairs() {
 void reports() {
   const double pair =
       cost(20000, [&] { openreg::allocator().allocate(4096); }).done;
-  const double report = cost(200, [&] {
-                          for (uintptr_t i = 0; i < 1000; ++i) {
-                            openreg::trace(
-                                &openreg::Traced::trace_gpu_memory_allocation,
-                                i);
-                            asm volatile("" : : : "memory");
-                          }
-                        }).host;  // microseconds of 1000: nanoseconds of one
+  const double report =
+      cost(200, [&] {
+        for (uintptr_t i = 0; i < 1000; ++i) {
+          openreg::trace(&openreg::Traced::trace_gpu_memory_allocation, i);
+          asm volatile("" : : : "memory");
+        }
+      }).host;  // microseconds of 1000: nanoseconds of one
   std::printf(
       "two reports to a trace without listeners: %.2f ns of the %.0f ns of a "
       "cached pair (%.1f%%)\n",

@@ -303,11 +303,10 @@ def format_code(folder: Path, names: Names, bare: bool) -> list[str]:
     Returns the programs that are missing; without them the tree is as correct, and less tidy.
     """
     tools = f"{ROOT / '.venv/bin'}:{Path(sys.executable).parent}"
-    within = folder / "common" if names.keeps_widths else folder
-    sources = [str(file) for file in within.rglob("*") if file.suffix in (".h", ".cpp", ".c")]
+    sources = [str(file) for file in folder.rglob("*") if file.suffix in (".h", ".cpp", ".c")]
     commands = [["ruff", "check", "-q", "--no-cache", "--fix", "--select", "I,RUF022", "."]]
     commands += [["ruff", "format", "-q", "--no-cache", "."]]
-    commands += [["clang-format", "-i", *sources]] if bare or not names.keeps_widths else []
+    commands += [["clang-format", "-i", *sources]]
     missing = []
     for program, *arguments in commands:
         where = shutil.which(program, path=tools) or shutil.which(program)

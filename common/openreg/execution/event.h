@@ -44,7 +44,8 @@ struct Recording {
 
   /// Marks the recording as complete, and wakes whatever waits for it.
   void complete();
-  /// Whether it is complete, and has nothing to tell a stream that waits for it.
+  /// Whether it is complete, and has nothing to tell a stream that waits for
+  /// it.
   bool isSettled() const {
     return completed && !refusal.get() && !failure.get();
   }

@@ -30,9 +30,7 @@ inline constinit int sanitizers = 0;
 inline int activeSanitizers() {
   return std::atomic_ref<int>(sanitizers).load(std::memory_order_relaxed);
 }
-inline bool racesAreWanted() {
-  return activeSanitizers() & (kRaces | kOrder);
-}
+inline bool racesAreWanted() { return activeSanitizers() & (kRaces | kOrder); }
 inline bool racesAreReported() { return activeSanitizers() & kRaces; }
 inline bool memoryIsGuarded() { return activeSanitizers() & kMemory; }
 inline bool accessesAreWanted() { return activeSanitizers() != 0; }

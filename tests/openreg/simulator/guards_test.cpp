@@ -390,7 +390,7 @@ TEST(Guarded, DISABLED_place) {
             addressOf(block) +
             ", which was allocated at line 1 and freed at "
             "line 3.");
-  block = allocate(64);                                // line 5
+  block = allocate(64);                                 // line 5
   EXPECT_EQ(orRetireBlock(block, nullptr), orSuccess);  // line 6
   EXPECT_EQ(orDeviceSynchronize(), orSuccess);
   read("placed", block);
