@@ -105,6 +105,11 @@ ABOUT = [
     ("common/openreg/execution", r"The second (?=counts|ends)", "`./dev test` "),
     (
         "common/openreg/execution",
+        r" `\.venv/bin/meson test -C build --benchmark --verbose`\nprints what the device costs on your machine, and ",
+        "\n",
+    ),
+    (
+        "common/openreg/execution",
         r"Not fast hardware: the device computes on your processor, with PyTorch's own CPU kernels\. ",
         "",
     ),

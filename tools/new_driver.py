@@ -29,8 +29,15 @@ KEPT = (
 )
 FOLDERS = ("interface", "core", "memory", "driver")
 KEPT_SECTIONS = {
-    "docs/driver/machine.md": ("## Recording a failure", "## Handles"),
-    "docs/driver/memory.md": ("## Blocks in use", "## Regions", "## Mappings and the memory file"),
+    "docs/driver/machine.md": (
+        "# The machine: errors and handles\n\nA driver of yours can use what this page shows.\n\n",
+        ("## Recording a failure", "## Handles"),
+    ),
+    "docs/driver/memory.md": (
+        "# Memory: blocks, regions and mappings\n\nA driver of yours can use what this page shows.\n\n",
+        ("## Blocks in use", "## Regions", "## Mappings and the memory file"),
+    ),
+    "docs/driver.md": ("", ("## The C interface", "## Kernels that the host", "## Optional parts")),
 }
 INTRODUCTION = """\
 # The driver
@@ -124,6 +131,12 @@ WITHOUT_THE_DEVICE = (
     ),
     ("README.md", r" CI runs it every night\.", ""),
     ("docs/index.md", r"## Three(?= ways in)", "## Two"),
+    ("docs/introduction.md", r"(?<=; )its two pictures are enough to begin\s+with", "skim it"),
+    (
+        "docs/introduction.md",
+        r"\[the device is simulated\]\(driver\.md\)",
+        "only a [driver](driver.md)",
+    ),
     ("docs/index.md", r":::\{container\} way\n\*\*I need a device for tests\.\*\*.*?:::\n\n", ""),
 )
 NOT_IMPLEMENTED = """\
@@ -151,10 +164,12 @@ def leave_out_the_device(tree: dict[str, str]) -> None:
     gone = {path for path in tree if path.startswith(f"{DRIVER}/") and not is_kept(path)}
     gone |= {path for path in tree if path.startswith("tests/openreg/simulator/")}
     gone |= {path for path in tree if path.startswith("docs/driver/")} - KEPT_SECTIONS.keys()
-    page = tree["docs/driver.md"]
-    tree["docs/driver.md"] = INTRODUCTION + page[page.index("## The C interface") :]
-    for page, kept in KEPT_SECTIONS.items():
-        tree[page] = with_sections(tree[page], kept)
+    tests = {f"`{test}`" for path in gone for test in tests_in(tree[path])}
+    for page, (beginning, kept) in KEPT_SECTIONS.items():
+        tree[page] = (beginning or INTRODUCTION) + with_sections(tree[page], kept)
+        for sentence in re.findall(r"[^.]*`\w+\.\w+`[^.]*\.", tree[page]):
+            if any(test in sentence for test in tests):
+                tree[page] = tree[page].replace(sentence, "")
     new_bookmark.leave_out(tree, gone)
     tree[f"{DRIVER}/meson.build"] = with_folders(tree[f"{DRIVER}/meson.build"], FOLDERS)
     add_driver(tree)
@@ -165,10 +180,15 @@ def leave_out_the_device(tree: dict[str, str]) -> None:
             raise ValueError(f"{path} says {words!r} {found} times; it must say it once.")
 
 
+def tests_in(text: str) -> set[str]:
+    """The names of GoogleTest's tests, as pages write them."""
+    return {".".join(found) for found in re.findall(r"^TEST(?:_F)?\((\w+), (\w+)\)", text, re.M)}
+
+
 def with_sections(page: str, kept: tuple[str, ...]) -> str:
-    """The beginning of a page and those of its sections whose headings are kept."""
-    first, *sections = re.split(r"^(?=## )", page, flags=re.MULTILINE)
-    return first + "".join(text for text in sections if text.startswith(kept))
+    """Those of a page's sections whose headings are kept."""
+    _, *sections = re.split(r"^(?=## )", page, flags=re.MULTILINE)
+    return "".join(text for text in sections if text.startswith(kept))
 
 
 def with_folders(build: str, folders: tuple[str, ...]) -> str:

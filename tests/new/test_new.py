@@ -321,7 +321,7 @@ def test_what_a_tree_without_the_device_runs_for_others_needs_no_driver(made):
 
 def test_a_driver_of_ones_own_needs_no_markers(made, tmp_path):
     folder = tmp_path / "tree"
-    shutil.copytree(made(NAMES[1], None, True), folder)
+    shutil.copytree(made(NAMES[1], None, True), folder, symlinks=True)
     plain = (folder / "examples/plain/memory.cpp").read_text("utf-8")
     (folder / f"common/{NAMES[1]}/driver/memory.cpp").write_text(plain, "utf-8")
     run(folder, sys.executable, "tools/passages.py")
@@ -342,6 +342,8 @@ def test_the_formatters_find_nothing_to_do(made, kind):
     folder = made(*kind)
     run(folder, sys.executable, "-m", "ruff", "check", "-q", ".")
     run(folder, sys.executable, "-m", "ruff", "format", "-q", "--check", ".")
+    sources = [file for file in folder.rglob("*") if file.suffix in (".h", ".cpp", ".c")]
+    run(folder, Path(sys.executable).with_name("clang-format"), "--dry-run", "--Werror", *sources)
 
 
 @SOME
