@@ -58,7 +58,7 @@ struct Gil {
   /// Returns null if the calling thread raises nothing, else what `put_back`
   /// needs.
   void* (*set_aside)();
-  void (*put_back)(void* exception);
+  void (*put_back)(void* exception);  ///< takes what `set_aside` gave
 };
 
 /// Set once, by the bindings: the backend itself is not linked to Python.
