@@ -105,6 +105,11 @@ ABOUT = [
     ("common/openreg/execution", r"The second (?=counts|ends)", "`./dev test` "),
     (
         "common/openreg/execution",
+        r"The simulated device reads its \[configuration\].*?and PyTorch one:",
+        "The package and its libraries read four, and PyTorch one:",
+    ),
+    (
+        "common/openreg/execution",
         r" `\.venv/bin/meson test -C build --benchmark --verbose`\nprints what the device costs on your machine, and ",
         "\n",
     ),
