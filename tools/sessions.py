@@ -5,7 +5,8 @@
 programs and shell commands in `sessions/` that have such a text, and those in the `bookmark/` of
 the chapter that the build stops at; `wall.py` must end in the error that `wall.txt` says, and so must
 the sketches of the next chapter, which are wrong without it. In all these texts white space is
-equal, and `...` stands for anything: alone for any lines, elsewhere for a part of its line.
+equal, and `...` stands for anything: alone or at the end for any lines, elsewhere for a part of its
+line.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ LAST_ERROR = re.compile(
 
 def is_like(printed: str, expected: str) -> bool:
     """Whether a program printed what a text says."""
-
-    def pattern(line: str) -> str:
-        if line.strip() == "...":
-            return r"(?:.*\n)*"
-        words = (".*".join(map(re.escape, word.split("..."))) for word in line.split())
-        return r"[ \t]*" + r"[ \t]+".join(words) + r"[ \t]*\n"
-
-    patterns = map(pattern, expected.rstrip().splitlines())
-    return re.fullmatch("".join(patterns), printed.rstrip() + "\n") is not None
+    anything, in_the_line = r"[\s\S]*", r"[^\n]*"
+    patterns = [""]
+    for line in filter(str.strip, expected.splitlines()):
+        words = (in_the_line.join(map(re.escape, word.split("..."))) for word in line.split())
+        patterns.append(anything if line.strip() == "..." else r"\s+".join(words) + r"\s")
+    pattern = r"\s*".join(patterns)
+    if expected.rstrip().endswith("..."):
+        pattern += anything
+    return re.fullmatch(pattern + r"\s*", printed.rstrip() + "\n") is not None
 
 
 def in_sessions(program: Path) -> bool:

@@ -166,6 +166,8 @@ def test_a_difference_is_printed_as_a_unified_diff(book):
         ("a\nb\nc", "a\n...\nc"),
         ("tensor([1.,   2.])", "tensor([1., 2.])"),
         ("a\n\nb", "a\n\nb"),
+        ("a long line", "a long\nline"),
+        ("a 1\nb\nc", "a ..."),
         ("é", "é"),
     ],
 )
@@ -173,11 +175,16 @@ def test_dots_stand_for_anything_and_white_space_is_equal(book, printed, expecte
     assert book.session(f"print({printed!r})\n", expected + "\n") == ["2 passed, 0 failed"]
 
 
-def test_dots_in_a_line_stand_for_no_other_line(book):
-    assert (
-        book.session("print('at 0x7f12\\nand at 0x7f13')\n", "at 0x...\n")[-1]
-        == "1 passed, 1 failed"
-    )
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("at 0x7f12 now\nand at 0x7f13 now", "at 0x... now"),
+        ("a 1\nb\na 2\nc", "a ...\nc"),
+        ("ab", "a b"),
+    ],
+)
+def test_dots_in_a_line_stand_for_no_other_line(book, printed, expected):
+    assert book.session(f"print({printed!r})\n", expected + "\n")[-1] == "1 passed, 1 failed"
 
 
 def test_one_is_not_true(book):
