@@ -6,6 +6,7 @@
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/searchsorted.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -99,6 +100,16 @@ void makeContiguous(const c10::OperatorHandle& op, Stack& arguments) {
   }
 }
 
+// [common.cpu-kernel.weight] The CPU's kernel makes the gradient of a bias like the weight, which may be missing.
+void giveWeight(const c10::OperatorHandle& op, Stack& arguments) {
+  const auto find = [&](const char* name) -> c10::IValue& {
+    return arguments[*op.schema().argumentIndexWithName(name)];
+  };
+  c10::IValue& weight = find("weight");
+  if (weight.isTensor() && weight.toTensor().defined()) return;
+  weight = at::ones({find("C").toInt()}, find("mean").toTensor().options());
+}
+
 }  // namespace
 
 // [common.cpu-kernel.call] Operators are listed by name, because neither schema nor tags reveal what a kernel keeps.
@@ -108,6 +119,7 @@ void callCpuKernel(const c10::OperatorHandle& op, Stack& stack) {
                    name == "aten::_embedding_bag_forward_only";
   const Stack arguments = bag ? stack : Stack();
   if (name.ends_with("_norm_backward")) convertStatistics(op, stack);
+  if (name == "aten::native_group_norm_backward") giveWeight(op, stack);
   if (ignoresStrides(name)) makeContiguous(op, stack);
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
   if (bag) completeBags(arguments, stack);

@@ -165,6 +165,16 @@ def layer_norm_agrees(place):
     return torch.allclose(one, other)
 
 
+def norm_without_weight(place):
+    x, gradient = torch.linspace(-2, 2, 48).reshape(2, 2, 4, 3).to(place)
+    bias = torch.ones(4, device=place, requires_grad=True)
+    try:
+        torch.nn.functional.group_norm(x, 2, None, bias).backward(gradient)
+        return torch.allclose(bias.grad.cpu(), gradient.cpu().sum((0, 2)))
+    except RuntimeError:
+        return False
+
+
 def close(tensor, expected, tolerance):
     return bool(((tensor - expected).abs() <= tolerance * expected.abs()).all())
 
@@ -199,6 +209,7 @@ QUESTIONS = {
     "native_group_norm": lambda p: norms_agree(p, "weight", "bias"),
     "native_group_norm_backward": lambda p: norms_agree(p, "gradient", "x"),
     "native_group_norm_backward, mean": lambda p: norms_agree(p, "mean"),
+    "native_group_norm_backward, no weight": norm_without_weight,
     "native_layer_norm_backward": layer_norm_agrees,
     "remainder": lambda p: not remainder(p),
     "special_i0e": lambda p: scaled_bessel(p) == [1, 1, 1],
