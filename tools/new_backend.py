@@ -231,7 +231,6 @@ class Names:
         self.article = re.compile(rf"\b([Aa])n(?=\s+[`\"']*(?:{self.token.pattern}))")
         vowels = {form: new[0].lower() in "aeiou" for form, new in self.forms.items()}
         self.an = "n" if vowels[OLD] else ""
-        self.keeps_widths = all(len(old) == len(new) for old, new in self.forms.items())
 
     def rename(self, text: str) -> str:
         text = self.article.sub(rf"\1{self.an}", text)
@@ -297,16 +296,15 @@ def renamed(tree: dict[str, str], names: Names) -> dict[str, str]:
 # Writing.
 
 
-def format_code(folder: Path, names: Names, bare: bool) -> list[str]:
-    """Formats what is new, or what a name of another width or alphabetical order has moved.
+def format_code(folder: Path) -> list[str]:
+    """Formats all files, since a name of another width or alphabetical order moves their lines.
 
     Returns the programs that are missing; without them the tree is as correct, and less tidy.
     """
     tools = f"{ROOT / '.venv/bin'}:{Path(sys.executable).parent}"
     sources = [str(file) for file in folder.rglob("*") if file.suffix in (".h", ".cpp", ".c")]
     commands = [["ruff", "check", "-q", "--no-cache", "--fix", "--select", "I,RUF022", "."]]
-    commands += [["ruff", "format", "-q", "--no-cache", "."]]
-    commands += [["clang-format", "-i", *sources]]
+    commands += [["ruff", "format", "-q", "--no-cache", "."], ["clang-format", "-i", *sources]]
     missing = []
     for program, *arguments in commands:
         where = shutil.which(program, path=tools) or shutil.which(program)
@@ -348,7 +346,7 @@ def make(
     new = renamed(tree, names)
     name_the_origin(new, name, tree)
     write(new, folder, modes)
-    return names, format_code(folder, names, bare)
+    return names, format_code(folder)
 
 
 def make_first(
@@ -363,4 +361,4 @@ def make_first(
     new = renamed(staged, names)
     name_the_origin(new, name, tree)
     write(new, folder, {})
-    return names, format_code(folder, names, bare=True)
+    return names, format_code(folder)

@@ -883,20 +883,21 @@ def test_the_thousand_lines_are_made_for_the_release_that_was_chosen(
     assert f"pip install torch=={version}" in (tmp_path / "some_card/README.md").read_text()
 
 
-FORMATTERS = (["ruff", "check", "-q"], ["ruff", "format", "-q", "--check"])
 CODE = ("benchmarks", "chapters", "common", "docs", "examples", "python", "tests", "tools")
 
 
 def test_the_formatters_find_nothing_to_do():
-    programs = Path(sys.executable).parent
     sources = [
         file
         for folder in CODE
         for file in (ROOT / folder).rglob("*")
         if file.suffix in (".h", ".cpp", ".c")
     ]
-    commands = [[*words, *CODE] for words in FORMATTERS]
-    for words in [*commands, ["clang-format", "--dry-run", "--Werror", *sources]]:
-        command = [programs / words[0], *words[1:]]
+    for program, *words in (
+        ["ruff", "check", "-q", *CODE],
+        ["ruff", "format", "-q", "--check", *CODE],
+        ["clang-format", "--dry-run", "--Werror", *sources],
+    ):
+        command = [Path(sys.executable).with_name(program), *words]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
