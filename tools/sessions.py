@@ -4,15 +4,16 @@
 `session.py` must print what `session.txt` says, in a chapter and in its sections, and so must the
 programs and shell commands in `sessions/` that have such a text, and those in the `bookmark/` of
 the chapter that the build stops at; `wall.py` must end in the error that `wall.txt` says, and so must
-the sketches of the next chapter, which are wrong without it. In all these texts white space is
-equal, and `...` stands for anything: alone or at the end for any lines, elsewhere for a part of its
-line.
+the sketches of the next chapter, which are wrong without it. All texts are compared as doctest
+compares: `...` stands for anything, white space is equal. What is no error is compared line by
+line, so that the dots in a line stand for no other line, unless a line of dots stands for some.
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import doctest
 import os
 import re
 import shutil
@@ -30,19 +31,18 @@ AT_A_TIME = 2  # Half of a program's time is the import of PyTorch, which uses o
 LAST_ERROR = re.compile(
     r"^(?:Fatal Python error|[\w.]*(?:Error|Exception|Interrupt|Exit))(?::|$)", re.MULTILINE
 )
+LIKE_DOCTEST = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.DONT_ACCEPT_TRUE_FOR_1
 
 
-def is_like(printed: str, expected: str) -> bool:
-    """Whether a program printed what a text says."""
-    anything, in_the_line = r"[\s\S]*", r"[^\n]*"
-    patterns = [""]
-    for line in filter(str.strip, expected.splitlines()):
-        words = (in_the_line.join(map(re.escape, word.split("..."))) for word in line.split())
-        patterns.append(anything if line.strip() == "..." else r"\s+".join(words) + r"\s")
-    pattern = r"\s*".join(patterns)
-    if expected.rstrip().endswith("..."):
-        pattern += anything
-    return re.fullmatch(pattern + r"\s*", printed.rstrip() + "\n") is not None
+def is_like(printed: str, expected: str, is_error: bool) -> bool:
+    """Whether a program printed what a text says, which may break the lines of an error elsewhere."""
+    check = doctest.OutputChecker().check_output
+    wanted, got = expected.rstrip().splitlines(), printed.rstrip().splitlines()
+    if is_error or any(line.strip() == "..." for line in wanted):
+        return check(expected, printed, LIKE_DOCTEST)
+    return len(wanted) == len(got) and all(
+        check(f"{line}\n", f"{other}\n", LIKE_DOCTEST) for line, other in zip(wanted, got)
+    )
 
 
 def in_sessions(program: Path) -> bool:
@@ -103,7 +103,8 @@ def replay(program: Path, environment: dict[str, str], update: bool, starter=sta
     code, out, err = run(program, environment, starter)
     if code is None:
         return f"did not end within {SECONDS} seconds, and was killed.\n{err}"
-    if program.name != "session.py" and not in_sessions(program):
+    is_error = program.name != "session.py" and not in_sessions(program)
+    if is_error:
         if code == 0:
             return "ended without an error; it must fail, or it is no longer wrong.\n"
         errors = list(LAST_ERROR.finditer(err))
@@ -114,7 +115,7 @@ def replay(program: Path, environment: dict[str, str], update: bool, starter=sta
         got = out
 
     want = expected.read_text("utf-8") if expected.is_file() else None
-    if want is not None and is_like(got, want):
+    if want is not None and is_like(got, want, is_error):
         return ""
     if update:
         expected.write_text(got.rstrip("\n") + "\n", "utf-8")
