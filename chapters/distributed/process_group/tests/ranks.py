@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Processes that run functions of tests as the ranks of a group, one function after the other."""
 
+import contextlib
 import datetime
 import faulthandler
 import multiprocessing
 import os
 import tempfile
 import traceback
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -50,6 +52,14 @@ def serve(rank, size, store, backend, environment, calls):
     dist.destroy_process_group()
 
 
+def with_words_in(path, group, *arguments):
+    """Calls `group` in this process, with the standard error in a file; a signal that ends it says where."""
+    with open(path, "wb") as words:
+        os.dup2(words.fileno(), 2)
+    faulthandler.enable()
+    group(*arguments)
+
+
 class Ranks:
     """`Ranks(4)(function, ...)` calls the function in four processes, and returns their results."""
 
@@ -59,22 +69,46 @@ class Ranks:
         self.processes, self.calls = [], []
         for rank in range(size):
             ours, theirs = CONTEXT.Pipe()
-            arguments = (rank, size, store, backend, environment or {}, theirs)
-            process = CONTEXT.Process(target=group, args=arguments, daemon=True)
+            arguments = (
+                self.words(rank),
+                group,
+                rank,
+                size,
+                store,
+                backend,
+                environment or {},
+                theirs,
+            )
+            process = CONTEXT.Process(target=with_words_in, args=arguments, daemon=True)
             process.start()
+            theirs.close()
             self.processes.append(process)
             self.calls.append(ours)
+
+    def words(self, rank):
+        """The file with what a rank wrote to its standard error."""
+        return Path(self.folder.name) / f"rank-{rank}.txt"
+
+    def lost(self, rank, what):
+        """A sentence about a rank that gave no result, with its last words."""
+        words = self.words(rank).read_text(errors="replace") if self.words(rank).exists() else ""
+        return f"rank {rank} {what}; its standard error ends in:\n{words[-8000:]}"
 
     def __call__(self, function, *arguments, limit=120, ranks=None):
         chosen = range(len(self.calls)) if ranks is None else ranks
         for rank in chosen:
-            self.calls[rank].send((function, limit, arguments))
+            with contextlib.suppress(BrokenPipeError):
+                self.calls[rank].send((function, limit, arguments))
         results, errors = [], []
         for rank in chosen:
             if not self.calls[rank].poll(limit + 5):
-                errors.append(f"rank {rank} does not answer within {limit} s")
+                errors.append(self.lost(rank, f"does not answer within {limit} s"))
                 continue
-            ok, result = self.calls[rank].recv()
+            try:
+                ok, result = self.calls[rank].recv()
+            except (EOFError, ConnectionResetError):
+                self.processes[rank].join(10)
+                ok, result = False, self.lost(rank, f"ended with {self.processes[rank].exitcode}")
             (results if ok else errors).append(result)
         if errors:
             raise AssertionError("\n".join(errors))
@@ -84,7 +118,8 @@ class Ranks:
         """Ends the processes; returns their exit codes."""
         for calls, process in zip(self.calls, self.processes):
             if process.is_alive():
-                calls.send(None)
+                with contextlib.suppress(BrokenPipeError):
+                    calls.send(None)
         for process in self.processes:
             process.join(60)
             if process.is_alive():
