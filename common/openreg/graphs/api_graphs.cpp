@@ -64,17 +64,32 @@ orError_t refuseExecutable(const void* handle) {
               "destroyed.");
 }
 
+orError_t checkMode(orStreamCaptureMode mode) {
+  if (mode >= orStreamCaptureModeGlobal && mode <= orStreamCaptureModeRelaxed)
+    return orSuccess;
+  return fail(orErrorInvalidValue, "A capture has the mode 0, 1 or 2; ",
+              int{mode}, " was given.");
+}
+
 // [-]
 }  // namespace
+
+// [common.api-graphs.exchange] A library exchanges the mode before it waits, and exchanges it back.
+orError_t orThreadExchangeStreamCaptureMode(orStreamCaptureMode* mode) noexcept
+    try {
+  if (!mode) return refuseNull(__func__);
+  if (orError_t error = checkMode(*mode)) return error;
+  std::swap(*mode, thread_capture_mode);
+  return orSuccess;
+} catch (...) {
+  return failWithException();
+}
 
 // [common.api-graphs.begin] All threads share the default stream, so it cannot be captured.
 orError_t orStreamBeginCapture(orStream_t handle,
                                orStreamCaptureMode mode) noexcept try {
   if (orError_t error = enter()) return error;
-  if (mode < orStreamCaptureModeGlobal || mode > orStreamCaptureModeRelaxed) {
-    return fail(orErrorInvalidValue, "A capture has the mode 0, 1 or 2; ",
-                int{mode}, " was given.");
-  }
+  if (orError_t error = checkMode(mode)) return error;
   const StreamRef stream = findStream(handle);
   if (!stream) return orErrorInvalidResourceHandle;
   Device* device = stream.position().device;

@@ -130,7 +130,10 @@ orError_t Capture::join(const StreamRef& stream, const Recording& recording) {
 orError_t Capture::end(std::shared_ptr<const Graph>* graph) {
   {
     std::lock_guard lock(mutex_);
-    ended_ = true;
+    if (std::exchange(ended_, true)) {
+      return fail(orErrorInvalidValue, "The capture of stream ", origin,
+                  " was ended by another thread.");
+    }
   }
   // Nothing joins any more, so the list stays as it is.
   for (const Participant& each : participants_) {
@@ -208,14 +211,18 @@ std::shared_ptr<Capture> captureOf(const StreamRef& stream) {
   return isAnyCaptured() ? stream.queue->capture(stream.handle) : nullptr;
 }
 
-// [common.capture.modes] The mode of a capture says whose waiting would disturb it.
+// [common.capture.modes] The mode of a capture says whose waiting would disturb it, and a thread may say that its own does not.
+bool Capture::forbidsWaiting() const {
+  const bool is_own = thread == std::this_thread::get_id();
+  // The larger a mode is, the less it forbids.
+  return std::max(mode, thread_capture_mode) <
+         (is_own ? orStreamCaptureModeRelaxed : orStreamCaptureModeThreadLocal);
+}
+
 orError_t checkMayWaitInCapture(const char* function) {
   for (const auto& capture : activeCaptures()) {
-    const bool own = capture->thread == std::this_thread::get_id();
-    if (capture->mode == orStreamCaptureModeGlobal ||
-        (capture->mode == orStreamCaptureModeThreadLocal && own)) {
+    if (capture->forbidsWaiting())
       return capture->refuse(function, "waits for the device");
-    }
   }
   return orSuccess;
 }

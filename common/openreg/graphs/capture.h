@@ -41,6 +41,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
   /// stays null if there is an error.
   orError_t end(std::shared_ptr<const Graph>* graph);
   bool isInvalid();
+  /// Whether its mode, and that of the calling thread, forbid the thread to
+  /// wait.
+  bool forbidsWaiting() const;
   /// Invalidates the capture, unless it has ended, and fails with a sentence
   /// that begins with `function` and goes on with `what` the call does.
   orError_t refuse(const char* function, const char* what,
@@ -75,6 +78,10 @@ inline bool isAnyCaptured() {
 
 /// The capture that the stream takes part in, or null.
 std::shared_ptr<Capture> captureOf(const StreamRef& stream);
+
+/// Which captures forbid the calling thread to wait: with relaxed none does.
+inline constinit thread_local orStreamCaptureMode thread_capture_mode =
+    orStreamCaptureModeGlobal;
 
 /// Refuses `function`, which waits for the device, if a capture forbids that.
 orError_t checkMayWaitInCapture(const char* function);

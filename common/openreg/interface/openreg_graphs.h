@@ -55,6 +55,16 @@ OPENREG_EXPORT orError_t orStreamEndCapture(orStream_t stream,
 OPENREG_EXPORT orError_t orStreamGetCaptureId(orStream_t stream,
                                               uint64_t* id) OPENREG_NOEXCEPT;
 
+// [common.graphs.thread-mode] A library that waits on a thread of its own says so, because it cannot choose the mode of a capture.
+/// Exchanges `mode` with the calling thread's own, which is global at first.
+/// With thread-local, the captures that other threads began forbid the thread
+/// nothing; with relaxed, no capture does, and its waits invalidate none. So a
+/// library can free memory on a thread of its own while its program captures.
+/// Calls for the streams, the events and the device of a capture stay
+/// forbidden. Starts nothing.
+OPENREG_EXPORT orError_t
+orThreadExchangeStreamCaptureMode(orStreamCaptureMode* mode) OPENREG_NOEXCEPT;
+
 // [common.graphs.graph] A graph is a list of commands, and which of them must run before which.
 OPENREG_EXPORT orError_t orGraphGetNodeCount(orGraph_t graph,
                                              size_t* count) OPENREG_NOEXCEPT;

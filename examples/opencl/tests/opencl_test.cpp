@@ -192,11 +192,13 @@ TEST(Tools, what_this_driver_lacks_is_refused_each_in_its_words) {
   }
   orGraph_t graph = nullptr;
   orGraphExec_t exec = nullptr;
+  orStreamCaptureMode mode = orStreamCaptureModeRelaxed;
   uint64_t id;
   size_t count;
   for (orError_t error :
        {orStreamBeginCapture(nullptr, orStreamCaptureModeGlobal),
         orStreamEndCapture(nullptr, &graph), orStreamGetCaptureId(nullptr, &id),
+        orThreadExchangeStreamCaptureMode(&mode),
         orGraphGetNodeCount(graph, &count),
         orGraphDebugDotPrint(graph, "graph.dot"), orGraphDestroy(graph),
         orGraphInstantiate(&exec, graph), orGraphLaunch(exec, nullptr),

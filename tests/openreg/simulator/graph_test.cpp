@@ -547,6 +547,75 @@ TEST_F(Capture, the_mode_says_whether_other_threads_may_wait) {
                     }}});
 }
 
+TEST_F(Capture, a_thread_may_say_that_its_own_waits_disturb_none) {
+  char* block = allocate(64);
+  const auto wait = [&](orStreamCaptureMode mode) {
+    EXPECT_EQ(orThreadExchangeStreamCaptureMode(&mode), orSuccess);
+    EXPECT_EQ(mode, orStreamCaptureModeGlobal);
+    const orError_t error = orStreamSynchronize(other.handle);
+    EXPECT_EQ(orThreadExchangeStreamCaptureMode(&mode), orSuccess);
+    return error;
+  };
+  orGraph_t graph = captured(stream, [&] {
+    launch(stream.handle, "first", [] {});
+    std::thread([&] {
+      EXPECT_EQ(wait(orStreamCaptureModeThreadLocal), orSuccess) << detail();
+      orStreamCaptureMode mode = orStreamCaptureModeRelaxed;
+      EXPECT_EQ(orThreadExchangeStreamCaptureMode(&mode), orSuccess);
+      EXPECT_EQ(orFree(block), orSuccess) << detail();
+    }).join();
+    EXPECT_EQ(wait(orStreamCaptureModeRelaxed), orSuccess) << detail();
+    EXPECT_EQ(launch(stream.handle, "second", [] {}), orSuccess) << detail();
+  });
+  EXPECT_EQ(nodesOf(graph), 2u);
+  orGraphDestroy(graph);
+  orStreamBeginCapture(stream.handle, orStreamCaptureModeThreadLocal);
+  EXPECT_EQ(wait(orStreamCaptureModeThreadLocal),
+            orErrorStreamCaptureUnsupported);
+  stop(stream, orErrorStreamCaptureInvalidated);
+}
+
+TEST_F(Capture, a_mode_that_does_not_exist_is_not_exchanged) {
+  auto mode = static_cast<orStreamCaptureMode>(3);
+  EXPECT_EQ(orThreadExchangeStreamCaptureMode(&mode), orErrorInvalidValue);
+  EXPECT_EQ(detail(), "A capture has the mode 0, 1 or 2; 3 was given.");
+  EXPECT_EQ(orThreadExchangeStreamCaptureMode(nullptr), orErrorInvalidValue);
+}
+
+TEST_F(Capture, of_the_threads_that_end_it_one_succeeds) {
+  for (bool is_valid : {true, false}) {
+    for (int round = 0; round < 30; ++round) {
+      ASSERT_EQ(orStreamBeginCapture(stream.handle, orStreamCaptureModeGlobal),
+                orSuccess)
+          << detail();
+      for (int i = 0; i < 50; ++i) launch(stream.handle, "first", [] {});
+      if (!is_valid) orStreamSynchronize(stream.handle);
+      std::atomic<int> waiting{4}, ended{0}, refused{0};
+      std::vector<std::thread> threads;
+      for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([&] {
+          --waiting;
+          while (waiting) std::this_thread::yield();
+          orGraph_t graph;
+          const orError_t error = orStreamEndCapture(stream.handle, &graph);
+          ended +=
+              error == orSuccess || error == orErrorStreamCaptureInvalidated;
+          refused += error == orErrorInvalidValue;
+          if (!error) orGraphDestroy(graph);
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      ASSERT_EQ(ended, 1);
+      ASSERT_EQ(refused, 3);
+    }
+  }
+  orGraph_t graph = captured(stream, [&] {
+    EXPECT_EQ(launch(stream.handle, "first", [] {}), orSuccess) << detail();
+  });
+  EXPECT_EQ(nodesOf(graph), 1u);
+  orGraphDestroy(graph);
+}
+
 TEST_F(Capture, allocating_and_asking_about_other_work_is_allowed) {
   void *more = nullptr, *pinned = nullptr;
   Event eager;

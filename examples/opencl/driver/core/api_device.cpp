@@ -206,6 +206,9 @@ orError_t orStreamEndCapture(orStream_t, orGraph_t*) noexcept {
 orError_t orStreamGetCaptureId(orStream_t, uint64_t*) noexcept {
   return refuseGraphs();
 }
+orError_t orThreadExchangeStreamCaptureMode(orStreamCaptureMode*) noexcept {
+  return refuseGraphs();
+}
 orError_t orGraphGetNodeCount(orGraph_t, size_t*) noexcept {
   return refuseGraphs();
 }
