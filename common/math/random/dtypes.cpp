@@ -4,6 +4,8 @@
 #include <ATen/Dispatch.h>
 #include <ATen/Dispatch_v2.h>
 
+#include <bit>
+
 namespace openreg::math {
 
 // [common.math.random.types] The host refuses dtypes for which a sampler has no formula.
@@ -31,6 +33,7 @@ namespace {
 
 struct Limits {
   double lowest, highest;
+  int digits;  ///< binary ones, of a number's significant part
   /// One more than the largest n for which the dtype holds every integer to n.
   int64_t end = std::numeric_limits<int64_t>::max();
 };
@@ -42,6 +45,7 @@ Limits limitsOf(at::ScalarType dtype) {
         using Type = std::numeric_limits<scalar_t>;
         limits.lowest = static_cast<double>(Type::lowest());
         limits.highest = static_cast<double>(Type::max());
+        limits.digits = Type::digits;
         if constexpr (Type::digits < 63) {
           limits.end = (int64_t{1} << Type::digits) + !Type::is_integer;
         }
@@ -61,6 +65,23 @@ void checkRange(const char* name, const at::Tensor& self, double from,
               " cannot draw from ", from, " to ", to, "; ", self.scalar_type(),
               " holds only ", limits.lowest, " to ", limits.highest,
               "; use a wider type.");
+}
+
+// [common.math.random.held] Integers that need more digits than the dtype has are held only if they are multiples of a power of two.
+static int64_t roundedDown(int64_t n, int digits) {
+  const auto bits = static_cast<uint64_t>(n);
+  const int excess = std::bit_width(n < 0 ? -bits : bits) - digits;
+  return excess > 0 ? n >> excess << excess : n;
+}
+
+std::pair<int64_t, int64_t> heldBetween(at::ScalarType dtype, int64_t first,
+                                        int64_t last) {
+  const int digits = limitsOf(dtype).digits;
+  const auto negative = [](int64_t n) {  // The smallest integer has none.
+    return static_cast<int64_t>(-static_cast<uint64_t>(n));
+  };
+  return {negative(roundedDown(negative(first), digits)),
+          roundedDown(last, digits)};
 }
 
 int64_t endOfIntegers(at::ScalarType dtype) { return limitsOf(dtype).end; }

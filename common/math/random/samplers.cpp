@@ -22,8 +22,7 @@ Draw uniform(const at::Tensor& out, double from, double to) {
   TORCH_CHECK(std::isfinite(to - from),
               "uniform_ needs a finite to - from; from is ", from, ", to is ",
               to, ".");
-  const auto kernel = [from, to](const RandomNumbers& numbers,
-                                 const at::Tensor& out) {
+  const auto kernel = [from, to](const RandomNumbers& numbers, at::Tensor out) {
     at::Tensor reals = out.is_complex() ? at::view_as_real(out) : out;
     AT_DISPATCH_FLOATING_TYPES_AND2(
         at::kHalf, at::kBFloat16, reals.scalar_type(), "uniform_", [&] {
@@ -62,7 +61,7 @@ Draw normal(const at::Tensor& out, double mean, double std) {
   checkFloating("normal_", out, /*with_complex=*/true);
   TORCH_CHECK(std >= 0, "normal_ needs std >= 0; it is ", std, ".");
   const auto kernel = [mean, std](const RandomNumbers& numbers,
-                                  const at::Tensor& out) {
+                                  at::Tensor out) {
     at::Tensor reals = out.is_complex() ? at::view_as_real(out) : out;
     const double scale = out.is_complex() ? std / std::numbers::sqrt2 : std;
     AT_DISPATCH_FLOATING_TYPES_AND2(
@@ -85,7 +84,12 @@ Draw integers(const at::Tensor& out, int64_t from, std::optional<int64_t> to) {
               end, ".");
   checkRange("random_", out, static_cast<double>(from),
              static_cast<double>(end - 1));
-  const uint64_t first = from, width = static_cast<uint64_t>(end) - first;
+  // Rounding to the dtype must not leave the bounds.
+  const auto [least, greatest] = heldBetween(out.scalar_type(), from, end - 1);
+  TORCH_CHECK(from <= least && least <= greatest, "random_ was to draw from ",
+              from, " up to, and without, ", end, ", but ", out.scalar_type(),
+              " has no number there; use a wider type.");
+  const uint64_t first = least, width = greatest - first + 1;
   const auto kernel = [first, width](const RandomNumbers& numbers,
                                      at::Tensor out) {
     AT_DISPATCH_V2(out.scalar_type(), "random_", AT_WRAP([&] {
@@ -128,7 +132,7 @@ Draw permutation(const at::Tensor& out, int64_t n) {
   checkReal("randperm", out, /*with_bool=*/false);
   checkHolds("randperm", out, n);
   at::native::resize_output(out, {n});
-  const auto kernel = [n](const RandomNumbers& numbers, const at::Tensor& out) {
+  const auto kernel = [n](const RandomNumbers& numbers, at::Tensor out) {
     std::vector<std::pair<uint64_t, int64_t>> keys(n);
     for (int64_t i = 0; i < n; ++i) keys[i] = {randomBits(numbers, i), i};
     std::sort(keys.begin(), keys.end());

@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace openreg::math {
 
@@ -62,17 +63,22 @@ inline RandomNumbers resolved(const RandomNumbers& numbers) {
   return {base[0], base[1] + numbers.offset};
 }
 
+/// `kernel` without its first argument. The others keep their types, which say
+/// which tensors it writes.
+template <class Kernel, class... Views>
+auto withNumbers(const Kernel& kernel, const RandomNumbers& numbers,
+                 void (Kernel::*)(const RandomNumbers&, Views...) const) {
+  return [=](Views... views) { kernel(resolved(numbers), views...); };
+}
+
 /// A draw whose phase two launches `kernel(numbers, tensors...)`.
 template <class Kernel, class... Tensors>
 Draw drawBy(const char* name, uint64_t offsets, Kernel kernel,
             const Tensors&... tensors) {
   return {offsets, [=](const RandomNumbers& numbers, orStream_t stream) {
-            launchViews(
-                name, stream,
-                [kernel, numbers](const auto&... views) {
-                  kernel(resolved(numbers), views...);
-                },
-                tensors...);
+            launchViews(name, stream,
+                        withNumbers(kernel, numbers, &Kernel::operator()),
+                        tensors...);
           }};
 }
 
@@ -87,6 +93,12 @@ void checkRange(const char* name, const at::Tensor& self, double from,
 
 /// The largest n for which the dtype holds every integer up to n, plus one.
 int64_t endOfIntegers(at::ScalarType dtype);
+
+/// The least and the greatest integer from `first` to `last` that the dtype
+/// holds, which must hold the two approximately. In the wrong order, or out of
+/// bounds, if there is none.
+std::pair<int64_t, int64_t> heldBetween(at::ScalarType dtype, int64_t first,
+                                        int64_t last);
 
 /// @throws c10::Error if the dtype cannot hold `n` different integers.
 void checkHolds(const char* name, const at::Tensor& self, int64_t n);

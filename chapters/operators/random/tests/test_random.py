@@ -67,6 +67,21 @@ def test_without_an_end_integers_stay_within_their_type(dtype, end):
     assert (whole < 0).any() and (whole > 0).any()
 
 
+@pytest.mark.parametrize(
+    "dtype,start,end",
+    [
+        (torch.float16, 0, 65504),
+        (torch.float16, 2049, 4096),
+        (torch.bfloat16, -513, -257),
+        (torch.float32, 2**24 + 1, 2**24 + 4),
+        (torch.float32, -(2**63), 2**63 - 1),
+    ],
+)
+def test_integers_that_are_rounded_stay_within_their_bounds(dtype, start, end):
+    x = torch.empty(1 << 17, dtype=dtype, device="openreg").random_(start, end).cpu()
+    assert int(x.min()) >= start and int(x.max()) < end
+
+
 def test_complex_numbers_are_uniform_in_both_parts():
     x = torch.rand(1000, dtype=torch.complex64, device="openreg").cpu()
     assert 0.4 < x.real.mean() < 0.6 and 0.4 < x.imag.mean() < 0.6

@@ -28,6 +28,11 @@ def zeros(dtype=torch.float32):
         (lambda x: x.bernoulli_(2), "bernoulli_ needs 0 <= p <= 1; it is 2."),
         (lambda x: x.bernoulli_(nan), "bernoulli_ needs 0 <= p <= 1; it is nan."),
         (lambda x: x.random_(3, 3), "random_ needs from < to; from is 3, to is 3."),
+        (
+            lambda x: x.half().random_(2049, 2050),
+            "random_ was to draw from 2049 up to, and without, 2050, but Half has no number there; "
+            "use a wider type.",
+        ),
         (lambda x: x.exponential_(0), "exponential_ needs lambd > 0; it is 0."),
         (lambda x: x.exponential_(nan), "exponential_ needs lambd > 0; it is nan."),
         (lambda x: x.cauchy_(0, -1), "cauchy_ needs sigma > 0; it is -1."),
