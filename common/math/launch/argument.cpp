@@ -7,7 +7,7 @@
 
 namespace openreg {
 
-// [common.argument.capture] Numbers, sizes and strings are captured by value.
+// [common.argument.capture] Numbers, sizes and strings are captured by value, because a script may change its list of sizes after the launch.
 Argument::Argument(const c10::IValue& value, Access access) {
   if (value.isTensor()) {
     captured_ = View(value.toTensor(), access);
@@ -18,7 +18,7 @@ Argument::Argument(const c10::IValue& value, Access access) {
       views.emplace_back(tensor, access);
     captured_ = std::move(views);
   } else {
-    captured_ = value;
+    captured_ = value.isList() ? c10::IValue(value.toList().copy()) : value;
   }
 }
 

@@ -2,6 +2,7 @@
 """A mode that changes after a launch changes nothing about that launch."""
 
 import contextlib
+from typing import List
 
 import pytest
 import torch
@@ -56,6 +57,21 @@ def test_whole_numbers_become_what_was_the_default_at_the_launch(name, launched,
     torch.testing.assert_close(
         ours.cpu(), theirs, rtol=0 if theirs.itemsize == 4 else 1e-15, atol=0
     )
+
+
+@torch.jit.script
+def flip_and_change_the_list(x):
+    dims: List[int] = [0]
+    y = x.flip(dims)
+    dims[0] = 1
+    return y, dims
+
+
+def test_a_list_that_changes_after_a_launch_changes_nothing_about_it():
+    x = torch.arange(6.0, device="openreg").reshape(2, 3)
+    with torch.inference_mode(), launched_but_not_run():
+        y, _ = flip_and_change_the_list(x)
+    assert y.tolist() == [[3, 4, 5], [0, 1, 2]]
 
 
 @pytest.fixture
