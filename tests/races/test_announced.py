@@ -90,3 +90,44 @@ def test_running_statistics_are_announced_as_written():
     (x_changed, x_said), mean_said, variance_said = changed_and_announced(call, [x, mean, variance])
     assert (x_changed, x_said) == (False, False)
     assert mean_said == variance_said == (True, True)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_running_statistics_are_announced_as_read_if_they_only_serve_as_numbers(training):
+    x = torch.rand(4, 8, device=DEVICE)
+    mean, variance = (torch.ones(8, device=DEVICE) for _ in range(2))
+    weight = torch.ones(8, device=DEVICE)
+    save = torch.ones(8, device=DEVICE)
+
+    def call():
+        if training:
+            torch.ops.aten.native_batch_norm_backward(
+                x, x, weight, mean, variance, save, save, True, 1e-5, [True, True, True]
+            )
+        else:
+            torch.nn.functional.batch_norm(x, mean, variance, weight)
+
+    assert changed_and_announced(call, [mean, variance]) == [(False, False)] * 2
+
+
+@pytest.mark.parametrize("name", ["poisson", "_standard_gamma", "binomial"])
+def test_parameters_of_a_distribution_are_announced_as_read(name):
+    each = [torch.full((8,), 0.5, device=DEVICE) for _ in range(1 + (name == "binomial"))]
+    answers = changed_and_announced(lambda: getattr(torch, name)(*each), each)
+    assert answers == [(False, False)] * len(each)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda x: x.uniform_(2, 3),
+        lambda x: x.normal_(9),
+        lambda x: x.random_(5, 9),
+        lambda x: x.bernoulli_(1.0),
+        lambda x: x.exponential_(),
+        lambda x: torch.randperm(8, out=x),
+    ],
+)
+def test_what_is_drawn_is_announced_as_written(draw):
+    x = torch.zeros(8, device=DEVICE)
+    assert changed_and_announced(lambda: draw(x), [x]) == [(True, True)]

@@ -119,14 +119,23 @@ size_t inputsOf(const c10::OperatorHandle& op) {
          arguments.begin();
 }
 
-// [common.math.plan.accesses] The schema says which arguments are written, except for the running statistics of old norms.
-Access accessOf(const c10::OperatorHandle& op, size_t argument) {
-  const auto& arguments = op.schema().arguments();
-  if (argument >= arguments.size()) return Access::write;  // an output
-  const c10::Argument& each = arguments[argument];
-  const bool is_written = each.alias_info() && each.alias_info()->isWrite();
-  return is_written || each.name().starts_with("running_") ? Access::write
-                                                           : Access::read;
+// [common.math.plan.accesses] The schema says which arguments are written, except for the running statistics of old norms, which only training writes.
+bool updatesStatistics(const c10::OperatorHandle& op, const Stack& arguments) {
+  if (op.schema().name().ends_with("_backward")) return false;
+  const auto training = op.schema().argumentIndexWithName("training");
+  return !training || arguments[*training].toBool();
+}
+
+Access accessOf(const c10::OperatorHandle& op, const Stack& arguments,
+                size_t i) {
+  const auto& all = op.schema().arguments();
+  if (i >= all.size()) return Access::write;  // an output
+  const c10::AliasInfo* alias = all[i].alias_info();
+  const bool is_statistic = all[i].name().starts_with("running_");
+  return (alias && alias->isWrite()) ||
+                 (is_statistic && updatesStatistics(op, arguments))
+             ? Access::write
+             : Access::read;
 }
 
 // [common.math.plan.make] Phase one ends with every argument checked and every size known.
@@ -141,7 +150,7 @@ Plan::Plan(const Primitive& primitive, Stack arguments, orStream_t stream)
   if (sizes == Sizes::computed) {
     checkOverlap(op, arguments_, /*structured=*/false);
     computed_ = std::make_shared<Stack>();
-    const auto access = [&](size_t i) { return accessOf(op, i); };
+    const auto access = [&](size_t i) { return accessOf(op, arguments_, i); };
     runAndWait(op.schema().name().c_str(), stream,
                [op, to = computed_, from = Captured(arguments_, access)] {
                  *to = from.values(from.size());
@@ -185,7 +194,7 @@ void Plan::enqueue(const Stack& outputs, orStream_t stream) {
       primitive_.may_fail && wantsError(primitive_.op, arguments_);
   arguments_.insert(arguments_.end(), outputs.begin(), outputs.end());
   const auto access = [&](size_t i) {
-    return i < own ? accessOf(primitive_.op, i) : Access::write;
+    return i < own ? accessOf(primitive_.op, arguments_, i) : Access::write;
   };
   Work work{primitive_.with_out.value_or(primitive_.op),
             Captured(arguments_, access),
