@@ -172,8 +172,10 @@ Stack predict(const c10::OperatorHandle& op, const Stack& arguments) {
     std::lock_guard lock(mutex);
     if (const Stack* found = predictions.find(key.bytes())) return *found;
   }
-  // Without the lock: a Meta kernel in Python waits for the GIL.
+  // Without the lock: a Meta kernel in Python waits for the GIL, and so would
+  // the end of a tensor that it has made.
   Stack prediction = askPyTorch(op, arguments);
+  for (c10::IValue& result : prediction) result = mapTensors(result, &metaOf);
   std::lock_guard lock(mutex);
   return predictions.insert(key.bytes(), std::move(prediction));
 }

@@ -2,6 +2,8 @@
 """What PyTorch's Meta kernels are asked, how often, and what follows from a wrong answer."""
 
 import contextlib
+import gc
+import weakref
 
 import pytest
 import torch
@@ -33,6 +35,20 @@ def test_a_question_is_asked_once_for_arguments_that_look_the_same():
         assert ones(37).dot(ones(37)).item() == 37
         assert ones(2, 37)[1].dot(ones(37) * 2).item() == 74
     assert len(calls) == 1
+
+
+def test_no_object_of_python_is_kept_with_an_answer():
+    kept = []
+
+    def answer(x, y):
+        result = x.new_empty(())
+        kept.append(weakref.ref(result))
+        return result
+
+    with meta("dot", answer):
+        ones(41).dot(ones(41))
+    gc.collect()
+    assert [each() for each in kept] == [None]
 
 
 def test_what_a_meta_kernel_can_see_makes_another_question():
