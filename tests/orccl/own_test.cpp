@@ -91,6 +91,22 @@ TEST(Calls, that_another_process_has_invented_have_a_name) {
       << said;
 }
 
+TEST(Refusal, of_a_type_or_a_reduction_that_there_is_not_gives_its_number) {
+  Table table;
+  const auto group = makeGroup(0, 1, table.exchange());
+  char byte = 0;
+  const auto type = static_cast<orcclDataType_t>(21);
+  EXPECT_EQ(orcclTypeSize(type), 0u);
+  EXPECT_EQ(orcclSend(&byte, 1, type, 0, group->comm, nullptr),
+            orcclInvalidArgument);
+  EXPECT_EQ(orcclBroadcast(&byte, 1, type, 0, group->comm, nullptr),
+            orcclInvalidArgument);
+  EXPECT_STREQ(orcclGetLastError(), "There is no type with the number 21.");
+  const auto reduction = static_cast<orcclRedOp_t>(8);
+  EXPECT_EQ(orcclCheckReduction(orcclInt32, reduction), orcclInvalidArgument);
+  EXPECT_STREQ(orcclGetLastError(), "There is no reduction with the number 8.");
+}
+
 TEST(Refusal, of_a_device_without_room_has_the_drivers_sentence) {
   using namespace openreg::orccl;
   Table table;

@@ -41,7 +41,7 @@ static orcclResult_t enqueue(orcclComm_t handle, orStream_t stream,
     const bool moves =
         call.func == orcclFuncBroadcast || call.func == orcclFuncAllGather;
     if (!moves) checkReduction(call.datatype, call.op);
-    call.bytes = count * orcclTypeSize(call.datatype);
+    call.bytes = bytesOf(count, call.datatype);
     Plan plan = planOf(comm.shared->boxes, call, inputs, outputs);
     enqueueInGroup(comm, stream,
                    [&] { comm.pipeline.enqueue(stream, std::move(plan)); });
@@ -120,7 +120,7 @@ orcclResult_t add(P2POp op, size_t count, orcclComm_t comm,
                   orStream_t stream) noexcept {
   orcclGroupStart();
   const orcclResult_t result = guarded([&] {
-    op.bytes = count * orcclTypeSize(op.datatype);
+    op.bytes = bytesOf(count, op.datatype);
     collect(op, comm, stream);
   });
   if (!group.result) group.result = result;

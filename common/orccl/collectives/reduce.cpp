@@ -48,6 +48,8 @@ const char* nameOf(orcclRedOp_t op) {
 }
 
 void checkReduction(orcclDataType_t type, orcclRedOp_t op) {
+  require(static_cast<size_t>(op) < kReductions.size(), orcclInvalidArgument,
+          "There is no reduction with the number ", static_cast<int>(op), ".");
   const bool is_number = type != orcclBytes && type <= orcclBool;
   const bool is_floating = type <= orcclBfloat16;
   require(is_number && !(is_floating && op >= orcclBand) &&
@@ -163,6 +165,13 @@ constexpr auto kReductionsOf = std::to_array<decltype(&reduceAs<float>)>({
 }  // namespace
 
 // [common.orccl.reduce.numbers] The arguments were checked before anything was enqueued.
+size_t bytesOf(size_t count, orcclDataType_t type) {
+  const size_t size = orcclTypeSize(type);
+  require(size > 0, orcclInvalidArgument, "There is no type with the number ",
+          static_cast<int>(type), ".");
+  return count * size;
+}
+
 void reduceNumbers(void* output, std::span<const void* const> inputs,
                    size_t count, orcclDataType_t type, orcclRedOp_t op) {
   if (type == orcclBool && (op == orcclSum || op == orcclMax)) op = orcclBor;
@@ -175,7 +184,9 @@ void reduceNumbers(void* output, std::span<const void* const> inputs,
 
 // [common.orccl.reduce.size] The size of a type does not depend on a communicator.
 size_t orcclTypeSize(orcclDataType_t type) noexcept {
-  return openreg::orccl::kTypes.at(type).size;
+  using openreg::orccl::kTypes;
+  const auto number = static_cast<size_t>(type);
+  return number < kTypes.size() ? kTypes[number].size : 0;
 }
 
 // [-]

@@ -12,6 +12,10 @@ namespace openreg::orccl {
 /// As messages write it, such as "float32".
 const char* nameOf(orcclDataType_t type);
 
+/// Of so many numbers.
+/// @throws Failure if there is no such type.
+size_t bytesOf(size_t count, orcclDataType_t type);
+
 /// @throws Failure unless numbers of this type can be reduced in this way:
 /// averages are not for booleans, the bitwise reductions are not for floating
 /// point, and bytes have none.
