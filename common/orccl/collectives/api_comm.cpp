@@ -2,7 +2,6 @@
 #include "torch_openreg/common/orccl/collectives/orccl_comm.h"
 #include "torch_openreg/common/orccl/group/result.h"
 
-#include <cstdlib>
 #include <string>
 
 using namespace openreg::orccl;
@@ -14,13 +13,6 @@ orcclComm& openreg::orccl::find(orcclComm_t comm) {
 }
 
 // [common.orccl.api.comm.init] Publishing never blocks, so groups may be made in different orders.
-/// The numbers of a group count from ORCCL_FIRST_NUMBER, the same on all ranks:
-/// tests set it so that they overflow.
-static uint32_t firstNumber() {
-  const char* text = std::getenv("ORCCL_FIRST_NUMBER");
-  return text ? static_cast<uint32_t>(std::strtoul(text, nullptr, 0)) : 0;
-}
-
 orcclResult_t orcclCommInitRank(orcclComm_t* comm, int nranks,
                                 const orcclBootstrap* bootstrap,
                                 int rank) noexcept {
@@ -30,7 +22,7 @@ orcclResult_t orcclCommInitRank(orcclComm_t* comm, int nranks,
             " were asked for.");
     require(rank >= 0 && rank < nranks, orcclInvalidArgument, "Rank ", rank,
             " is not in a group with the ranks 0 to ", nranks - 1, ".");
-    auto shared = std::make_shared<Comm>(rank, nranks, firstNumber());
+    auto shared = std::make_shared<Comm>(rank, nranks);
     auto made = std::make_unique<orcclComm>(shared, *bootstrap);
     try {
       shared->peers.publish(*bootstrap);

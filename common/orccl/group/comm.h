@@ -15,8 +15,8 @@ namespace openreg::orccl {
 class Comm : public std::enable_shared_from_this<Comm> {
  public:
   /// Allocates this rank's mailbox.
-  Comm(int rank, int size, uint32_t first_number)
-      : rank(rank), size(size), boxes(rank, size, first_number), peers(boxes) {}
+  Comm(int rank, int size)
+      : rank(rank), size(size), boxes(rank, size), peers(boxes) {}
 
   const int rank;   ///< of this process
   const int size;   ///< of the group

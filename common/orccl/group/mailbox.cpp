@@ -13,8 +13,8 @@
 namespace openreg::orccl {
 
 // [common.orccl.mailbox.allocate] A new mailbox is filled before anybody can know of it.
-Mailboxes::Mailboxes(int rank, int size, uint32_t first_number)
-    : rank(rank), size(size), mapped(size), rounds(first_number) {
+Mailboxes::Mailboxes(int rank, int size)
+    : rank(rank), size(size), mapped(size), rounds(kFirstNumber) {
   int least, greatest;
   check(orDeviceGetStreamPriorityRange(&least, &greatest));
   check(orStreamCreateWithPriority(&control, 0, greatest));
@@ -22,7 +22,7 @@ Mailboxes::Mailboxes(int rank, int size, uint32_t first_number)
   orError_t error = orMalloc(
       &own, kHeaderBytes + kStages * kStageBytes + size * kSlots * kSlotBytes);
   mapped[rank] = static_cast<char*>(own);
-  if (!error) error = fill(first_number);
+  if (!error) error = fill();
   if (!error) return;
   release();
   check(error);
@@ -36,15 +36,15 @@ void Mailboxes::release() noexcept {
 // [common.orccl.mailbox.fill] The host cannot write device memory either, so it copies the header there.
 static_assert(std::is_trivially_copyable_v<Mailbox>);
 
-orError_t Mailboxes::fill(uint32_t first_number) {
+orError_t Mailboxes::fill() {
   std::random_device random;
   while (!identity) identity = uint64_t{random()} << 32 | random();
   const auto content = std::make_unique<Mailbox>();
-  content->round.value = first_number;
+  content->round.value = kFirstNumber;
   content->identity = identity;
   for (int peer = 0; peer < size; ++peer) {
-    sent[peer] = received[peer] = first_number;
-    content->received[peer].value = content->taken[peer].value = first_number;
+    sent[peer] = received[peer] = kFirstNumber;
+    content->received[peer].value = content->taken[peer].value = kFirstNumber;
   }
   if (orError_t error =
           orMemcpyAsync(mapped[rank], content.get(), sizeof(Mailbox),

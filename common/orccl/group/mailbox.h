@@ -16,6 +16,9 @@ inline constexpr size_t kStageBytes = size_t{1} << 20;   ///< for one chunk
 inline constexpr size_t kStages = 6;                     ///< of each rank
 inline constexpr size_t kSlotBytes = size_t{256} << 10;  ///< for one chunk
 inline constexpr size_t kSlots = 4;                      ///< of each inbox
+/// Where the numbers of every group begin: soon before they overflow, so that
+/// every group shows whether it survives that.
+inline constexpr uint32_t kFirstNumber = 0xffffffe8;
 /// How many numbers an aborted rank is ahead of all others.
 inline constexpr uint32_t kFarAhead = uint32_t{1} << 30;
 
@@ -25,11 +28,12 @@ struct alignas(64) Flag {
 };
 
 /// What a peer has to do with this mailbox.
-enum class Presence : uint32_t { away, connected, left, unmapped };
+/// The peer sets it, except for `closed`: the owner has closed the mailbox
+/// before the peer came.
+enum class Presence : uint32_t { away, connected, left, unmapped, closed };
 
 /// The beginning of a rank's mailbox. The stages follow it, and then an inbox
-/// for each rank. Numbers count from the same first number on all ranks,
-/// and wrap around.
+/// for each rank. Numbers count from `kFirstNumber`, and wrap around.
 struct Mailbox {
   /// The last round that all ranks have finished, and how many of them have
   /// finished each of the next ones: a rank can be two rounds ahead.
@@ -53,9 +57,9 @@ inline constexpr size_t kHeaderBytes = (sizeof(Mailbox) + 4095) / 4096 * 4096;
 // [common.orccl.mailbox] The mailboxes of a group are memory that every rank has mapped, and numbers that wake its streams.
 class Mailboxes {
  public:
-  /// Allocates this rank's mailbox. Its numbers begin at `first_number`.
+  /// Allocates this rank's mailbox.
   /// @throws Failure
-  Mailboxes(int rank, int size, uint32_t first_number);
+  Mailboxes(int rank, int size);
   Mailboxes(const Mailboxes&) = delete;
   Mailboxes& operator=(const Mailboxes&) = delete;
   /// Frees this rank's mailbox, which waits for all work of the process.
@@ -106,7 +110,7 @@ class Mailboxes {
  private:
   /// As the driver sees it; not for following.
   Mailbox& own() const { return *reinterpret_cast<Mailbox*>(mapped[rank]); }
-  orError_t fill(uint32_t first_number);
+  orError_t fill();
   orError_t settle() const noexcept;
 };
 
