@@ -290,6 +290,32 @@ TEST(Ending, a_lost_device_ends_the_waits) {
   });
 }
 
+size_t countThreads() {
+  const std::filesystem::directory_iterator threads("/proc/self/task");
+  return std::distance(begin(threads), end(threads));
+}
+
+TEST(Ending, of_a_communicator_on_a_lost_device_leaves_no_thread) {
+  onGoodProcesses(1, [](Group&, orStream_t stream) {
+    Table table;
+    std::vector<std::shared_ptr<Group>> ranks;
+    const std::vector<Stream> streams(2);
+    for (int rank = 0; rank < 2; ++rank)
+      ranks.push_back(makeGroup(rank, 2, table.exchange()));
+    for (int rank = 0; rank < 2; ++rank)
+      ranks[rank]->barrier(streams[rank].handle);
+    for (const Stream& each : streams) ok(orStreamSynchronize(each.handle));
+    ok(orInject("lost:0@1"));
+    EXPECT_EQ(openreg::launch(stream, "any", [] {}), orErrorDeviceLost);
+    const size_t before = countThreads();
+    ranks.clear();
+    const auto begin = steady_clock::now();
+    while (countThreads() > before && secondsSince(begin) < 3) sleepMs(1);
+    EXPECT_LE(countThreads(), before);
+    std::exit(testing::Test::HasFailure());
+  });
+}
+
 /// The sentence with which `call` is refused.
 template <class Call>
 std::string refusalOf(orcclResult_t code, Call call) {

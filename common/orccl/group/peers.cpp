@@ -107,18 +107,27 @@ void Peers::introduce() {
   int missing = -1;
   const auto look = [this, &missing] {
     for (int peer = 0; peer < boxes_.size; ++peer) {
-      if (isClosed(peer)) {
-        missing = peer;
-      } else {
-        std::atomic_ref(boxes_.of(peer).presence[boxes_.rank].value) =
-            static_cast<uint32_t>(Presence::connected);
-      }
+      if (!enter(peer)) missing = peer;
     }
   };
   check(boxes_.run("connect", look));
   require(missing < 0, orcclRemoteError, "Rank ", missing,
           " has left the group before rank ", boxes_.rank,
           " has connected to it.");
+}
+
+/// Sets the presence in a mailbox if it was `away`. The one that was before.
+static Presence replaceAway(Flag& presence, Presence by) {
+  auto before = static_cast<uint32_t>(Presence::away);
+  std::atomic_ref(presence.value)
+      .compare_exchange_strong(before, static_cast<uint32_t>(by));
+  return static_cast<Presence>(before);
+}
+
+bool Peers::enter(int peer) const {
+  return !isClosed(peer) &&
+         replaceAway(boxes_.of(peer).presence[boxes_.rank],
+                     Presence::connected) != Presence::closed;
 }
 
 bool Peers::isClosed(int peer) const {
@@ -132,13 +141,15 @@ static bool hasEnded(int descriptor) {
 }
 
 // [common.orccl.peers.look] What a peer has written in this rank's mailbox tells whether it left before it ended.
-Presence Peers::presenceOf(int peer) const {
+/// Empty if the device has failed, and cannot look any more.
+std::optional<Presence> Peers::presenceOf(int peer) const {
   uint32_t value = 0;
   const auto look = [&] {
     value = std::atomic_ref(boxes_.of(boxes_.rank).presence[peer].value).load();
   };
-  return boxes_.run("look", look) ? Presence::connected
-                                  : static_cast<Presence>(value);
+  const orError_t error = boxes_.run("look", look);
+  if (error == orErrorDeviceLost || error == orErrorLaunchFailure) return {};
+  return error ? Presence::connected : static_cast<Presence>(value);
 }
 
 std::string Peers::ended() {
@@ -147,7 +158,7 @@ std::string Peers::ended() {
   for (int rank = 0; rank < boxes_.size; ++rank) {
     Peer& peer = peers_[rank];
     if (peer.has_left || !hasEnded(peer.descriptor)) continue;
-    peer.has_left = presenceOf(rank) >= Presence::left;
+    peer.has_left = presenceOf(rank) >= Presence::left;  // Not if it is empty.
     if (peer.has_left) continue;
     return "rank " + std::to_string(rank) + " (process " +
            std::to_string(peer.process) +
@@ -174,8 +185,9 @@ void Peers::leave() noexcept { announce(Presence::left); }
 // [common.orccl.peers.needed] A peer that this rank has used, but that has not connected, will find what was sent to it.
 bool Peers::isDone(int peer, bool may_come) const {
   if (peer == boxes_.rank || hasEnded(peers_[peer].descriptor)) return true;
-  const Presence presence = presenceOf(peer);
-  if (presence != Presence::away) return presence == Presence::unmapped;
+  const auto presence = presenceOf(peer);
+  if (!presence || *presence >= Presence::unmapped) return true;
+  if (*presence != Presence::away) return false;
   bool is_closed = true;
   const auto look = [&] { is_closed = isClosed(peer); };
   return !may_come || boxes_.run("look", look) || is_closed;
@@ -196,21 +208,26 @@ void Peers::wait(bool may_come) const {
 void Peers::unmap() noexcept {
   announce(Presence::unmapped);
   if (is_connected_) wait(true);
-  const auto close = [&own = boxes_.of(boxes_.rank)] {
-    std::atomic_ref(own.identity) = 0;
-  };
-  static_cast<void>(boxes_.run("close", close));
+  static_cast<void>(boxes_.run("close", [this] { close(); }));
   wait(false);
   for (int peer = 0; peer < boxes_.size; ++peer) {
-    if (boxes_.mapped[peer] && peers_[peer].descriptor >= 0) {
+    // A system may refuse descriptors, so they do not tell what is mapped.
+    if (boxes_.mapped[peer] && peer != boxes_.rank &&
+        peers_[peer].process != getpid()) {
       static_cast<void>(orIpcCloseMemHandle(boxes_.mapped[peer]));
     }
   }
 }
 
+void Peers::close() const {
+  Mailbox& own = boxes_.of(boxes_.rank);
+  for (Flag& presence : own.presence) replaceAway(presence, Presence::closed);
+  std::atomic_ref(own.identity) = 0;
+}
+
 Peers::~Peers() {
   for (const Peer& peer : peers_) {
-    if (peer.descriptor >= 0) close(peer.descriptor);
+    if (peer.descriptor >= 0) ::close(peer.descriptor);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "torch_openreg/common/orccl/group/mailbox.h"
 
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,8 +45,10 @@ class Peers {
   void map(int peer, const orcclBootstrap& bootstrap);
   void introduce();
   void announce(Presence presence) noexcept;
-  Presence presenceOf(int peer) const;
+  std::optional<Presence> presenceOf(int peer) const;
   bool isClosed(int peer) const;
+  bool enter(int peer) const;
+  void close() const;
   bool isDone(int peer, bool may_come) const;
   void wait(bool may_come) const;
 
