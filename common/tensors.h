@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 
 #include <functional>
@@ -22,6 +23,24 @@ std::vector<at::Tensor> tensorsInList(const c10::IValue& value);
 c10::IValue mapTensors(
     const c10::IValue& value,
     const std::function<at::Tensor(const at::Tensor&)>& change);
+
+// [common.tensors.written] The schema says which arguments an operator writes.
+/// Calls `visit(tensor, index)` for each tensor that `op` writes, alone or in a
+/// list, with the index of its argument.
+template <typename Visit>
+void forEachWritten(const c10::OperatorHandle& op,
+                    c10::ArrayRef<c10::IValue> arguments, const Visit& visit) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const c10::AliasInfo* alias = op.schema().arguments()[i].alias_info();
+    if (!alias || !alias->isWrite()) continue;
+    if (arguments[i].isTensor()) {
+      visit(arguments[i].toTensor(), i);
+    } else {
+      for (const at::Tensor& tensor : tensorsOf({arguments[i]}))
+        visit(tensor, i);
+    }
+  }
+}
 
 /// @throws c10::Error if `tensor` has elements and its storage has no bytes.
 void checkMemory(const at::Tensor& tensor);

@@ -53,10 +53,10 @@ attention(const at::Tensor& query, const at::Tensor& key,
                 on_device.dtype(at::kFloat));
   const at::Tensor seed = at::empty({}, on_device.dtype(at::kLong));
   const at::Tensor offset = at::empty_like(seed);
-  const auto numbers =
-      dropout > 0 ? reserve(output, std::nullopt, 1) : math::RandomNumbers{};
   const c10::DeviceIndex device = commonDevice(
       "_scaled_dot_product_fused_attention", query, key, value, inputs.bias);
+  const auto numbers =
+      dropout > 0 ? reserve(output, std::nullopt, 1) : math::RandomNumbers{};
   math::attention(callOf(query, dropout, causal, scale), inputs,
                   {output, logsumexp, seed, offset}, numbers,
                   nativeStream(currentStream(device)));

@@ -11,6 +11,7 @@ python -m torch_openreg.calls calls.jsonl --json r.json    keeps the results
 
 import argparse
 import collections
+import itertools
 import json
 import math
 import re
@@ -226,7 +227,8 @@ def judge(call, device):
         actual = call.results(device)
     except (RuntimeError, IndexError, ValueError) as error:
         return "refused", str(error).splitlines()[0]
-    found = next(filter(None, map(difference, expected, actual)), "")
+    pairs = zip(expected, actual, strict=True)
+    found = next(filter(None, itertools.starmap(difference, pairs)), "")
     return ("wrong", found) if found else ("right", "")
 
 

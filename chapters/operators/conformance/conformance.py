@@ -121,8 +121,18 @@ def sweep(ops, questions, device, workers):
 
 
 # [operators.conformance.keep] Results are written every two seconds, so that a second run can continue one that was stopped.
-def read(file):
-    return json.loads(file.read_text())["results"] if file and file.exists() else []
+def read(file, device):
+    """The results in `file`, which must be of this device and this release of PyTorch."""
+    if not file or not file.exists():
+        return []
+    kept = json.loads(file.read_text())
+    of, now = (kept["device"], kept["torch"]), (device, torch.__version__)
+    if of != now:
+        sys.exit(
+            f"{file} has results of {of[0]} with PyTorch {of[1]}, not of {now[0]} with {now[1]}; "
+            "remove it, or name another file."
+        )
+    return kept["results"]
 
 
 def keep(file, device, results):
@@ -183,7 +193,7 @@ def main():
     options = parser.parse_args()
     device, dtypes = device_of(options.device), dtypes_of(options.dtypes)
     questions = QUICK if options.quick else all_questions(options.samples, dtypes)
-    results = read(options.json)
+    results = read(options.json, device)
     finished = {result["operator"] for result in results}
     ops = [op for op in chosen(database(), options.only) if op.full_name not in finished]
     due = 0

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Inputs of PyTorch's operator database, moved to a device, run there and compared."""
 
+import copy
+
 import torch
+from torch.utils._pytree import tree_leaves, tree_map
 
 # [operators.conformance.database] PyTorch lists its operators with inputs for each.
 INITIALIZED = ("empty", "new_empty")  # these return whatever the memory holds
@@ -22,29 +25,30 @@ def database():
 # [operators.conformance.move] A sample nests tensors and device names, and both are replaced.
 def mapped(change, value):
     """`value` with every tensor and every device name in it changed."""
-    if isinstance(value, (torch.Tensor, torch.device)):
-        return change(value)
-    if isinstance(value, (list, tuple)):
-        changed = [mapped(change, item) for item in value]
-        return type(value)(*changed) if hasattr(value, "_fields") else type(value)(changed)
-    if isinstance(value, dict):
-        return {key: mapped(change, item) for key, item in value.items()}
-    return change(value) if value == "cpu" else value
+
+    def is_place(leaf):
+        return isinstance(leaf, (torch.Tensor, torch.device)) or leaf == "cpu"
+
+    return tree_map(lambda leaf: change(leaf) if is_place(leaf) else leaf, value)
+
+
+def transformed(change, sample):
+    """A sample with arguments that are `mapped`; its own `transform` passes no device names."""
+    moved = copy.copy(sample)
+    with torch.no_grad():
+        moved.input, moved.args, moved.kwargs = mapped(
+            change, (sample.input, sample.args, sample.kwargs)
+        )
+    return moved
 
 
 def with_tensors(change, sample):
     """The sample with every tensor changed."""
-
-    def one(value):
-        return change(value) if isinstance(value, torch.Tensor) else value
-
-    return sample.transform(lambda value: mapped(one, value))
+    return transformed(lambda x: change(x) if isinstance(x, torch.Tensor) else x, sample)
 
 
 def tensors_in(value):
-    found = []
-    mapped(lambda x: found.append(x) or x if isinstance(x, torch.Tensor) else x, value)
-    return found
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 # [operators.conformance.copy] Each run gets its own copy of the sample.
@@ -62,7 +66,7 @@ def on(device, sample, view=lambda x: x):
         moved = view(value.detach().clone().to(device))
         return moved.requires_grad_(value.requires_grad)
 
-    return sample.transform(lambda value: mapped(move, value))
+    return transformed(move, sample)
 
 
 # [operators.conformance.loss] The loss decides which wrong gradients show.

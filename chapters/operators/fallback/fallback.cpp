@@ -5,6 +5,7 @@
 
 #include <ATen/native/CPUFallback.h>
 #include <ATen/ops/empty.h>
+#include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
 #include <mutex>
@@ -33,52 +34,27 @@ bool sharesWritten(const c10::OperatorHandle& op,
   std::unordered_map<const void*, int> uses;
   for (const at::Tensor& tensor : tensorsOf(arguments))
     ++uses[tensor.storage().unsafeGetStorageImpl()];
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const auto* alias = op.schema().arguments()[i].alias_info();
-    if (!alias || !alias->isWrite()) continue;
-    for (const at::Tensor& tensor : tensorsOf({arguments[i]}))
-      if (uses[tensor.storage().unsafeGetStorageImpl()] > 1) return true;
-  }
-  return false;
+  bool shares = false;
+  forEachWritten(op, arguments, [&](const at::Tensor& tensor, size_t) {
+    shares |= uses[tensor.storage().unsafeGetStorageImpl()] > 1;
+  });
+  return shares;
 }
 
-// [operators.fallback.twins] If arguments share memory, we copy whole storages, so that they share memory on the CPU too.
-void runOnTwins(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  struct Memory {
-    at::Tensor here, on_cpu;
-  };
-  std::unordered_map<const void*, Memory> memory;
-  std::vector<std::pair<at::Tensor, at::Tensor>> twins;
-  const auto twinOf = [&](const at::Tensor& tensor) {
-    auto& [here, on_cpu] = memory[tensor.storage().unsafeGetStorageImpl()];
-    if (!here.defined()) {
-      here = at::empty({0}, tensor.options().dtype(at::kByte))
-                 .set_(tensor.storage());
-      on_cpu = here.cpu();
-    }
-    at::Tensor twin = at::empty({0}, on_cpu.options().dtype(tensor.dtype()));
-    twin.set_(on_cpu.storage(), tensor.storage_offset(), tensor.sizes(),
+/// A function for `runOnCopies`: copies of tensors with a common storage have
+/// one in common, too.
+auto sharingCopies() {
+  return [bytes_of = std::unordered_map<const void*, at::Tensor>()](
+             const at::Tensor& tensor) mutable {
+    at::Tensor& bytes = bytes_of[tensor.storage().unsafeGetStorageImpl()];
+    if (!bytes.defined())
+      bytes = at::empty({0}, tensor.options().dtype(at::kByte))
+                  .set_(tensor.storage())
+                  .cpu();
+    return at::empty({0}, bytes.options().dtype(tensor.dtype()))
+        .set_(bytes.storage(), tensor.storage_offset(), tensor.sizes(),
               tensor.strides());
-    return twins.emplace_back(twin, tensor).first;
   };
-  for (const auto& value :
-       torch::jit::pop(*stack, op.schema().arguments().size()))
-    stack->push_back(mapTensors(value, twinOf));
-  op.callBoxed(*stack);
-  c10::Device device = at::kCPU;
-  for (auto& [storage, bytes] : memory) {
-    bytes.here.copy_(bytes.on_cpu, /*non_blocking=*/true);
-    if (!bytes.here.is_cpu()) device = bytes.here.device();
-  }
-  for (size_t i = 0; i < op.schema().returns().size(); ++i) {
-    c10::IValue& result =
-        torch::jit::peek(*stack, i, op.schema().returns().size());
-    result = mapTensors(result, [&](const at::Tensor& tensor) {
-      for (const auto& [twin, original] : twins)
-        if (tensor.is_same(twin)) return original;
-      return tensor.to(device, tensor.scalar_type(), /*non_blocking=*/true);
-    });
-  }
 }
 
 // [-]
@@ -108,12 +84,64 @@ void admitFallback(const c10::OperatorHandle& op) {
   countFallback(name);
 }
 
+// [operators.fallback.assign] What the CPU has written goes back into the tensor that the program passed.
+namespace {
+
+/// A sparse tensor takes the indices and sizes of `from` too.
+void assign(const at::Tensor& to, const at::Tensor& from) {
+  if (to.key_set().has(c10::DispatchKey::SparseCsrPrivateUse1)) {
+    to.resize_as_sparse_(from.to(to.device()));
+  } else if (!to.is_sparse() && !to.is_nested() && to.sizes() != from.sizes()) {
+    to.resize_(from.sizes());
+  }
+  to.copy_(from, /*non_blocking=*/true);
+}
+
+/// The device of the first of these tensors that is not on the CPU.
+c10::Device deviceOf(c10::ArrayRef<c10::IValue> arguments) {
+  for (const at::Tensor& tensor : tensorsOf(arguments))
+    if (!tensor.is_cpu()) return tensor.device();
+  return at::kCPU;
+}
+
+}  // namespace
+
+// [operators.fallback.copies] Each tensor has one copy, which stands for it until the results are back.
+void runOnCopies(const c10::OperatorHandle& op, torch::jit::Stack* stack,
+                 std::function<at::Tensor(const at::Tensor&)> copy) {
+  const auto arguments =
+      torch::jit::pop(*stack, op.schema().arguments().size());
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies;
+  const auto copyOf = [&](const at::Tensor& tensor) {
+    for (const auto& [original, copied] : copies)
+      if (tensor.is_same(original)) return copied;
+    return copies.emplace_back(tensor, copy(tensor)).second;
+  };
+  for (const c10::IValue& argument : arguments)
+    stack->push_back(mapTensors(argument, copyOf));
+  op.callBoxed(*stack);
+  const c10::Device device = deviceOf(arguments);
+  const c10::DeviceGuard guard(device);
+  forEachWritten(op, arguments, [&](const at::Tensor& written, size_t) {
+    assign(written, copyOf(written));
+  });
+  const size_t results = op.schema().returns().size();
+  for (size_t i = 0; i < results; ++i) {
+    c10::IValue& result = torch::jit::peek(*stack, i, results);
+    result = mapTensors(result, [&](const at::Tensor& tensor) {
+      for (const auto& [original, copied] : copies)
+        if (tensor.is_same(copied)) return original;
+      return tensor.to(device, /*non_blocking=*/true);
+    });
+  }
+}
+
 // [operators.fallback.run] PyTorch copies to the CPU, runs the kernel and copies back.
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   admitFallback(op);
   const size_t count = op.schema().arguments().size();
   if (sharesWritten(op, torch::jit::last(*stack, count)))
-    return runOnTwins(op, stack);
+    return runOnCopies(op, stack, sharingCopies());
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }
 

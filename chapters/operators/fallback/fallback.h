@@ -4,6 +4,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -27,6 +28,12 @@ void countFallback(const std::string& name);
 /// @throws c10::NotImplementedError if the policy forbids the fallback, or if
 /// `fallbackRefusal` has a reason against it.
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+/// Runs `op` on the CPU with a `copy` of each tensor among its arguments, which
+/// are on the stack; neither counts nor refuses. Assigns what it wrote to the
+/// tensors themselves, and moves other results to their device.
+void runOnCopies(const c10::OperatorHandle& op, torch::jit::Stack* stack,
+                 std::function<at::Tensor(const at::Tensor&)> copy);
 
 /// Applies the policy to a call of `op` that will run on the CPU, and counts
 /// it.

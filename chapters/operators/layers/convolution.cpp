@@ -57,7 +57,15 @@ bool hasKernel(const Geometry& geometry, at::ScalarType type) {
   }
 }
 
-void checkGeometry(const Geometry& geometry) {
+// [operators.convolution.check.numbers] The host refuses numbers that the kernel would refuse.
+void checkGeometry(const Geometry& geometry, int64_t dimensions) {
+  for (const auto* numbers : {&geometry.stride, &geometry.padding,
+                              &geometry.dilation, &geometry.output_padding})
+    TORCH_CHECK(std::ssize(*numbers) == dimensions, "A convolution over ",
+                dimensions,
+                " dimensions needs as many "
+                "numbers for each parameter; it got ",
+                Sizes(*numbers), ".");
   for (size_t i = 0; i < geometry.dilation.size(); ++i) {
     const int64_t dilation = geometry.dilation[i];
     TORCH_CHECK(dilation > 0, "dilation should be greater than zero, but got ",
@@ -79,7 +87,7 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
   const Geometry geometry{stride.vec(), padding.vec(),        dilation.vec(),
                           transposed,   output_padding.vec(), groups};
   commonDevice("convolution", {input, weight, bias.value_or(at::Tensor())});
-  checkGeometry(geometry);
+  checkGeometry(geometry, input.dim() - 2);
   TORCH_CHECK(input.scalar_type() == weight.scalar_type(), "Input type (",
               input.scalar_type(), ") and weight type (", weight.scalar_type(),
               ") should be the same");

@@ -82,14 +82,15 @@ const at::Tensor& resize(const at::Tensor& self, Sizes size,
   TORCH_CHECK_VALUE(
       memory_format != at::MemoryFormat::Preserve,
       "resize_ cannot preserve a memory format; leave it out, or name one.");
-  auto* tensor = self.unsafeGetTensorImpl();
-  const size_t before = self.storage().nbytes();
   // A tensor that already has these sizes keeps its strides.
-  if (self.sizes() != size) tensor->set_sizes_contiguous(size);
-  if (memory_format) tensor->empty_tensor_restride(*memory_format);
+  if (self.sizes() == size && !memory_format) return self;
+  const size_t before = self.storage().nbytes();
   const size_t bytes = at::detail::computeStorageNbytesContiguous(
       size, self.element_size(), self.storage_offset());
   if (bytes > before) resizeStorage(self.storage(), bytes);
+  auto* tensor = self.unsafeGetTensorImpl();
+  tensor->set_sizes_contiguous(size);
+  if (memory_format) tensor->empty_tensor_restride(*memory_format);
   if (fillsNewMemory()) {
     at::native::fill_resize_deterministic_(self, static_cast<int64_t>(before));
   }

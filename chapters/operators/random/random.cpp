@@ -3,11 +3,15 @@
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/chapters/operators/launch/operands.h"
 
+#include <ATen/Dispatch.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
+
+#include <limits>
+#include <utility>
 
 namespace openreg {
 
@@ -67,13 +71,28 @@ at::Tensor standardGamma(const at::Tensor& self, MaybeGenerator generator) {
   return fill(out, generator, math::standardGamma(out, self));
 }
 
-at::Tensor dirichlet(const at::Tensor& self, MaybeGenerator generator) {
-  at::Tensor gamma = standardGamma(self, std::move(generator));
-  return gamma.div_(gamma.sum(-1, true));
-}
-
 at::Tensor& randperm(int64_t n, MaybeGenerator generator, at::Tensor& out) {
   return fill(out, generator, math::permutation(out, n));
+}
+
+// [operators.random.dirichlet] Small concentrations give gamma numbers that only double precision can tell apart.
+/// The least and the greatest number between 0 and 1, both exclusive.
+std::pair<double, double> endsOfUnitInterval(at::ScalarType type) {
+  return AT_DISPATCH_FLOATING_TYPES_AND2(
+      at::kHalf, at::kBFloat16, type, "_sample_dirichlet", [] {
+        using Limits = std::numeric_limits<scalar_t>;
+        return std::pair<double, double>(Limits::min(),
+                                         1 - double{Limits::epsilon()} / 2);
+      });
+}
+
+at::Tensor dirichlet(const at::Tensor& self, MaybeGenerator generator) {
+  math::checkFloating("_sample_dirichlet", self);
+  const auto [least, greatest] = endsOfUnitInterval(self.scalar_type());
+  at::Tensor gamma = standardGamma(self.to(at::kDouble), std::move(generator));
+  return gamma.div_(gamma.sum(-1, true))
+      .clamp_(least, greatest)
+      .to(self.scalar_type());
 }
 
 // [operators.random.dropout] The mask comes from the device's generator, not from the CPU's.
@@ -81,6 +100,7 @@ std::tuple<at::Tensor, at::Tensor> nativeDropout(const at::Tensor& input,
                                                  double p,
                                                  std::optional<bool> train) {
   at::Tensor mask = at::empty_like(input, input.options().dtype(at::kBool));
+  TORCH_CHECK(0 <= p && p <= 1, "dropout needs 0 <= p <= 1; it is ", p, ".");
   if (!train.value_or(true) || p == 0) return {input.clone(), mask.fill_(true)};
   fill(mask, std::nullopt, math::bernoulli(mask, 1 - p));
   if (p == 1) return {at::empty_like(input).zero_(), mask};

@@ -77,7 +77,7 @@ at::Tensor valuesAt(const at::Tensor& where, const at::Tensor& tensor) {
   if (!tensor.is_sparse()) {
     const at::Tensor dense = tensor.expand(where.sizes());
     return where.sparse_dim() ? dense.index(indexOf(where))
-                              : dense.expand_as(values);
+                              : dense.expand_as(values).clone();
   }
   TORCH_CHECK(at::sparse::is_same_density(where, tensor),
               "openreg looks up values only in a tensor with as many sparse "
@@ -118,7 +118,7 @@ at::Tensor& sparseMulOut(const at::Tensor& self, const at::Tensor& other,
       factor.dim() == 0 && !factor.is_sparse()
           ? sparse._values().mul(factor)
           : sparse._values().mul(valuesAt(sparse, factor));
-  return setParts(out, sparse, sparse._indices(), values,
+  return setParts(out, sparse, sparse._indices().clone(), values,
                   sparse.is_coalesced());
 }
 
@@ -143,7 +143,8 @@ at::Tensor& addSparseOut(const at::Tensor& self, const at::Tensor& other,
                           /*accumulate=*/true);
   }
   if (self._nnz() == 0)
-    return setParts(out, other, other._indices(), terms, other.is_coalesced());
+    return setParts(out, other, other._indices().clone(), terms,
+                    other.is_coalesced());
   TORCH_CHECK(at::sparse::is_same_density(self, other),
               "add: expected 'self' and 'other' to have same density, but "
               "'self' has ",

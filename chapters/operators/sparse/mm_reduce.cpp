@@ -102,10 +102,13 @@ std::tuple<at::Tensor, at::Tensor> mmReduceBackward(
     const at::Tensor nowhere = winners.eq(self._nnz());
     const at::Tensor entry = winners.masked_fill(nowhere, 0);
     const at::Tensor column = columns.take(entry);
-    const at::Tensor each = grad.masked_fill(nowhere, 0);
+    // Masked last, because a product with infinity would not be zero.
+    const auto share = [&](const at::Tensor& factor) {
+      return grad.mul(factor).masked_fill(nowhere, 0);
+    };
     of_values.scatter_add_(0, entry.flatten(),
-                           each.mul(other.gather(0, column)).flatten());
-    of_other.scatter_add_(0, column, each * values.take(entry));
+                           share(other.gather(0, column)).flatten());
+    of_other.scatter_add_(0, column, share(values.take(entry)));
   }
   return {needed[0] ? at::_sparse_compressed_tensor_unsafe(
                           self.crow_indices(), self.col_indices(), of_values,

@@ -10,23 +10,6 @@
 namespace openreg {
 
 // [common.outputs] An output must be on the device, must not overlap, and must have the right size.
-/// Calls `visit(tensor, index)` for each tensor that `op` writes, alone or in a
-/// list, with the index of its argument.
-template <typename Visit>
-void forEachWritten(const c10::OperatorHandle& op,
-                    c10::ArrayRef<c10::IValue> arguments, const Visit& visit) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const c10::AliasInfo* alias = op.schema().arguments()[i].alias_info();
-    if (!alias || !alias->isWrite()) continue;
-    if (arguments[i].isTensor()) {
-      visit(arguments[i].toTensor(), i);
-    } else {
-      for (const at::Tensor& tensor : tensorsOf({arguments[i]}))
-        visit(tensor, i);
-    }
-  }
-}
-
 /// A kernel gets a host tensor by value, so it cannot write to one.
 /// @throws c10::Error if `written` is not on a device of ours.
 void checkWritten(const char* name, const at::Tensor& written);

@@ -330,3 +330,11 @@ def test_the_scores_are_not_on_the_device():
     before = torch.openreg.memory_allocated()
     F.scaled_dot_product_attention(x, x, x, is_causal=True)
     assert torch.openreg.max_memory_allocated() - before < 2 * x.nbytes
+
+
+def test_a_refused_call_draws_no_numbers():
+    x, elsewhere = (torch.ones(1, 1, 2, 4, device=f"openreg:{i}") for i in range(2))
+    state = torch.openreg.get_rng_state()
+    with pytest.raises(RuntimeError, match="needs all tensors on one openreg device"):
+        F.scaled_dot_product_attention(x, elsewhere, elsewhere, dropout_p=0.5)
+    assert torch.equal(torch.openreg.get_rng_state(), state)

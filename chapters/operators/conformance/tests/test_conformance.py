@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 # Operators that are wrong on the device on purpose, judged in a process of its own.
 WRONG = """
@@ -54,9 +55,19 @@ class Whole(Op):  # Its number is so large that one more is less than a ten-thou
     def sample_inputs(self, device, dtype, requires_grad):
         yield SampleInput(torch.tensor([1 << 20]))
 
+class Factory(Op):  # Only the name of the device says where it computes.
+    supports_autograd = False
+
+    def sample_inputs(self, device, dtype, requires_grad):
+        yield SampleInput((2,), kwargs={"device": "cpu"})
+
+    def __call__(self, size, device):
+        return super().__call__(torch.ones(size, device=device))
+
 question = Question(values, torch.float32, 1)
 ops = [Op(name, way) for name, way in ways.items()]
 ops.append(Whole("whole number", lambda x: x * 2 + 1))
+ops.append(Factory("factory", lambda x: x * 3))
 print(json.dumps(list(sweep(ops, [question, question], "openreg", workers=2))))
 """
 
@@ -90,8 +101,9 @@ def test_a_run_prints_a_table_and_keeps_its_results_and_known_failures_are_an_ex
     assert "passes now: add, values; take it off the list of known failures." in first.stdout
     assert "fail: arange, outputs float32: AssertionError" in first.stdout
     # A second run asks what the first did not: here nothing.
-    results = json.loads(kept.read_text())["results"]
-    kept.write_text(json.dumps({"results": [{**each, "samples": 77} for each in results]}))
+    about = json.loads(kept.read_text())
+    about["results"] = [{**each, "samples": 77} for each in about["results"]]
+    kept.write_text(json.dumps(about))
     expected.write_text("arange, outputs float32: reason\n")
     again = run("--only", "add", "arange", *few, "--expected", expected, "--html", page)
     assert again.returncode == 0, again.stderr
@@ -113,3 +125,13 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(arguments, sentence):
     done = run(*arguments)
     assert done.returncode == 1
     assert sentence in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("about", [{"device": "other"}, {"torch": "1.0"}])
+def test_results_of_another_device_or_release_are_not_continued(about, tmp_path):
+    kept = tmp_path / "kept.json"
+    mine = {"device": "openreg", "torch": torch.__version__, "results": []}
+    kept.write_text(json.dumps(mine | about))
+    done = run("--only", "add", "--samples", 1, "--dtypes", "float32", "--json", kept)
+    assert done.returncode == 1 and "remove it, or name another file." in done.stderr
+    assert json.loads(kept.read_text()) == mine | about

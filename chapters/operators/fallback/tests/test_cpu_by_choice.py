@@ -23,7 +23,7 @@ def books():
 def test_what_was_chosen_is_not_in_the_library(name):
     path, why, where = path_of(f"aten::{name}")
     assert path == "fallback" and why.startswith("we chose the CPU's kernel")
-    assert "cpu_by_choice.cpp" in where
+    assert "by_name.cpp" in where
 
 
 def test_eigenvalues_agree_with_the_cpu_and_come_back_to_the_device(matrix):

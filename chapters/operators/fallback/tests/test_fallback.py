@@ -285,6 +285,14 @@ def test_arguments_that_share_memory_share_it_on_the_cpu(name):
         assert theirs is None or ours.device.type == "openreg"
 
 
+def test_an_output_in_the_memory_of_an_input_is_resized_as_on_the_cpu():
+    for place in ("cpu", "openreg"):
+        matrix = torch.eye(3, dtype=torch.complex64, device=place) * 2
+        out = matrix.view(-1)[:2]
+        torch.linalg.eigvals(matrix, out=out)
+        assert out.tolist() == [2, 2, 2] and matrix[0].tolist() == [2, 2, 2]
+
+
 def test_a_written_argument_that_is_returned_is_the_same_tensor():
     x, y = (torch.ones(3, device="openreg") for _ in range(2))
     assert two(x, y)[0] is y

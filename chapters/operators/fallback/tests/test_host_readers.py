@@ -3,6 +3,7 @@
 
 import pytest
 import torch
+from torch_openreg.dispatch import path_of
 
 ops = torch.ops.aten
 
@@ -57,3 +58,12 @@ def test_what_cannot_be_copied_back_is_refused_in_a_sentence(call):
     )
     with pytest.raises(NotImplementedError, match=sentence):
         call(torch.ones(2, device="openreg"))
+
+
+@pytest.mark.parametrize(
+    "name, path",
+    [("_sobol_engine_draw", "fallback"), ("_saturate_weight_to_fp16", "refused")],
+)
+def test_the_dispatcher_tells_what_becomes_of_them(name, path):
+    told, _, where = path_of(f"aten::{name}")
+    assert told == path and "by_name.cpp" in where

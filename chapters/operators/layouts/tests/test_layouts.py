@@ -59,6 +59,7 @@ CALLS = {
     ),
     "function": (lambda p: matrix().to(p).to_sparse().sin(), "sin"),
     "in place": (lambda p: matrix().to(p).to_sparse().relu_(), "relu_"),
+    "in place, nested": (lambda p: nested(p).relu_(), "relu_"),
     "in place, CSR": (lambda p: matrix().to(p).to_sparse_csr().relu_(), "relu_"),
     "sum of CSR": (
         lambda p: torch.sum(matrix().to(p).to_sparse_csr(), 1, keepdim=True),

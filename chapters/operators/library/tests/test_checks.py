@@ -180,6 +180,18 @@ def test_the_numbers_of_a_convolution_are_refused_in_the_cpus_words(call, senten
             call(torch.ones(1, 1, 3, 3, device=device))
 
 
+@pytest.mark.parametrize("missing", range(4))
+def test_a_convolution_called_directly_needs_a_number_for_each_dimension(missing):
+    numbers = [[1, 1], [0, 0], [1, 1], [0, 0]]
+    numbers[missing] = []
+    stride, padding, dilation, output_padding = numbers
+    x = torch.ones(1, 1, 3, 3, device="openreg")
+    with pytest.raises(RuntimeError, match=r"over 2 dimensions needs as many .* it got \[\]"):
+        torch.ops.aten.convolution_overrideable(
+            x, x, None, stride, padding, dilation, False, output_padding, 1
+        )
+
+
 def test_values_are_not_mistaken_for_types():
     singular = torch.ones(2, 2, device="openreg")
     assert torch.linalg.lu_factor_ex(singular).info.item() == 2

@@ -232,6 +232,18 @@ def test_resizing_to_the_same_sizes_changes_nothing():
     assert x.tolist() == [[0, 3], [1, 4], [2, 5]]
 
 
+def test_resizing_an_expanded_tensor_to_its_sizes_needs_no_memory():
+    x = torch.zeros(1, device="openreg").expand(10).resize_(10)
+    assert x.stride() == (0,) and x.untyped_storage().nbytes() == 4
+
+
+def test_a_tensor_that_cannot_grow_keeps_its_sizes(x):
+    before = x.shape
+    with pytest.raises(torch.OutOfMemoryError):
+        x.resize_(1 << 40)
+    assert x.shape == before
+
+
 def test_a_storage_of_another_device_is_refused_and_stays_there():
     host = torch.empty(0)
     for other, where in [(host, "cpu"), (torch.empty(0, device="openreg:1"), "openreg:1")]:

@@ -40,6 +40,7 @@ def zeros(dtype=torch.float32):
         (lambda x: x.geometric_(0), "geometric_ needs 0 < p < 1; it is 0."),
         (lambda x: x.geometric_(1), "geometric_ needs 0 < p < 1; it is 1."),
         (lambda x: x.geometric_(nan), "geometric_ needs 0 < p < 1; it is nan."),
+        (lambda x: torch.native_dropout(x, 2, True), "dropout needs 0 <= p <= 1; it is 2."),
         (lambda x: torch.normal(x, -1.0), "normal needs std >= 0; it is -1."),
         (lambda x: torch.multinomial(x, 0), "multinomial needs num_samples > 0; it is 0."),
         (
@@ -232,6 +233,13 @@ def test_a_gamma_number_is_never_zero_whatever_its_parameter(dtype):
     assert torch._standard_gamma(odd).tolist() == [least] * 3 + [inf]
     small = torch.full((1000,), 1e-6, dtype=dtype, device="openreg")
     assert (torch._standard_gamma(small) > 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_small_concentrations_draw_one_of_two_and_neither_is_zero_or_one(dtype):
+    x = torch._sample_dirichlet(torch.full((20000, 2), 0.01, dtype=dtype, device="openreg"))
+    assert ((x > 0.49) & (x < 0.51)).float().mean() < 0.01
+    assert 0 < x.min() and x.max() < 1
 
 
 def test_counts_that_no_whole_number_holds_are_drawn_as_well():

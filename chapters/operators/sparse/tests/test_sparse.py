@@ -4,6 +4,7 @@
 import copy
 import subprocess
 import sys
+from math import inf
 
 import pytest
 import torch
@@ -267,6 +268,37 @@ def test_products_have_the_gradients_of_the_cpu(name):
         torch.manual_seed(0)
         for found, wanted in zip(gradients("openreg", PRODUCTS[name], layout), here):
             torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("reduce", ["amin", "amax"])
+@pytest.mark.filterwarnings("ignore:index_reduce", "ignore:Sparse CSR")
+def test_a_row_without_entries_takes_no_part_in_the_gradient_even_of_infinity(reduce):
+    found = []
+    for place in ("cpu", "openreg"):
+        a = torch.tensor([[2.0, 3.0], [0.0, 0.0]], device=place).to_sparse_csr().requires_grad_()
+        b = torch.tensor([[inf], [1.0]], device=place).requires_grad_()
+        torch.sparse.mm(a, b, reduce).sum().backward()
+        found.append([a.grad.values().cpu(), b.grad.cpu()])
+    torch.testing.assert_close(found[0], found[1])
+    assert found[1][0].tolist() == ([0, 1] if reduce == "amin" else [inf, 0])
+
+
+def test_a_mask_without_sparse_dimensions_gives_a_copy():
+    x = torch.ones(2, 2, device="openreg")
+    mask = torch.sparse_coo_tensor(torch.empty(0, 1, dtype=torch.long), torch.ones(1, 2, 2), (2, 2))
+    values = x.sparse_mask(mask.to("openreg"))
+    x.zero_()
+    assert values.to_dense().tolist() == [[1, 1], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    "call", [lambda x: x * 2, lambda x: x * x, lambda x: torch.zeros(2, 2).to(x).to_sparse() + x]
+)
+@pytest.mark.parametrize("place", ["cpu", "openreg"])
+def test_a_result_has_indices_of_its_own(call, place):
+    x = torch.tensor([[0.0, 1.0], [2.0, 0.0]], device=place).to_sparse()
+    call(x)._indices().zero_()
+    assert x.to_dense().tolist() == [[0, 1], [2, 0]]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@
 namespace openreg {
 namespace {
 
-// [operators.host-readers] PyTorch registers these kernels for every backend, but they read the tensors' bytes on the host.
+// [operators.by-name] PyTorch registers these kernels for every backend, but they read the tensors' bytes on the host.
 constexpr const char* kHostReaders[] = {
     "_grid_sampler_2d_cpu_fallback",
     "_grid_sampler_2d_cpu_fallback.out",
@@ -25,10 +25,24 @@ constexpr const char* kHostReaders[] = {
     "range.out_",
 };
 
-// [operators.host-readers.register] The fallback copies the arguments first, or has a reason to refuse.
+// [operators.by-name.choice] Four operators run on the CPU although the library has kernels for them.
+/// Eigenvalues of a general matrix: the algorithm is sequential, depends on the
+/// values, and may fail to converge.
+constexpr const char* kByChoice[] = {
+    "linalg_eig",
+    "linalg_eig.out",
+    "_linalg_eigvals",
+    "linalg_eigvals.out",
+};
+
+// [operators.by-name.register] The fallback copies the arguments first, or has a reason to refuse.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  for (const char* name : kHostReaders)
-    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&fallback>());
+  const auto fallBackFor = [&](const auto& names) {
+    for (const char* name : names)
+      m.impl(name, torch::CppFunction::makeFromBoxedFunction<&fallback>());
+  };
+  fallBackFor(kHostReaders);
+  fallBackFor(kByChoice);
 }
 
 // [-]
