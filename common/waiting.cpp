@@ -32,7 +32,10 @@ orError_t waitInterruptibly(c10::function_ref<orError_t()> wait) {
     ~NoLimit() { orSetWaitLimit(0); }
   } afterwards;
   orError_t error;
-  while ((error = wait()) == orErrorNotReady) gil.run_signal_handlers();
+  while ((error = wait()) == orErrorNotReady) {
+    gil.run_signal_handlers();
+    orSetWaitLimit(kNanoseconds);  // A handler that waited has ended the limit.
+  }
   return error;
 }
 

@@ -48,7 +48,9 @@ def device(node):
 def move_first_number(graph, node):
     """Copies the first tensor of an operator to the device of its result if it is a number of the host."""
     tensors = [each for each in node.all_input_nodes if device(each)]
-    if node.op != "call_function" or len(tensors) < 2 or device(tensors[0]) != "cpu":
+    if getattr(node.target, "namespace", "") not in ("aten", "prims"):
+        return  # A custom operator gets what the program passes.
+    if len(tensors) < 2 or device(tensors[0]) != "cpu" or tensors[0].meta["val"].dim():
         return
     place, number = node.meta["val"].device, tensors[0]
     with graph.inserting_before(node):

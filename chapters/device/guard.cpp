@@ -77,6 +77,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     return nativeStream(stream);
   }
   bool queryStream(const c10::Stream& stream) const override {
+    WithoutGil others_run;  // A question may run a step of the device.
     return ready(orStreamQuery(nativeStream(stream)));
   }
   void synchronizeStream(const c10::Stream& stream) const override {
@@ -121,6 +122,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     trace(&Traced::trace_gpu_event_wait, event, stream.id());
   }
   bool queryEvent(void* event) const override {
+    WithoutGil others_run;
     return !event || ready(orEventQuery(static_cast<orEvent_t>(event)));
   }
   void synchronizeEvent(void* event) const override {

@@ -49,8 +49,9 @@ def _register():
 def _is_guest():
     """Whether this process is `python -m torch_openreg.doctor --device other`, or alike."""
     words = " ".join(sys.orig_argv).replace("=", " ").split()
-    ours = any(word.startswith(f"{__name__}.") for word in words)
-    if not ours or "--device" not in words[:-1]:
+    if "-m" not in words[:-1] or "--device" not in words[:-1]:
+        return False
+    if not words[words.index("-m") + 1].startswith(f"{__name__}."):
         return False
     return words[words.index("--device") + 1].partition(":")[0] != NAME
 

@@ -61,6 +61,12 @@ def test_a_device_of_pytorchs_own_is_refused_in_a_sentence(device):
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{device} {sentence}\n")
 
 
+def test_a_program_with_a_word_of_ours_among_its_arguments_keeps_the_backend():
+    program = "import torch; print(torch.device('openreg').type)"
+    done = run("-c", program, "--log", "torch_openreg.log", "--device", "cpu")
+    assert (done.returncode, done.stdout) == (0, "openreg\n"), done.stderr
+
+
 @pytest.mark.parametrize("device", ["", "npu2", "NPU", "a b", "nova:0"])
 def test_what_cannot_name_a_device_is_refused_in_a_sentence(device):
     done = run("-m", "torch_openreg.doctor", "--device", device)

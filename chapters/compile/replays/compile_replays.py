@@ -117,7 +117,7 @@ class Replayed:
         self.lock = threading.Lock()
 
     def __call__(self, inputs):
-        if not _C.is_current_stream_capturing():
+        if not _C.is_current_stream_capturing(self.device):
             with self.lock:
                 graph = self._graph_for(inputs)
                 if graph:
@@ -145,9 +145,9 @@ class Replayed:
                 skip(f"{type(error).__name__}: {error}")
         return self.graphs.get(key)
 
-    # [compile.replays.key] The key holds the addresses of fixed inputs, whose shapes the program was compiled for, and the shapes of all others.
+    # [compile.replays.key] The key holds thread and stream, the addresses of fixed inputs, whose shapes the program was compiled for, and the shapes of all others.
     def _key(self, inputs):
-        key = [_C.raw_stream(self.device)]
+        key = [threading.get_ident(), _C.raw_stream(self.device)]
         for i, each in enumerate(inputs):
             if not isinstance(each, torch.Tensor):
                 key.append(each)

@@ -95,6 +95,7 @@ void Cache::collect() {
 }
 
 std::vector<Block*> Cache::collectPassed() {
+  WithoutGil others_run;
   std::lock_guard turn(collecting_);
   Lock lock(mutex_);
   auto marks = std::exchange(marks_, {});

@@ -12,8 +12,10 @@ static const ChapterBindings graphs_bindings(
       module.def("graph_pool_handle", &newPoolHandle);
       module.def(
           "is_current_stream_capturing",
-          [] { return isCaptured(currentStream(-1)); },
-          pybind11::call_guard<NotForked>());
+          [](c10::DeviceIndex index) {
+            return isCaptured(currentStream(index));
+          },
+          pybind11::arg("index") = -1, pybind11::call_guard<NotForked>());
       module.def("captures_begun", &capturesBegun);
       module.def("captures_ended", &capturesEnded);
     });

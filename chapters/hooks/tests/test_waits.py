@@ -153,6 +153,26 @@ ARGUMENTS = {
 }
 
 
+@pytest.mark.simulator
+def test_a_handler_that_waits_leaves_the_outer_wait_interruptible():
+    times = []
+
+    def wait(*_):
+        times.append(time.perf_counter())
+        torch.Stream("openreg:1").synchronize()
+
+    driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(1_000_000))
+    before = signal.signal(signal.SIGALRM, wait)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
+        torch.openreg.synchronize()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    # The second handler ran while the device was busy, and not after the wait.
+    assert len(times) > 2
+
+
 def functions():
     """The functions of chapters device and hooks in `torch.openreg`, by name."""
     modules = ("_device", "_stream", "_memory", "_hooks", "_host_memory", "_metadata", "_sharing")

@@ -32,6 +32,7 @@ Lines& lines() {
 }
 
 bool isSkipped(PyObject* file) {
+  std::lock_guard lock(lines().mutex);
   auto [known, is_new] = lines().is_skipped.try_emplace(file);
   if (is_new) {
     Py_INCREF(file);
@@ -45,6 +46,7 @@ bool isSkipped(PyObject* file) {
 }
 
 int64_t numberOf(PyObject* file, int line) {
+  std::lock_guard lock(lines().mutex);
   auto [known, is_new] = lines().numbers.try_emplace({file, line});
   if (is_new) {
     known->second = static_cast<int64_t>(lines().names.size());
@@ -59,7 +61,8 @@ int64_t numberOf(PyObject* file, int line) {
 int64_t here() {
   if (!Py_IsInitialized() || !PyGILState_GetThisThreadState()) return 0;
   const pybind11::gil_scoped_acquire gil;
-  std::lock_guard lock(lines().mutex);
+  // Making a frame object may collect garbage, and so free a tensor, which asks
+  // again: no lock is held meanwhile.
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
   int64_t number = 0;
   std::pair<PyObject*, int> innermost{};

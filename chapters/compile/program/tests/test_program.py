@@ -143,6 +143,21 @@ def test_an_optimizer_is_compiled(kind):
     torch.testing.assert_close(trained(True), trained(False))
 
 
+def test_a_custom_operator_gets_a_tensor_of_the_host_as_it_is():
+    devices = []
+
+    @torch.library.custom_op("openreg_compile_tests::take", mutates_args=())
+    def take(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        devices.append(table.device.type)
+        return table[index.cpu()].to(index.device)
+
+    take.register_fake(lambda table, index: index.new_empty(index.shape, dtype=table.dtype))
+    function = lambda table, index: take(table, index) * 2  # noqa: E731
+    table, index = torch.arange(10.0), torch.tensor([1, 2], device="openreg")
+    found = torch.compile(function)(table, index)
+    assert (found.tolist(), devices) == ([2.0, 4.0], ["cpu"])
+
+
 def test_a_custom_operator_stays_a_call():
     @torch.library.custom_op("openreg_compile_tests::twice", mutates_args=())
     def twice(x: torch.Tensor) -> torch.Tensor:

@@ -215,6 +215,45 @@ def test_several_threads_replay_at_a_time():
     assert (replays(), len(found)) == (4 * 8, 4)
 
 
+def test_threads_on_one_stream_overwrite_no_result_of_each_other():
+    fast, ends = compiled(lambda x: x * 2 + 1), threading.Barrier(2)
+    found = {}
+
+    def call(number):
+        x = torch.full((64,), float(number), device="openreg")
+        for _ in range(4):
+            result = fast(x)
+            address = result.data_ptr()
+            ends.wait()
+        found[number] = address, result.cpu()
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # A result that is in use may move, but only in a call of its own thread.
+    for number, (address, result) in found.items():
+        torch.testing.assert_close(result, torch.full((64,), 2.0 * number + 1))
+    assert len({address for address, _ in found.values()}) == 2
+
+
+def test_a_capture_on_the_programs_device_records_it_when_another_device_is_current():
+    fast, graph = compiled(lambda x: x * 2 + 1), torch.accelerator.Graph()
+    x = torch.ones(4, device="openreg:1")
+    with torch.openreg.device(1):
+        for _ in range(4):
+            fast(x)
+        with torch.Stream("openreg:1"), graph:
+            with torch.openreg.device(0):
+                for _ in range(4):
+                    found = fast(x)
+    x.fill_(5)
+    with torch.openreg.device(1):
+        graph.replay()
+    assert found.tolist() == [11.0] * 4
+
+
 def test_a_capture_of_the_caller_records_the_program(replayed):
     model, fast = replayed
     graph, x = torch.accelerator.Graph(), ones(2, 4)

@@ -259,3 +259,28 @@ def test_other_python_threads_run_while_one_waits_for_the_device(name, capfd):
         wait()
         thread.join()
         faulthandler.cancel_dump_traceback_later()
+
+
+QUESTIONS = {
+    "stream": "stream.query()",
+    "event": "(event := torch.Event('openreg')).record(stream) or event.query()",
+}
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_that_runs_a_step_of_the_device_does_not_hold_pythons_lock(question):
+    program = f"""
+import ctypes, faulthandler, pathlib, torch, torch_openreg
+faulthandler.dump_traceback_later(20, exit=True)
+driver = ctypes.CDLL(str(pathlib.Path(torch_openreg.__file__).with_name("libopenreg.so")))
+stream = torch.Stream("openreg:0")
+says = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: print("ran"))
+driver.orLaunchHostFunc(ctypes.c_void_p(stream.native_handle), says, None)
+while not ({QUESTIONS[question]}):
+    pass
+"""
+    environment = os.environ | {"OPENREG_SCHEDULE": "seed:1"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr

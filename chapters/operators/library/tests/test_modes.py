@@ -2,7 +2,6 @@
 """A mode that changes after a launch changes nothing about that launch."""
 
 import contextlib
-from typing import List
 
 import pytest
 import torch
@@ -61,7 +60,7 @@ def test_whole_numbers_become_what_was_the_default_at_the_launch(name, launched,
 
 @torch.jit.script
 def flip_and_change_the_list(x):
-    dims: List[int] = [0]
+    dims: list[int] = [0]
     y = x.flip(dims)
     dims[0] = 1
     return y, dims

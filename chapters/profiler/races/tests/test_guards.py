@@ -198,3 +198,19 @@ except torch.AcceleratorError:
 )
 def test_a_program_can_ask_whether_its_memory_is_guarded(tools, answer):
     assert lines_of("print(torch.openreg.guard_allocator_enabled())", tools) == [answer]
+
+
+def test_a_collection_of_garbage_that_frees_tensors_may_come_at_any_time():
+    program = """
+import faulthandler, gc
+faulthandler.dump_traceback_later(30, exit=True)
+class Node: pass
+def cycle():
+    node = Node()
+    node.itself, node.tensor = node, torch.ones(4, device="openreg")
+gc.set_threshold(1)
+for _ in range(20):
+    cycle()
+print("ends")
+"""
+    assert lines_of(program) == ["ends"]
