@@ -89,7 +89,7 @@ option('driver', type: 'combo', value: 'own', choices: ['own', 'plain'],
 README = """\
 # torch_openreg
 
-A backend of PyTorch for the device `openreg`, in ten steps and fewer than a thousand lines. Its driver is yours to
+A backend of PyTorch for the device `openreg`, in ten steps and at most a thousand lines. Its driver is yours to
 write: `{folder}` has one function for each that `common/openreg/interface/openreg.h` declares, and each answers
 that it is not implemented yet.
 

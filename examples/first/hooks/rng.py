@@ -7,7 +7,8 @@ import torch
 import torch_tiny
 
 # [first.hooks.python] Every function finds a generator and calls one of its methods.
-__all__ = ["_is_in_bad_fork", "get_rng_state", "manual_seed_all", "set_rng_state"]
+__all__ = ["_initialized", "_is_in_bad_fork", "get_rng_state", "manual_seed_all", "set_rng_state"]
+_initialized = True  # What torch.utils.checkpoint asks before it keeps a state.
 
 
 def _generator(device):

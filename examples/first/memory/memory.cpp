@@ -21,6 +21,7 @@ struct Allocator final : c10::Allocator {
   static void release(void* data) { orFree(data); }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
   void copy_data(void* to, const void* from, size_t bytes) const override {
+    check(orDeviceSynchronize());  // Another stream may still write what is copied.
     check(orMemcpy(to, from, bytes, orMemcpyDeviceToDevice));
   }
 };

@@ -16,9 +16,8 @@ namespace tiny {
 static void grow(const c10::Storage& storage, size_t bytes) {
   if (bytes <= storage.nbytes()) return;
   const c10::DeviceGuard guard(storage.device());
-  c10::Allocator* allocator = storage.allocator();
-  c10::DataPtr larger = allocator->allocate(bytes);
-  allocator->copy_data(larger.get(), storage.data(), storage.nbytes());
+  c10::DataPtr larger = storage.allocator()->allocate(bytes);
+  storage.allocator()->copy_data(larger.get(), storage.data(), storage.nbytes());
   storage.set_data_ptr_noswap(std::move(larger));
   storage.set_nbytes(bytes);
 }

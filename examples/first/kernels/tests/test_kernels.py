@@ -57,3 +57,10 @@ def test_fill_writes_into_views_and_other_dtypes():
     x[:, 1].fill_(5)
     assert x.cpu().tolist() == [[0, 5, 0], [0, 5, 0]]
     assert torch.full((2,), 7, device="tiny").cpu().tolist() == [7, 7]
+
+
+def test_a_storage_grows_when_its_kernels_have_run():
+    with torch.Stream("tiny"):
+        x = torch.empty(20_000_000, device="tiny").fill_(1.0)
+        x.resize_(20_000_001)
+        assert bool((x[:-1].cpu() == 1).all())
