@@ -15,14 +15,16 @@ namespace openreg::hardware {
 orObserver_t Observers::add(orObserve observe, void* data) {
   std::unique_lock lock(mutex_);
   is_observed = true;
-  return &observers_.emplace_back(orObserver{observe, data, last_.load()});
+  const auto handle = reinterpret_cast<orObserver_t>(++last_handle_);
+  observers_.push_back({observe, data, last_.load(), handle});
+  return handle;
 }
 
 bool Observers::remove(orObserver_t observer) {
   std::unique_lock lock(mutex_);
-  const auto found =
-      std::find_if(observers_.begin(), observers_.end(),
-                   [&](const orObserver& each) { return &each == observer; });
+  const auto found = std::find_if(
+      observers_.begin(), observers_.end(),
+      [&](const orObserver& each) { return each.handle == observer; });
   if (found == observers_.end()) return false;
   observers_.erase(found);
   is_observed = !observers_.empty();

@@ -15,6 +15,8 @@ struct orObserver {
   void* data;
   /// What began up to this number began before the observer was added.
   uint64_t last_before;
+  /// A number, because another observer may get the same address later.
+  orObserver_t handle;
 };
 
 namespace openreg::hardware {
@@ -67,6 +69,7 @@ class Observers {
  private:
   std::shared_mutex mutex_;
   std::list<orObserver> observers_;
+  uintptr_t last_handle_ = 0;
   std::atomic<uint64_t> last_{0};
 };
 

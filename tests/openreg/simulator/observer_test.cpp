@@ -67,6 +67,16 @@ class Watch {
   orObserver_t observer_ = nullptr;
 };
 
+TEST(Observer, a_handle_is_never_given_out_again) {
+  const auto observe = [](const orRecord*, void*) {};
+  orObserver_t first, second;
+  ASSERT_EQ(orAddObserver(&first, observe, nullptr), orSuccess);
+  ASSERT_EQ(orRemoveObserver(first), orSuccess);
+  ASSERT_EQ(orAddObserver(&second, observe, nullptr), orSuccess);
+  EXPECT_EQ(orRemoveObserver(first), orErrorInvalidResourceHandle);
+  EXPECT_EQ(orRemoveObserver(second), orSuccess);
+}
+
 }  // namespace
 
 TEST(Observer, a_command_is_seen_enqueued_begun_and_ended_under_one_number) {
