@@ -5,6 +5,7 @@
 #include "torch_openreg/common/openreg/execution/spin.h"
 #include "torch_openreg/common/openreg/tools/step_scheduler.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -24,8 +25,10 @@ inline constinit thread_local int64_t wait_limit = 0;
 
 inline WaitDeadline waitDeadline() {
   if (wait_limit == 0) return std::nullopt;
-  return std::chrono::system_clock::now() +
-         std::chrono::nanoseconds(wait_limit);
+  using std::chrono::system_clock;
+  const auto now = system_clock::now();
+  const std::chrono::nanoseconds most = system_clock::time_point::max() - now;
+  return now + std::min(std::chrono::nanoseconds(wait_limit), most);
 }
 
 // [common.host-waiters] A waiting host thread announces itself before it checks, so no wake-up is lost.

@@ -286,4 +286,11 @@ TEST(Device, a_machine_without_devices_says_so) {
   EXPECT_EQ(again("Device.DISABLED_none", {"OPENREG_DEVICE_COUNT=0"}), 0);
 }
 
+TEST(WaitLimit, may_be_the_largest_number) {
+  ASSERT_EQ(orSetWaitLimit(INT64_MAX), orSuccess);
+  openreg::launch(nullptr, "slow", [] { usleep(20'000); });
+  EXPECT_EQ(orStreamSynchronize(nullptr), orSuccess);
+  EXPECT_EQ(orSetWaitLimit(0), orSuccess);
+}
+
 }  // namespace
