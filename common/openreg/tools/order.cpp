@@ -25,19 +25,24 @@ static bool isStream(const std::string& name) {
          }));
 }
 
+static bool readSeed(const std::string& entry, uint64_t* seed) {
+  if (entry.rfind("seed:", 0) != 0) return false;
+  const char* const end = entry.data() + entry.size();
+  const auto [rest, error] = std::from_chars(entry.data() + 5, end, *seed);
+  return rest == end && error == std::errc{};
+}
+
 std::string Order::parse(const std::string& list, Order* order) {
   std::istringstream entries(list);
   for (std::string entry; std::getline(entries, entry, ',');) {
     uint64_t seed = 0;
-    const char* const end = entry.data() + entry.size();
     if (order->random_)
       return "Nothing may follow the seed, but " + entry + " does.";
     if (isStream(entry) && order->last_.empty()) {
       order->list_.push_back(entry);
     } else if (entry[0] == '-' && isStream(entry.substr(1))) {
       order->last_.insert(entry.substr(1));
-    } else if (entry.rfind("seed:", 0) == 0 &&
-               std::from_chars(entry.data() + 5, end, seed).ptr == end) {
+    } else if (readSeed(entry, &seed)) {
       order->random_.emplace(seed);
     } else {
       return "Entry " + entry +

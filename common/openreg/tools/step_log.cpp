@@ -11,13 +11,17 @@ namespace openreg::hardware {
 namespace {
 
 // [common.step-log.conflict] Two steps conflict if their order is open and may matter, and then the result can depend on it.
+bool hasAnnounced(const Planned& step) {
+  return step.launch && !step.launch->touches.empty();
+}
+
 bool conflict(const Planned& first, const Planned& second) {
   if (first.stream == second.stream || first.comesBefore(second)) return false;
   if (first.isQuery() || second.isQuery()) {
     return first.asksFor(second) || second.asksFor(first);
   }
   // What announces nothing may touch anything.
-  if (!first.launch || !second.launch) return true;
+  if (!hasAnnounced(first) || !hasAnnounced(second)) return true;
   const auto& touches = first.launch->touches;
   return std::any_of(touches.begin(), touches.end(), [&](const Touch& one) {
     const auto& others = second.launch->touches;

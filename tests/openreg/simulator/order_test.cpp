@@ -161,6 +161,9 @@ TEST(Order, a_list_that_can_fit_no_program_is_refused) {
            {"A,,B", "Entry " + name},
            {"-A,B", "Entry B" + name},
            {"seed:x", "Entry seed:x" + name},
+           {"A,seed:", "Entry seed:" + name},
+           {"seed:18446744073709551616",
+            "Entry seed:18446744073709551616" + name},
            {"seed:1,A", "Nothing may follow the seed, but A does."}}) {
     EXPECT_EQ(
         under("order:" + list, "DISABLED_refused",
@@ -330,6 +333,26 @@ TEST(Order, DISABLED_graph) {
 TEST(Order, each_node_of_a_graph_is_a_step) {
   EXPECT_EQ(under("order:", "DISABLED_graph", "12341234"), 0);
   EXPECT_EQ(under("order:B", "DISABLED_graph", "13241234"), 0);
+}
+
+TEST(Order, DISABLED_unannounced) {
+  Stream a, b;
+  std::string ran;
+  launch(a, "1", &ran);
+  launch(b, "2", &ran);
+  orDeviceSynchronize();
+  ASSERT_EQ(steps().size(), 2u);
+  EXPECT_EQ(steps()[1].conflicts.size(), 1u);
+}
+
+TEST(Order, what_announces_nothing_may_touch_anything_in_guarded_memory_too) {
+  for (const char* sanitizer : {"races", "memory", "races,memory"}) {
+    EXPECT_EQ(again("Order.DISABLED_unannounced",
+                    {"OPENREG_SCHEDULE=order:",
+                     std::string("OPENREG_SANITIZE=") + sanitizer}),
+              0)
+        << sanitizer;
+  }
 }
 
 }  // namespace order_test
