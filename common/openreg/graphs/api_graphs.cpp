@@ -143,7 +143,7 @@ orError_t orStreamIsCapturing(orStream_t handle,
   if (orError_t error = enter()) return error;
   if (!status) return refuseNull(__func__);
   const StreamRef stream = findStream(handle);
-  if (!stream) return orErrorInvalidResourceHandle;
+  if (!stream || !stream.position().device) return orErrorInvalidResourceHandle;
   const auto capture = captureOf(stream);
   *status = !capture               ? orStreamCaptureStatusNone
             : capture->isInvalid() ? orStreamCaptureStatusInvalidated
@@ -157,7 +157,7 @@ orError_t orStreamGetCaptureId(orStream_t handle, uint64_t* id) noexcept try {
   if (orError_t error = enter()) return error;
   if (!id) return refuseNull(__func__);
   const StreamRef stream = findStream(handle);
-  if (!stream) return orErrorInvalidResourceHandle;
+  if (!stream || !stream.position().device) return orErrorInvalidResourceHandle;
   const auto capture = captureOf(stream);
   *id = capture ? capture->id : 0;
   return orSuccess;

@@ -162,7 +162,7 @@ orError_t orMemcpyPeerAsync(void* dst, int dst_device, const void* src,
   for (int device : {dst_device, src_device}) {
     if (orError_t error = checkDevice(device)) return error;
   }
-  if (!findStream(stream)) return orErrorInvalidResourceHandle;
+  if (!findPosition(stream).device) return orErrorInvalidResourceHandle;
   if (count == 0) return orSuccess;
   if (orError_t error = checkPeers(dst, dst_device, src, src_device)) {
     return error;

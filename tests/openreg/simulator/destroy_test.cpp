@@ -2,6 +2,7 @@
 // Streams and events are destroyed while other threads use them. A call works
 // or refuses the handle; it neither hangs nor reaches the next stream or event
 // in the same slot. OPENREG_TEST_SECONDS makes the races last longer.
+#include "torch_openreg/common/openreg/interface/openreg_graphs.h"
 #include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
@@ -132,6 +133,24 @@ TEST(Destroy, a_stream_is_destroyed_while_others_use_it) {
   EXPECT_GT(outcome.accepted, 0);
   orFree(block);
   orStreamDestroy(shared.get().first);
+}
+
+TEST(Destroy, a_destroyed_stream_that_still_has_work_answers_no_question) {
+  orStream_t stream;
+  ASSERT_EQ(orStreamCreate(&stream), orSuccess);
+  std::atomic<bool> is_over{false};
+  enqueue(stream, [&] {
+    while (!is_over) std::this_thread::yield();
+  });
+  ASSERT_EQ(orStreamDestroy(stream), orSuccess);
+  orStreamCaptureStatus status;
+  uint64_t id;
+  EXPECT_EQ(orStreamIsCapturing(stream, &status), orErrorInvalidResourceHandle);
+  EXPECT_EQ(orStreamGetCaptureId(stream, &id), orErrorInvalidResourceHandle);
+  EXPECT_EQ(orMemcpyPeerAsync(nullptr, 0, nullptr, 0, 0, stream),
+            orErrorInvalidResourceHandle);
+  is_over = true;
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
 }
 
 TEST(Destroy, an_event_is_destroyed_while_others_use_it) {
