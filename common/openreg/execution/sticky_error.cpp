@@ -32,11 +32,14 @@ void StickyError::setLost() {
 
 // [common.sticky-error.reset] A reset clears a failure, but does not bring back a lost device.
 orError_t StickyError::reset() {
-  if (lost_) return report();
-  std::lock_guard lock(mutex_);
-  failed_ = false;
-  detail_.clear();
-  return orSuccess;
+  {
+    std::lock_guard lock(mutex_);
+    if (!lost_) {
+      failed_ = false;
+      detail_.clear();
+    }
+  }
+  return report();
 }
 
 orError_t StickyError::report() const {
