@@ -45,6 +45,7 @@ bool isSkipped(PyObject* file) {
   return known->second;
 }
 
+// [profiler.races.places.number] Only the two look-ups hold the lock, because making a frame object may free tensors.
 int64_t numberOf(PyObject* file, int line) {
   std::lock_guard lock(lines().mutex);
   auto [known, is_new] = lines().numbers.try_emplace({file, line});
@@ -61,8 +62,6 @@ int64_t numberOf(PyObject* file, int line) {
 int64_t here() {
   if (!Py_IsInitialized() || !PyGILState_GetThisThreadState()) return 0;
   const pybind11::gil_scoped_acquire gil;
-  // Making a frame object may collect garbage, and so free a tensor, which asks
-  // again: no lock is held meanwhile.
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
   int64_t number = 0;
   std::pair<PyObject*, int> innermost{};
