@@ -55,16 +55,23 @@ Offer offerOf(int rank, const std::vector<uint8_t>& bytes,
 }
 
 // [distributed.symmetric.offer.open] A handle that names a smaller block would let a kernel write past it.
-void* openOffered(int rank, const orIpcMemHandle_t& handle, size_t bytes) {
+void closeBlock(void* data) {
+  if (symm::is_finalizing()) return;
+  const WithoutGil others_run;
+  orIpcCloseMemHandle(data);
+}
+
+std::shared_ptr<void> openOffered(int rank, const orIpcMemHandle_t& handle,
+                                  size_t bytes) {
   void* data = nullptr;
   check(orIpcOpenMemHandle(&data, handle));
+  std::shared_ptr<void> opened(data, &closeBlock);
   orPointerAttributes block;
   check(orPointerGetAttributes(&block, data));
-  if (block.size != bytes) orIpcCloseMemHandle(data);
   TORCH_CHECK_VALUE(block.size == bytes, "Rank ", rank, " has published ",
                     block.size, " bytes of memory where ", bytes,
                     " are to be shared.");
-  return data;
+  return opened;
 }
 
 // [distributed.symmetric.allocate] A block comes from the driver, because another process opens whole blocks.
@@ -119,7 +126,7 @@ class SymmetricAllocator final : public symm::SymmetricMemoryAllocator {
     std::map<std::string, Shared> shared;
   };
   static c10::intrusive_ptr<SymmetricBlock> open(
-      const Block& block, std::vector<std::shared_ptr<void>> ours,
+      const Block& block, const std::shared_ptr<void>& own_words,
       const std::vector<Offer>& offers, int rank);
   /// @throws c10::ValueError if the memory is not symmetric.
   Block blockAt(void* data) {
@@ -157,26 +164,26 @@ c10::intrusive_ptr<symm::SymmetricMemory> SymmetricAllocator::rendezvous(
       found->second.group.lock().get() == ranks.get()) {
     return found->second.blocks;
   }
-  const auto store = ranks->getStore();
-  std::unique_lock lock(mutex_);
-  const auto key = [&, meeting = meetings_[name]++](int rank) {
-    return c10::str("orccl/symmetric/", meeting, "/", rank);
-  };
-  lock.unlock();
-
+  const WithoutGil others_run;
   const DeviceScope scope(block.device);
   const auto own_words = allocate(block.layout.pad);
   check(orMemset(own_words.get(), 0, block.layout.pad));
   Offer ours{{}, {}, block.layout};
   check(orIpcGetMemHandle(&ours.block, data));
   check(orIpcGetMemHandle(&ours.words, own_words.get()));
+  // What fails before this line may be tried again with the same number.
+  const auto store = ranks->getStore();
+  std::unique_lock lock(mutex_);
+  const auto key = [&, meeting = meetings_[name]++](int rank) {
+    return c10::str("orccl/symmetric/", meeting, "/", rank);
+  };
+  lock.unlock();
   store->set(key(ranks->getRank()), bytesOf(ours));
   std::vector<Offer> offers;
   for (int r = 0; r < ranks->getSize(); ++r) {
     offers.push_back(offerOf(r, store->get(key(r)), block.layout));
   }
-  const auto shared =
-      open(block, {block.owner, own_words}, offers, ranks->getRank());
+  const auto shared = open(block, own_words, offers, ranks->getRank());
   lock.lock();
   const auto entry = blocks_.find(data);
   if (entry != blocks_.end()) {
@@ -189,18 +196,24 @@ c10::intrusive_ptr<symm::SymmetricMemory> SymmetricAllocator::rendezvous(
 
 // [distributed.symmetric.addresses] The blocks of the peers get addresses here.
 c10::intrusive_ptr<SymmetricBlock> SymmetricAllocator::open(
-    const Block& block, std::vector<std::shared_ptr<void>> ours,
+    const Block& block, const std::shared_ptr<void>& own_words,
     const std::vector<Offer>& offers, int rank) {
-  std::vector<void*> blocks(offers.size(), ours[0].get());
-  std::vector<void*> words(offers.size(), ours[1].get());
+  std::vector<void*> blocks, words;
+  std::vector<std::shared_ptr<void>> owners;
+  const auto add = [&](std::vector<void*>& to, std::shared_ptr<void> owner) {
+    to.push_back(owner.get());
+    owners.push_back(std::move(owner));
+  };
   for (int r = 0; r < static_cast<int>(offers.size()); ++r) {
-    if (r == rank) continue;
-    blocks[r] = openOffered(r, offers[r].block, block.layout.total());
-    words[r] = openOffered(r, offers[r].words, block.layout.pad);
+    const Offer& offer = offers[r];
+    add(blocks, r == rank ? block.owner
+                          : openOffered(r, offer.block, block.layout.total()));
+    add(words, r == rank ? own_words
+                         : openOffered(r, offer.words, block.layout.pad));
   }
   return c10::make_intrusive<SymmetricBlock>(
-      std::move(blocks), std::move(words), std::move(ours), block.layout, rank,
-      c10::Device(kDeviceType, block.device));
+      std::move(blocks), std::move(words), std::move(owners), block.layout,
+      rank, c10::Device(kDeviceType, block.device));
 }
 
 // [distributed.symmetric.register] PyTorch asks the registry by type of device, and `set_backend` by name.

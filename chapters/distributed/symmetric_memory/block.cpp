@@ -5,8 +5,6 @@
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/openreg/interface/openreg_signals.h"
-#include "torch_openreg/common/openreg/interface/openreg_tools.h"
-#include "torch_openreg/common/waiting.h"
 
 #include <c10/util/Exception.h>
 
@@ -15,29 +13,17 @@ namespace openreg {
 // [distributed.symmetric.parts] The parts of a block are at the same distance in each.
 SymmetricBlock::SymmetricBlock(std::vector<void*> blocks,
                                std::vector<void*> words,
-                               std::vector<std::shared_ptr<void>> ours,
+                               std::vector<std::shared_ptr<void>> owners,
                                SymmetricLayout layout, int rank,
                                c10::Device device)
     : blocks_(std::move(blocks)),
       words_(std::move(words)),
-      ours_(std::move(ours)),
+      owners_(std::move(owners)),
       layout_(layout),
       rank_(rank),
       device_(device) {
   for (void* block : blocks_) {
     pads_.push_back(static_cast<char*>(block) + layout_.size);
-  }
-}
-
-/// The peers' blocks were opened in `rendezvous`; our own belongs to its
-/// tensor.
-SymmetricBlock::~SymmetricBlock() {
-  if (c10d::symmetric_memory::is_finalizing()) return;
-  const WithoutGil others_run;
-  for (int r = 0; r < get_world_size(); ++r) {
-    if (r == rank_) continue;
-    orIpcCloseMemHandle(blocks_[r]);
-    orIpcCloseMemHandle(words_[r]);
   }
 }
 
@@ -62,23 +48,28 @@ void SymmetricBlock::checkCall(int peer, int channel, size_t timeout_ms) const {
       timeout_ms == 0,
       "Streams of openreg wait for signals without a time limit; timeout_ms "
       "must be 0.");
+  TORCH_CHECK(!isCaptured(currentStream(device_.index())),
+              "A signal cannot be captured in a graph, because the host counts "
+              "it; send it between two graphs.");
 }
 
 // [distributed.symmetric.signal.send] The driver writes a signal when the stream gets there, and parks a stream that waits for one.
 void SymmetricBlock::put_signal(int peer, int channel, size_t timeout_ms) {
   checkCall(peer, channel, timeout_ms);
   std::lock_guard lock(mutex_);
-  const uint32_t value = ++sent_[{peer, channel}];
+  uint32_t& sent = sent_[{peer, channel}];
   check(orStreamWriteValue32(nativeStream(currentStream(device_.index())),
-                             word(peer, rank_, channel), value));
+                             word(peer, rank_, channel), sent + 1));
+  ++sent;
 }
 
 void SymmetricBlock::wait_signal(int peer, int channel, size_t timeout_ms) {
   checkCall(peer, channel, timeout_ms);
   std::lock_guard lock(mutex_);
-  const uint32_t value = ++received_[{peer, channel}];
+  uint32_t& received = received_[{peer, channel}];
   check(orStreamWaitValue32(nativeStream(currentStream(device_.index())),
-                            word(rank_, peer, channel), value));
+                            word(rank_, peer, channel), received + 1));
+  ++received;
 }
 
 void SymmetricBlock::barrier(int channel, size_t timeout_ms) {

@@ -24,16 +24,15 @@ struct SymmetricLayout {
   size_t total() const { return size + pad; }
 };
 
-/// What one rank knows about the blocks of its group. It keeps its own blocks
-/// alive, and closes the peers' blocks at its end.
+/// What one rank knows about the blocks of its group. It keeps all of them
+/// alive.
 class SymmetricBlock final : public c10d::symmetric_memory::SymmetricMemory {
  public:
   /// `blocks[r]` is the block of rank r as this process sees it, `words[r]`
-  /// that of its numbers, and `ours` the owners of our own.
+  /// that of its numbers, and `owners` keep all of them.
   SymmetricBlock(std::vector<void*> blocks, std::vector<void*> words,
-                 std::vector<std::shared_ptr<void>> ours,
+                 std::vector<std::shared_ptr<void>> owners,
                  SymmetricLayout layout, int rank, c10::Device device);
-  ~SymmetricBlock() override;
 
   std::vector<void*> get_buffer_ptrs() override { return blocks_; }
   std::vector<void*> get_signal_pad_ptrs() override { return pads_; }
@@ -64,7 +63,7 @@ class SymmetricBlock final : public c10d::symmetric_memory::SymmetricMemory {
   void checkCall(int peer, int channel, size_t timeout_ms) const;
 
   const std::vector<void*> blocks_, words_;
-  const std::vector<std::shared_ptr<void>> ours_;
+  const std::vector<std::shared_ptr<void>> owners_;
   std::vector<void*> pads_;
   const SymmetricLayout layout_;
   const int rank_;

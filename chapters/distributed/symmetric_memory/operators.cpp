@@ -41,6 +41,22 @@ at::Tensor onRank(int rank, const at::Tensor& tensor,
                           tensor.storage_offset());
 }
 
+// [distributed.symmetric.output] An output that does not fit would fail between the barriers, so it is refused before them.
+/// @throws c10::ValueError unless the output is contiguous, of these sizes, and
+/// of the dtype and device of the input.
+void checkOutput(const at::Tensor& output, const at::Tensor& input,
+                 at::IntArrayRef sizes) {
+  TORCH_CHECK_VALUE(
+      output.is_contiguous() && output.sizes() == sizes &&
+          output.scalar_type() == input.scalar_type() &&
+          output.device() == input.device(),
+      "The output must be contiguous, of sizes ", sizes, " and ",
+      input.scalar_type(), ", and on ", input.device(), "; this one ",
+      output.is_contiguous() ? "is" : "is not contiguous,", " of sizes ",
+      output.sizes(), " and ", output.scalar_type(), ", and on ",
+      output.device(), ".");
+}
+
 // [distributed.symmetric.sum] All ranks add in the same order, so that they get identical bytes.
 /// The sum of what `part` returns for each rank. Half-precision numbers are
 /// added in float32 and rounded once.
@@ -57,6 +73,7 @@ at::Tensor sumOf(int ranks, const Part& part) {
 at::Tensor oneShotAllReduceOut(const at::Tensor& input, std::string reduction,
                                std::string name, at::Tensor out) {
   const auto group = groupOf(input, reduction, name);
+  checkOutput(out, input, input.sizes());
   group->barrier(kBegin, 0);
   out.copy_(sumOf(group->get_world_size(),
                   [&](int r) { return onRank(r, input, *group); }));
@@ -94,6 +111,7 @@ at::Tensor sliceOf(int rank, const at::Tensor& tensor, int ranks) {
 at::Tensor twoShotAllReduceOut(at::Tensor input, std::string reduction,
                                std::string name, at::Tensor output) {
   const auto group = groupOf(input, reduction, name);
+  checkOutput(output, input, input.sizes());
   const int ranks = group->get_world_size(), ours = group->get_rank();
   group->barrier(kBegin, 0);
   sliceOf(ours, input, ranks).copy_(sumOf(ranks, [&](int r) {
@@ -123,6 +141,9 @@ at::Tensor reduceScatterOut(at::Tensor input, std::string name, bool split_last,
                     ranks, " ranks.");
   const int64_t width = input.size(dim) / ranks;
   const int64_t begin = group->get_rank() * width;
+  std::vector<int64_t> sizes = input.sizes().vec();
+  sizes[dim] = width;
+  checkOutput(output, input, sizes);
   group->barrier(kBegin, 0);
   output.copy_(sumOf(ranks, [&](int r) {
     return onRank(r, input, *group).narrow(dim, begin, width);
@@ -173,7 +194,8 @@ TORCH_LIBRARY_IMPL(symm_mem, PrivateUse1, m) {
   m.impl("one_shot_all_reduce_out", &oneShotAllReduceOut);
   m.impl("one_shot_all_reduce_copy", [](const Tensor& buffer, const Tensor& in,
                                         string op, string group) {
-    return oneShotAllReduceCopyOut(buffer, in, op, group, at::empty_like(in));
+    const Tensor out = at::empty_like(in, c10::MemoryFormat::Contiguous);
+    return oneShotAllReduceCopyOut(buffer, in, op, group, out);
   });
   m.impl("one_shot_all_reduce_copy_out", &oneShotAllReduceCopyOut);
   m.impl("two_shot_all_reduce_", [](Tensor in, string op, string group) {

@@ -6,6 +6,7 @@ Prints one line for each case: its name, and `passed` or the error.
 
 import os
 import sys
+import threading
 import traceback
 
 import torch
@@ -254,6 +255,83 @@ def wrong_calls_are_refused():
         False,
         plain,
     )
+
+
+@case
+def an_output_is_refused_before_the_first_barrier():
+    name = dist.group.WORLD.group_name
+    ops = torch.ops.symm_mem
+    tensor, _ = symmetric(8)
+    wrong = [
+        torch.empty(5, device=DEVICE),
+        torch.empty(8, dtype=torch.float64, device=DEVICE),
+        torch.empty(8),
+        torch.empty(1, device=DEVICE).expand(8),
+    ]
+    for reduce in (ops.one_shot_all_reduce_out, ops.two_shot_all_reduce_out):
+        tensor.copy_(part(RANK, 8))
+        for out in wrong if RANK == 0 else []:
+            sentence = "The output must be contiguous, of sizes [8] and Float, and on openreg:0;"
+            raises(ValueError, sentence, reduce, tensor, "sum", name, out)
+        out = torch.empty(8, device=DEVICE)
+        assert torch.equal(reduce(tensor, "sum", name, out).cpu(), total(8))
+    tensor, _ = symmetric(8 * RANKS)
+    tensor.copy_(part(RANK, 8 * RANKS))
+    for out in wrong if RANK == 0 else []:
+        raises(ValueError, "The output must be", ops.reduce_scatter_out, tensor, name, False, out)
+    out = torch.empty(8, device=DEVICE)
+    ops.reduce_scatter_out(tensor, name, False, out)
+    assert torch.equal(out.cpu(), total(8 * RANKS).chunk(RANKS)[RANK])
+
+
+@case
+def a_rendezvous_without_room_may_be_tried_again():
+    pad = symm_mem.get_signal_pad_size()
+    symm_mem.set_signal_pad_size(4 << 20)
+    tensor = symm_mem.empty(4, device=DEVICE)
+    symm_mem.set_signal_pad_size(pad)
+    if RANK == 0:
+        rest, size = [], torch.openreg.mem_get_info(DEVICE)[0]
+        while size > 1 << 20:
+            try:
+                rest.append(symm_mem.empty(size, dtype=torch.uint8, device=DEVICE))
+            except torch.OutOfMemoryError:
+                size //= 2
+        raises(torch.OutOfMemoryError, "", symm_mem.rendezvous, tensor, dist.group.WORLD)
+        del rest
+    symm_mem.rendezvous(tensor, dist.group.WORLD).barrier()
+    torch.openreg.synchronize()
+
+
+@case
+def a_refused_signal_does_not_count():
+    _, group = symmetric(1)
+    if RANK == 0:
+        graph = torch.accelerator.Graph()
+        with torch.Stream(DEVICE), graph:
+            raises(RuntimeError, "A signal cannot be captured in a graph, bec", group.barrier)
+    group.barrier()
+    group.barrier()
+    torch.openreg.synchronize()
+
+
+@case
+def threads_may_share_tensors_with_different_groups():
+    groups = [dist.new_group() for _ in range(2)]
+    tensors = [symm_mem.empty(4, device=DEVICE) for _ in groups]
+
+    def share(number):
+        symm_mem.rendezvous(tensors[number], groups[number])
+
+    if RANK == 0:
+        threads = [threading.Thread(target=share, args=(number,)) for number in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    else:
+        share(1)
+        share(0)
 
 
 @case
