@@ -98,7 +98,7 @@ Meeting::Result Meeting::hold(JoiningStore& store) const {
       const size_t place = rank_ * kRandomBytes;
       if (theirs.size() < place ||
           theirs.compare(place, kRandomBytes, word_, 0, kRandomBytes) != 0) {
-        return "word/" + std::to_string(rank);
+        return (words[rank].empty() ? "word/" : "seen/") + std::to_string(rank);
       }
     }
     have_all_seen = true;

@@ -11,7 +11,13 @@ namespace openreg {
 // [distributed.hosts.members.run] Everything after the meeting has the name of the meeting before its keys.
 void Members::find() {
   is_running_ = true;
-  runInBackground([self = shared_from_this()] { self->run(); });
+  try {
+    runInBackground([self = shared_from_this()] { self->run(); });
+  } catch (...) {  // The next call tries again.
+    is_running_ = false;
+    error_ = std::current_exception();
+    throw;
+  }
 }
 
 void Members::run() noexcept {
