@@ -20,7 +20,10 @@ def _create(description, options):
             f"pg_options is a {type(options).__name__}; orccl takes a "
             "torch.openreg.ProcessGroupOrccl.Options."
         )
-    ours = ProcessGroupOrccl.Options(description.timeout)
+    timeout = description.timeout
+    if options and options._timeout != ProcessGroupOrccl.Options()._timeout:
+        timeout = options._timeout
+    ours = ProcessGroupOrccl.Options(timeout)
     ours.group_name = description.group_id
     ours.global_ranks_in_group = description.global_ranks_in_group
     return ProcessGroupOrccl(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/distributed/process_group/arguments.h"
 #include "torch_openreg/chapters/device/runtime.h"
+#include "torch_openreg/chapters/device/streams/stream.h"
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty_like.h>
@@ -142,6 +143,10 @@ at::Tensor premultiplied(const at::Tensor& tensor,
   const auto& factor =
       static_cast<const c10d::PreMulSumSupplement&>(*reduction->supplement_);
   if (!factor.tensor_factor.defined()) return tensor.mul(factor.double_factor);
+  if (factor.tensor_factor.device() == tensor.device()) {
+    factor.tensor_factor.record_stream(
+        currentStream(tensor.device().index()));
+  }
   return tensor.mul(factor.tensor_factor.reshape({}).to(tensor.scalar_type()));
 }
 

@@ -99,11 +99,20 @@ CommunicatorMap::CommunicatorMap(c10::intrusive_ptr<c10d::Store> store,
   for (c10::DeviceIndex index : ours.devices) tryToMake(index);
 }
 
-CommunicatorMap::~CommunicatorMap() {
+CommunicatorMap::~CommunicatorMap() { clear(); }
+
+/// A work that the program keeps also keeps this object, so the group leaves
+/// here.
+void CommunicatorMap::clear() {
+  std::map<c10::DeviceIndex, std::shared_ptr<DeviceCommunicator>> gone;
   const std::lock_guard lock(ranks_mutex);
-  auto ours = ranks.find(global_rank_);
-  ours->second.groups.erase(this);
-  if (ours->second.groups.empty()) ranks.erase(ours);
+  const auto ours = ranks.find(global_rank_);
+  if (ours != ranks.end() && ours->second.groups.erase(this) &&
+      ours->second.groups.empty()) {
+    ranks.erase(ours);
+  }
+  const std::lock_guard of_map(mutex_);
+  gone.swap(made_);
 }
 
 // [distributed.communicator-map.make] A group that finds no room now tries again when it is used.
@@ -123,7 +132,7 @@ std::shared_ptr<DeviceCommunicator> CommunicatorMap::on(
 void CommunicatorMap::tryToMake(c10::DeviceIndex index) {
   try {
     make(index);
-  } catch (const c10::Error&) {
+  } catch (const std::exception&) {
     // It is made again, or refused, when it is used.
   }
 }
@@ -163,7 +172,9 @@ std::vector<std::shared_ptr<DeviceCommunicator>> CommunicatorMap::all() const {
 
 std::optional<c10::DeviceIndex> CommunicatorMap::firstDevice() const {
   const std::lock_guard lock(ranks_mutex);
-  const auto& devices = ranks.at(global_rank_).devices;
+  const auto ours = ranks.find(global_rank_);
+  if (ours == ranks.end()) return std::nullopt;
+  const auto& devices = ours->second.devices;
   return devices.empty() ? std::nullopt : std::optional(devices.front());
 }
 
@@ -174,12 +185,6 @@ void CommunicatorMap::setTimeout(std::chrono::milliseconds timeout) {
 void CommunicatorMap::abort(const std::string& reason) noexcept {
   if (!is_leaving_) patience_->is_over = true;
   for (const auto& group : all()) group->communicator->abort(reason);
-}
-
-void CommunicatorMap::clear() {
-  std::map<c10::DeviceIndex, std::shared_ptr<DeviceCommunicator>> gone;
-  const std::lock_guard lock(mutex_);
-  gone.swap(made_);
 }
 
 // [-]

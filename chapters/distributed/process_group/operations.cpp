@@ -57,13 +57,18 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::collective(
   return start(
       call, [](DeviceCommunicator& group) { return group.collective_stream; },
       [&](Communicator& group, orStream_t stream) {
+        std::vector<std::vector<Dense>> from, to;
+        for (const Part& part : parts) {
+          from.push_back(denseOf(part.from, Dense::kRead, reduction));
+          to.push_back(denseOf(part.to, Dense::kWrite));
+        }
+        // From here on the peers expect all calls, so nothing is refused.
         for (size_t i = 0; i < parts.size(); ++i) {
-          const auto from = denseOf(parts[i].from, Dense::kRead, reduction);
-          const auto to = denseOf(parts[i].to, Dense::kWrite);
-          calls[i].inputs = partsOf(from, scatters ? size_ : from.size());
-          calls[i].outputs = partsOf(to, gathers ? size_ : to.size());
+          const size_t ins = from[i].size(), outs = to[i].size();
+          calls[i].inputs = partsOf(from[i], scatters ? size_ : ins);
+          calls[i].outputs = partsOf(to[i], gathers ? size_ : outs);
           group.collective(stream, calls[i]);
-          for (const auto& output : to) output.writeBack();
+          for (const auto& output : to[i]) output.writeBack();
         }
       });
 }

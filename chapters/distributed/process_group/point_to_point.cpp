@@ -129,14 +129,14 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::sendOrReceive(Tensors& tensors,
                   is_send ? "orccl:send" : "orccl:recv", tensors,
                   is_send ? Tensors{} : tensors, c10d::kUnsetTimeout};
   checkRank(is_send ? "The receiver" : "The sender", peer);
-  TORCH_CHECK_VALUE(batch_ || peer != rank_, "A rank can ",
-                    is_send ? "send to" : "receive from",
-                    " itself only in a batch, which has both directions; use "
-                    "batch_isend_irecv.");
-  if (batch_) {
+  if (const std::lock_guard lock(mutex_); batch_) {
     batch_->transfers.push_back({is_send, peer, tensors[0]});
     return nullptr;
   }
+  TORCH_CHECK_VALUE(peer != rank_, "A rank can ",
+                    is_send ? "send to" : "receive from",
+                    " itself only in a batch, which has both directions; use "
+                    "batch_isend_irecv.");
   return start(
       call,
       [&](DeviceCommunicator& group) { return group.streamOf(is_send, peer); },
@@ -170,10 +170,12 @@ void ProcessGroupOrccl::startCoalescing() {
 }
 
 ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::endCoalescing() {
+  std::unique_lock lock(mutex_);
   TORCH_CHECK(batch_,
               "A batch ends that has not begun; call "
               "_start_coalescing() first.");
   const auto [transfers, last] = *std::exchange(batch_, std::nullopt);
+  lock.unlock();
   if (transfers.empty()) return last;
   Tensors sent, received;
   for (const auto& [is_send, peer, tensor] : transfers) {

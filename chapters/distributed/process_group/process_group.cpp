@@ -57,11 +57,13 @@ ProcessGroupOrccl::~ProcessGroupOrccl() {
 }
 
 void ProcessGroupOrccl::abort() {
+  if (orIsForked()) return;
   state_->end(c10d::ErrorType::COMM_ERROR,
               "orccl: the group was aborted; destroy it and make a new one.");
 }
 
 void ProcessGroupOrccl::shutdown() {
+  if (orIsForked()) return;
   const WithoutGil others_run;
   state_->drain();
   if (state_->error() == c10d::ErrorType::SUCCESS) communicators_->leave();
@@ -89,11 +91,16 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupOrccl::split(
     const c10::intrusive_ptr<c10d::Backend::Options>& options) {
   const auto ours = std::find(ranks.begin(), ranks.end(), rank_);
   if (ours == ranks.end()) return nullptr;
+  const auto own = copyOf(*options);
+  own->global_ranks_in_group.clear();
+  for (int rank : ranks) {
+    own->global_ranks_in_group.push_back(globalRank(rank, *options_));
+  }
   auto part = c10::make_intrusive<ProcessGroupOrccl>(
       c10::make_intrusive<c10d::PrefixStore>(options->group_name + "/orccl",
                                              store),
       static_cast<int>(ours - ranks.begin()), static_cast<int>(ranks.size()),
-      *options);
+      *own);
   part->setBoundDeviceId(bound_device_id_);
   if (bound_device_id_) part->eagerConnectSingleDevice(*bound_device_id_);
   return part;

@@ -5,6 +5,7 @@
 
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
+#include <c10/core/StreamGuard.h>
 
 #include <algorithm>
 #include <thread>
@@ -23,20 +24,14 @@ CollectiveWork::CollectiveWork(int rank, c10d::OpType type, const char* title,
       number_(number),
       operation_(std::move(operation)),
       group_(std::move(group)),
-      stream_(stream),
-      future_(c10::make_intrusive<c10::ivalue::Future>(
-          c10::ListType::create(c10::TensorType::get()),
-          std::vector<c10::Device>{stream.device()})) {}
+      stream_(stream) {}
 
-/// The future is complete at once: it records its own events on the current
-/// stream, and its callbacks run on streams that wait for them.
 void CollectiveWork::markEnqueued() {
   operation_->end.record(stream_);
   group_->markEnqueued(*operation_);
   if (recordFunctionEndCallback_) {
     std::exchange(recordFunctionEndCallback_, nullptr)();
   }
-  future_->markCompleted(c10::IValue(outputs_));
 }
 
 // [distributed.work.wait] Waiting is a command to the current stream.
@@ -87,8 +82,25 @@ void CollectiveWork::abort() {
               operation_->name + " was aborted, and its group with it.");
 }
 
+// [distributed.work.future] A future is complete at once, and its events come after a check, so what waits for them gets the error.
 c10::intrusive_ptr<c10::ivalue::Future> CollectiveWork::getFuture() {
-  return future_;
+  const WithoutGil others_run;
+  const std::lock_guard lock(mutex_);
+  if (future_) return future_;
+  auto future = c10::make_intrusive<c10::ivalue::Future>(
+      c10::ListType::create(c10::TensorType::get()),
+      std::vector<c10::Device>{stream_.device()});
+  const c10::StreamGuard on_stream(stream_);
+  if (auto error = exception()) {
+    future->setError(error);
+  } else {
+    if (operation_->request) {
+      checkOrccl(
+          orcclRequestCheck(operation_->request.get(), nativeStream(stream_)));
+    }
+    future->markCompleted(c10::IValue(outputs_));
+  }
+  return future_ = std::move(future);
 }
 
 float CollectiveWork::getDuration() const {

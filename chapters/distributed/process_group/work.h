@@ -46,7 +46,7 @@ class CollectiveWork final : public c10d::Work {
   float getDuration() const override;
   uint64_t getSequencenumber() const override { return number_; }
 
-  // [distributed.work.members] The future keeps the outputs, for callbacks that run later.
+  // [distributed.work.members] The future is made when a program asks for it, because its check costs another command.
  private:
   void waitOnHost(std::chrono::milliseconds limit);
 
@@ -55,7 +55,8 @@ class CollectiveWork final : public c10d::Work {
   const std::shared_ptr<PendingOperation> operation_;
   const std::shared_ptr<GroupState> group_;
   const c10::Stream stream_;
-  const c10::intrusive_ptr<c10::ivalue::Future> future_;
+  std::mutex mutex_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;  // if it was asked for
 };
 
 // [-]

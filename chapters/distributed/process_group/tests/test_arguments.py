@@ -96,6 +96,18 @@ def test_options_are_copied(world):
     assert backend.options._timeout == datetime.timedelta(seconds=5)
 
 
+def test_the_options_of_a_program_decide_its_time_limit():
+    dist.init_process_group(
+        store=dist.HashStore(),
+        rank=0,
+        world_size=1,
+        pg_options=Orccl.Options(datetime.timedelta(seconds=5)),
+    )
+    options = dist.group.WORLD._get_backend(DEVICE).options
+    dist.destroy_process_group()
+    assert options._timeout == datetime.timedelta(seconds=5)
+
+
 def test_other_options_are_refused():
     with pytest.raises(TypeError, match="pg_options is a str; orccl takes a torch.openreg."):
         dist.init_process_group(
@@ -254,6 +266,27 @@ def test_the_memory_of_a_refused_call_is_kept_while_it_is_read(group):
         assert races() == []
 
 
+def test_a_factor_on_the_device_is_kept_while_it_is_read(group):
+    with sanitizer.finding_races() as races:
+        tensor = ones(1 << 20)
+        options = dist.AllreduceOptions()
+        options.reduceOp = dist._make_nccl_premul_sum(torch.tensor([0.5], device=DEVICE))
+        group.allreduce([tensor], options)
+        del options
+        others = [ones(1) for _ in range(64)]
+        assert races() == [] and others
+
+
+def test_a_list_is_refused_before_its_first_tensor_is_enqueued(group):
+    first = ones(2)
+    options = dist.AllreduceCoalescedOptions()
+    options.reduceOp = dist._make_nccl_premul_sum(2.0)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        group.allreduce_coalesced([first, ones(1).expand(3)], options)
+    torch.openreg.synchronize()
+    assert first.tolist() == [1, 1]
+
+
 def test_durations_need_to_be_asked_for(group):
     work = group.allreduce([ones(2)])
     with pytest.raises(
@@ -306,6 +339,7 @@ def test_a_forked_child_is_refused_and_leaves_cleanly():
                 torch.openreg.ProcessGroupOrccl(dist.HashStore(), 0, 1)
             except RuntimeError as error:
                 print(error, flush=True)
+            dist.destroy_process_group()
             raise SystemExit(7)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         dist.all_reduce(tensor)

@@ -120,12 +120,12 @@ def joins_alone():
     return message
 
 
-def meets_a_stranger(word):
+def meets_a_stranger(word, timeout=30 * SECOND):
     message = ""
     if dist.get_rank() == 0:
         store = dist.HashStore()
         store.set("0/word/1", word)
-        options = torch.openreg.ProcessGroupOrccl.Options(30 * SECOND)
+        options = torch.openreg.ProcessGroupOrccl.Options(timeout)
         alone = torch.openreg.ProcessGroupOrccl(store, 0, 2, options)
         message = message_of(lambda: alone.allreduce([torch.ones(1, device=device())]))
     dist.barrier()
@@ -139,6 +139,11 @@ def test_an_entry_of_another_program_is_refused_with_its_key(two, word):
         f"The entry word/1 of the store has {len(word)} bytes, and rank 1 writes between 8 and 4096"
         " there; another program seems to use the store." in message
     )
+
+
+def test_a_rank_whose_word_is_old_is_named_by_what_it_has_not_written(two):
+    message = two(meets_a_stranger, "0123456789", SECOND / 2)[0]
+    assert "within the timeout of 500 ms: its entry seen/1 is not in the store" in message
 
 
 def test_a_rank_that_never_joins_is_named(two):
@@ -226,8 +231,12 @@ def test_a_killed_peer_is_named_within_two_seconds(pair):
 
 def reads_what_the_dead_should_have_added(read):
     tensor = torch.full((2,), 5.0, device=device())
-    dist.all_reduce(tensor)
-    reads = {"synchronize": torch.accelerator.synchronize, "copy": tensor.cpu}
+    work = dist.all_reduce(tensor, async_op=True)
+    if read == "future":
+        tensor = work.get_future().wait()[0]
+    else:
+        work.wait()
+    reads = {"synchronize": torch.accelerator.synchronize, "copy": tensor.cpu, "future": tensor.cpu}
     begin = time.monotonic()
     message = message_of(reads[read], RuntimeError)
     assert time.monotonic() - begin < 2
@@ -237,7 +246,7 @@ def reads_what_the_dead_should_have_added(read):
     return message
 
 
-@pytest.mark.parametrize("read", ["synchronize", "copy"])
+@pytest.mark.parametrize("read", ["synchronize", "copy", "future"])
 def test_whoever_reads_the_result_of_an_aborted_collective_is_told(pair, read):
     _, process = pair(waits_for_the_dead)
     os.kill(process, signal.SIGKILL)
@@ -246,6 +255,27 @@ def test_whoever_reads_the_result_of_an_aborted_collective_is_told(pair, read):
         "openreg:0 could not run wait: all_reduce, number 2 of rank 0 has no result, because its "
         f"group failed. orccl: rank 1 (process {process}) has ended without leaving the group"
     ) in message
+
+
+def keeps_a_work(folder):
+    """Ranks that use no other group meet on one device, and a later group of theirs on another one."""
+    rank, kept = dist.get_rank(), []
+    for index in range(2):
+        options = torch.openreg.ProcessGroupOrccl.Options(5 * SECOND)
+        options.global_ranks_in_group = [10, 11]
+        store = dist.FileStore(f"{folder}/{index}", 2)
+        group = torch.openreg.ProcessGroupOrccl(store, rank, 2, options)
+        tensor = torch.ones(2, device=f"openreg:{index}")
+        work = group.allreduce([tensor])
+        work.wait()
+        assert tensor.tolist() == [2, 2]
+        kept += [work] * (rank == 0)
+        group.shutdown()
+        del work, group
+
+
+def test_a_work_that_is_kept_does_not_keep_its_group(two, tmp_path):
+    two(keeps_a_work, str(tmp_path))
 
 
 def moves_another_dtype(call):

@@ -275,3 +275,22 @@ def splits():
 
 def test_a_bound_group_can_be_split(two):
     two(splits)
+
+
+def splits_unevenly():
+    """Rank 1 of the world is rank 0 of its part, which other ranks use in another order."""
+    rank, other = dist.get_rank(), torch.device("openreg", 1 - torch.openreg.current_device())
+    dist.group.WORLD.bound_device_id = device()
+    part = dist.split_group(split_ranks=[[0], [1, 2], [3]], timeout=datetime.timedelta(seconds=10))
+    dist.group.WORLD.bound_device_id = None
+    tensors = [torch.ones(1, device=other) for _ in range(2)]
+    groups = {1: [None, part], 2: [part, None]}.get(rank, [None])
+    for tensor, group in zip(tensors, groups):
+        dist.all_reduce(tensor, group=group, async_op=True)
+    torch.openreg.synchronize(other)
+    dist.destroy_process_group(part)
+    return part is not None
+
+
+def test_the_parts_of_a_split_group_may_be_used_in_different_orders(four):
+    four(splits_unevenly, limit=40)
