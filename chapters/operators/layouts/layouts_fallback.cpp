@@ -21,6 +21,7 @@ void fallbackWhole(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   CommonDevice device(op.schema().name().c_str());
   for (const at::Tensor& each : tensorsOf(torch::jit::last(*stack, count)))
     device.add(each);
+  device.index();  // Throws if there are several.
   admitFallback(op);
   runOnCopies(op, stack, &onHost);
 }
