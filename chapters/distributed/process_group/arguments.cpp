@@ -144,8 +144,7 @@ at::Tensor premultiplied(const at::Tensor& tensor,
       static_cast<const c10d::PreMulSumSupplement&>(*reduction->supplement_);
   if (!factor.tensor_factor.defined()) return tensor.mul(factor.double_factor);
   if (factor.tensor_factor.device() == tensor.device()) {
-    factor.tensor_factor.record_stream(
-        currentStream(tensor.device().index()));
+    factor.tensor_factor.record_stream(currentStream(tensor.device().index()));
   }
   return tensor.mul(factor.tensor_factor.reshape({}).to(tensor.scalar_type()));
 }

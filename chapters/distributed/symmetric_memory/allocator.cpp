@@ -208,8 +208,8 @@ c10::intrusive_ptr<SymmetricBlock> SymmetricAllocator::open(
     const Offer& offer = offers[r];
     add(blocks, r == rank ? block.owner
                           : openOffered(r, offer.block, block.layout.total()));
-    add(words, r == rank ? own_words
-                         : openOffered(r, offer.words, block.layout.pad));
+    add(words,
+        r == rank ? own_words : openOffered(r, offer.words, block.layout.pad));
   }
   return c10::make_intrusive<SymmetricBlock>(
       std::move(blocks), std::move(words), std::move(owners), block.layout,

@@ -46,15 +46,15 @@ at::Tensor onRank(int rank, const at::Tensor& tensor,
 /// of the dtype and device of the input.
 void checkOutput(const at::Tensor& output, const at::Tensor& input,
                  at::IntArrayRef sizes) {
-  TORCH_CHECK_VALUE(
-      output.is_contiguous() && output.sizes() == sizes &&
-          output.scalar_type() == input.scalar_type() &&
-          output.device() == input.device(),
-      "The output must be contiguous, of sizes ", sizes, " and ",
-      input.scalar_type(), ", and on ", input.device(), "; this one ",
-      output.is_contiguous() ? "is" : "is not contiguous,", " of sizes ",
-      output.sizes(), " and ", output.scalar_type(), ", and on ",
-      output.device(), ".");
+  TORCH_CHECK_VALUE(output.is_contiguous() && output.sizes() == sizes &&
+                        output.scalar_type() == input.scalar_type() &&
+                        output.device() == input.device(),
+                    "The output must be contiguous, of sizes ", sizes, " and ",
+                    input.scalar_type(), ", and on ", input.device(),
+                    "; this one ",
+                    output.is_contiguous() ? "is" : "is not contiguous,",
+                    " of sizes ", output.sizes(), " and ", output.scalar_type(),
+                    ", and on ", output.device(), ".");
 }
 
 // [distributed.symmetric.sum] All ranks add in the same order, so that they get identical bytes.
@@ -192,11 +192,11 @@ TORCH_LIBRARY_IMPL(symm_mem, PrivateUse1, m) {
     return oneShotAllReduceOut(in, op, group, at::empty_like(in));
   });
   m.impl("one_shot_all_reduce_out", &oneShotAllReduceOut);
-  m.impl("one_shot_all_reduce_copy", [](const Tensor& buffer, const Tensor& in,
-                                        string op, string group) {
-    const Tensor out = at::empty_like(in, c10::MemoryFormat::Contiguous);
-    return oneShotAllReduceCopyOut(buffer, in, op, group, out);
-  });
+  m.impl("one_shot_all_reduce_copy",
+         [](const Tensor& buffer, const Tensor& in, string op, string group) {
+           const Tensor out = at::empty_like(in, c10::MemoryFormat::Contiguous);
+           return oneShotAllReduceCopyOut(buffer, in, op, group, out);
+         });
   m.impl("one_shot_all_reduce_copy_out", &oneShotAllReduceCopyOut);
   m.impl("two_shot_all_reduce_", [](Tensor in, string op, string group) {
     return twoShotAllReduceOut(in, op, group, in);
