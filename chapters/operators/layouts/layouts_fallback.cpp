@@ -18,8 +18,9 @@ at::Tensor onHost(const at::Tensor& tensor) {
 
 void fallbackWhole(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
-  commonDevice(op.schema().name().c_str(),
-               tensorsOf(torch::jit::last(*stack, count)));
+  CommonDevice device(op.schema().name().c_str());
+  for (const at::Tensor& each : tensorsOf(torch::jit::last(*stack, count)))
+    device.add(each);
   device.index();  // Throws if there are several.
   admitFallback(op);
   runOnCopies(op, stack, &onHost);
