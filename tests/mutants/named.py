@@ -341,7 +341,7 @@ MISTAKES = [
         "uncleared_error",
         "A reset does not clear the failure of a device.",
         "common/openreg/execution/sticky_error.cpp",
-        "  failed_ = false;\n",
+        "      failed_ = false;\n",
         "",
         "test-simulator",
     ),
