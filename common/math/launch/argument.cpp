@@ -18,7 +18,8 @@ Argument::Argument(const c10::IValue& value, Access access) {
       views.emplace_back(tensor, access);
     captured_ = std::move(views);
   } else {
-    captured_ = value.isList() ? c10::IValue(value.toList().copy()) : value;
+    const bool is_shared_list = value.isList() && value.use_count() > 1;
+    captured_ = is_shared_list ? c10::IValue(value.toList().copy()) : value;
   }
 }
 
