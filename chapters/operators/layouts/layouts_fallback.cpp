@@ -18,10 +18,8 @@ at::Tensor onHost(const at::Tensor& tensor) {
 
 void fallbackWhole(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
-  CommonDevice device(op.schema().name().c_str());
-  for (const at::Tensor& each : tensorsOf(torch::jit::last(*stack, count)))
-    device.add(each);
-  device.index();  // Throws if there are several.
+  commonDevice(op.schema().name().c_str(),
+               tensorsOf(torch::jit::last(*stack, count)));
   admitFallback(op);
   runOnCopies(op, stack, &onHost);
 }
