@@ -53,14 +53,15 @@ def path_of(name):
     path = PATH_OF_KIND.get(rule, "fallback")
     if path == "native" and re.search(r"/binding\.cpp:", where):
         path = "library"
-    if by_name := "/by_name.cpp:" in where:
+    is_by_name = "/by_name.cpp:" in where
+    if is_by_name:
         path = "fallback"
     if path == "fallback":
         if not torch._C._dispatch_has_computed_kernel_for_dispatch_key(name, "CPU"):
             path = "missing"
         elif reason := _C.fallback_refusal(*split(name)):
             return "refused", reason, where
-        elif by_name:
+        elif is_by_name:
             return path, "we chose the CPU's kernel for it, which runs between two copies", where
     return path, WHY[path], where
 

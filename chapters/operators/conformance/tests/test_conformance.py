@@ -55,7 +55,7 @@ class Whole(Op):  # Its number is so large that one more is less than a ten-thou
     def sample_inputs(self, device, dtype, requires_grad):
         yield SampleInput(torch.tensor([1 << 20]))
 
-class Factory(Op):  # Only the name of the device says where it computes.
+class Factory(Op):  # Has no tensor among its arguments, only the name of a device.
     supports_autograd = False
 
     def sample_inputs(self, device, dtype, requires_grad):
