@@ -41,7 +41,7 @@ def test_pytorch_approves_of_it(acme):
 
 def test_it_refuses_as_our_own_do(acme):
     x = torch.ones(2, device="openreg")
-    with pytest.raises(RuntimeError, match="swiglu needs all tensors on one openreg device"):
+    with pytest.raises(RuntimeError, match="swiglu: Expected all tensors to be on the same device"):
         torch.ops.acme.swiglu(x, x.to("openreg:1"))
     with pytest.raises(
         ValueError, match=r"swiglu needs two tensors of one size and type; they are of \[2\] Float"

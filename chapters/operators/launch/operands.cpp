@@ -21,8 +21,9 @@ c10::DeviceIndex CommonDevice::index() const {
   TORCH_CHECK(device_, name_, " needs at least one tensor on an openreg ",
               "device.");
   TORCH_CHECK(!mismatch_, name_,
-              " needs all tensors on one openreg device, but found one on ",
-              *device_, " and one on ", *mismatch_, "; move them with .to().");
+              ": Expected all tensors to be on the same device, but found ",
+              "at least two devices, ", *device_, " and ", *mismatch_,
+              "; move them with .to().");
   return device_->index();
 }
 

@@ -60,6 +60,29 @@ def test_a_device_alone_finds_it(world):
     assert tensor.tolist() == [1, 1, 1]
 
 
+CAN = {"supports_splitting", "supports_coalescing"}
+CANNOT = {
+    "supports_time_estimate",
+    "supports_shrinking",
+    "supports_reconfigure",
+    "supports_window",
+    "supports_abort_hooks",
+    "supports_completion_hooks",
+    "supports_tensor_alloc",
+}
+
+
+def test_it_answers_each_question_for_a_capability(group):
+    asked = {name for name in dir(group) if "supports_" in name}
+    assert CAN < asked
+    # Since 2.15 one of the names begins with an underscore.
+    assert {name.lstrip("_") for name in asked} <= CAN | CANNOT
+    for name in asked:
+        answer = getattr(group, name)
+        answer = answer(DEVICE) if name == "supports_tensor_alloc" else answer
+        assert answer is (name in CAN), name
+
+
 def test_its_name_finds_it_without_autoload():
     program = """
     import torch, torch.distributed as dist

@@ -347,8 +347,8 @@ def test_a_builder_is_told_folders_that_exist():
         (
             lambda x: ops.scale_mask_softmax(x, x.cpu() > 0, 1),
             RuntimeError,
-            "scale_mask_softmax needs all tensors on one openreg device, but found one on openreg:0"
-            " and one on cpu",
+            "scale_mask_softmax: Expected all tensors to be on the same device, but found at least two"
+            " devices, openreg:0 and cpu",
         ),
     ],
 )

@@ -33,8 +33,8 @@ def test_tensors_of_two_devices_are_refused_by_the_operators_name(name, other, s
     if swapped and other is SECOND and name != "aten::where":
         places.reverse()  # In the order of the arguments; the host is never the first.
     told = (
-        f"{name} needs all tensors on one openreg device, but found one on {places[0]} and one on "
-        f"{places[1]}; move them with .to()."
+        f"{name}: Expected all tensors to be on the same device, but found at least two devices, "
+        f"{places[0]} and {places[1]}; move them with .to()."
     )
     with pytest.raises(RuntimeError, match=re.escape(told)):
         OPERATORS[name](*arguments)

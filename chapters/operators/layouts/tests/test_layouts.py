@@ -114,7 +114,7 @@ def test_a_sparse_output_takes_the_indices_and_sizes_of_the_result():
 
 
 def test_tensors_of_two_devices_are_not_mixed():
-    with pytest.raises(RuntimeError, match="needs all tensors on one openreg device"):
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
         square().to_sparse() @ square().to("openreg").to_sparse()
 
 

@@ -70,8 +70,8 @@ def zeros(dtype=torch.float32):
         ),
         (
             lambda x: torch.binomial(torch.ones(2), x),
-            "binomial needs all tensors on one openreg device, but found one on openreg:0 and one "
-            "on cpu; move them with .to().",
+            "binomial: Expected all tensors to be on the same device, but found at least two "
+            "devices, openreg:0 and cpu; move them with .to().",
         ),
         # Parameters on the host can be looked at.
         (

@@ -492,12 +492,12 @@ REFUSED = {
     "two devices": (
         lambda s, d: s + s.to("openreg:1"),
         RuntimeError,
-        "needs all tensors on one openreg device, but found one on openreg:0 and one on openreg:1",
+        "on the same device, but found at least two devices, openreg:0 and openreg:1",
     ),
     "a factor on two devices": (
         lambda s, d: s @ d.t().to("openreg:1"),
         RuntimeError,
-        "needs all tensors on one openreg device, but found one on",
+        "Expected all tensors to be on the same device, but found",
     ),
     "a mask of another size": (
         lambda s, d: d[:2].sparse_mask(s),
