@@ -6,6 +6,8 @@ Each list below is compared with what the installed PyTorch has, so a new hook o
 
 import inspect
 import re
+import subprocess
+import sys
 import unittest
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import torch
 from torch import nn
 from torch.testing._internal import common_device_type as devices
 from torch.testing._internal import common_utils
+from torch.testing._internal.common_methods_invocations import unary_ufuncs
 
 ROOT = Path(__file__).resolve().parents[2]
 TORCH = Path(torch.__file__).parent
@@ -362,3 +365,64 @@ def test_restrictions_can_be_bypassed():
         bypass_device_restrictions = True
 
     assert devices.onlyCUDA(lambda test: "runs")(Bypass("run")) == "runs"
+
+
+def tests_that_remain(**configuration):
+    """Those that PyTorch makes of a class for this device, under a configuration."""
+
+    class Small(common_utils.TestCase):
+        @devices.ops(unary_ufuncs, allowed_dtypes=[torch.float32])
+        def test_operator(self, device, dtype, op):
+            pass
+
+        def test_plain(self, device):
+            pass
+
+    base, scope = devices.PrivateUse1TestBase, {"Small": Small}
+    kept = {
+        name: getattr(base, name) for name in ("op_overrides", "op_allowlist", "test_exclusions")
+    }
+    base.set_test_configs(**configuration)
+    try:
+        devices.instantiate_device_type_tests(Small, scope, only_for=NAME)
+    finally:
+        base.set_test_configs(**kept)
+    classes = [made for name, made in scope.items() if name.startswith("Small")]
+    return sorted(
+        name for made in classes for name in dir(made) if name.endswith((NAME, "float32"))
+    )
+
+
+def test_the_configuration_of_pytorchs_tests_restricts_and_excludes():
+    operator, plain = f"test_operator_sin_{NAME}_float32", f"test_plain_{NAME}"
+    assert tests_that_remain(op_allowlist=["sin"]) == [operator, plain]
+    without = tests_that_remain(test_exclusions={"Small": ["test_plain"]})
+    assert operator in without and plain not in without
+
+
+@pytest.mark.skipif(
+    not hasattr(common_utils, "HardwareClassification"), reason="since PyTorch 2.14"
+)
+def test_the_tests_of_accelerators_can_be_selected(tmp_path):
+    program = tmp_path / "test_small.py"
+    program.write_text(
+        """
+from torch.testing._internal.common_device_type import instantiate_device_type_tests
+from torch.testing._internal.common_utils import HardwareClassification, TestCase, run_tests
+
+class OfAll(TestCase):
+    hw_classification = HardwareClassification.ACCELERATOR
+    def test_device(self, device): self.assertEqual(device, "openreg:0")
+
+class OfNone(TestCase):
+    hw_classification = HardwareClassification.GENERIC
+    def test_nothing(self): pass
+
+instantiate_device_type_tests(OfAll, globals(), only_for="openreg")
+if __name__ == "__main__": run_tests()
+"""
+    )
+    command = [sys.executable, program, "--hw-classification", "ACCELERATOR", "-v"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert "test_device_openreg" in done.stderr and "Ran 1 test" in done.stderr, done.stderr
+    assert done.returncode == 0
