@@ -48,7 +48,7 @@ at::ScalarType always(at::ScalarType) {
   return all;
 }
 
-// [common.check-types.message] An error that is the same with ones and with zeros does not depend on the values.
+// [common.check-types.message] An error that is the same in both attempts does not depend on the values.
 std::string messageOf(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -93,26 +93,29 @@ bool hasMask(c10::ArrayRef<c10::IValue> arguments) {
   });
 }
 
-// [common.check-types.decide] Each attempt uses ones, which are safe divisors, then zeros, which are valid indices.
+// [common.check-types.decide] The first attempt uses zeros as integers, because some CPU kernels read and write at an index without looking at it.
 /// Whether the operator is known to accept the dtypes.
 /// @throws if it is known not to.
 bool acceptsTypes(const c10::OperatorHandle& op,
                   c10::ArrayRef<c10::IValue> arguments, bool small) {
+  /// Integers get the other one of 0 and 1.
   const auto attempt = [&](int value, const Types& types) {
     return rehearse(op, arguments, [&](const at::Tensor& tensor) {
-      return makeStandIn(tensor, types(tensor.scalar_type()), value, small);
+      const at::ScalarType type = types(tensor.scalar_type());
+      const bool is_integer = at::isIntegralType(type, /*includeBool=*/false);
+      return makeStandIn(tensor, type, is_integer ? 1 - value : value, small);
     });
   };
   const auto unchanged = [](at::ScalarType type) { return type; };
-  const auto with_ones = attempt(1, unchanged);
-  const auto error = with_ones ? attempt(0, unchanged) : nullptr;
+  const auto first = attempt(1, unchanged);
+  const auto error = first ? attempt(0, unchanged) : nullptr;
   if (!error) return true;
   const bool is_masked = hasMask(arguments);
   const bool is_settled = small ? is_masked || haveNoIntegers(op, arguments)
                                 : isIndexError(error) && !is_masked &&
                                       haveNoIntegers(op, arguments);
   bool wrong = isTypeError(error) ||
-               (is_settled && messageOf(with_ones) == messageOf(error));
+               (is_settled && messageOf(first) == messageOf(error));
   if (is_masked && !wrong) return false;
   for (const auto& types :
        {&floatUnlessIntegral, &defaultOfCategory, &always<at::kFloat>,

@@ -6,6 +6,8 @@
 #include <ATen/native/Resize.h>
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 namespace openreg {
 
@@ -34,15 +36,24 @@ const c10::IValue* writtenFor(const c10::OperatorHandle& op,
   return nullptr;
 }
 
+// [common.outputs.sequence] A sequence fills an output of any shape that has as many elements, and its Meta kernel does not say so.
+static bool fillsAnyShape(const c10::OperatorHandle& op) {
+  static const std::unordered_set<std::string_view> names{
+      "aten::arange", "aten::linspace", "aten::logspace", "aten::range"};
+  return names.contains(op.schema().name());
+}
+
 size_t outputsToResize(const c10::OperatorHandle& op,
                        c10::ArrayRef<c10::IValue> arguments,
                        c10::ArrayRef<c10::IValue> results) {
   size_t found = 0;
   for (size_t i = 0; i < results.size(); ++i) {
     const auto* out = writtenFor(op, arguments, i);
-    if (out && out->isTensor() &&
-        out->toTensor().sizes() != results[i].toTensor().sizes())
-      found |= size_t{1} << i;
+    if (!out || !out->isTensor()) continue;
+    const at::Tensor &to = out->toTensor(), &like = results[i].toTensor();
+    if (to.sizes() == like.sizes()) continue;
+    const bool fits = to.numel() == like.numel() && fillsAnyShape(op);
+    if (!fits) found |= size_t{1} << i;
   }
   return found;
 }

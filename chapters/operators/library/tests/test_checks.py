@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the host checks before it enqueues, so that a mistake costs a sentence and not the device."""
 
+import os
 import re
 import subprocess
 import sys
@@ -233,7 +234,51 @@ def test_nobody_notices_the_rehearsal():
     assert "aten::full" not in {event.name for event in profile.function_events}
 
 
+def test_a_rehearsal_uses_no_index_that_might_be_outside():
+    """With one row, an index of one would be: the CPU's kernels write there without looking."""
+    program = """
+import torch, torch.nn.functional as F
+
+def one(*shape):
+    return torch.ones(*shape, device="openreg", requires_grad=True)
+
+for dtype in (torch.int32, torch.int64):
+    zero = torch.zeros(1, dtype=dtype, device="openreg")
+    for mode in ("sum", "mean", "max"):
+        F.embedding_bag(zero, one(1, 2), zero, mode=mode).sum().backward()
+    F.embedding(zero, one(1, 2)).sum().backward()
+for pool in (F.max_pool2d, F.adaptive_max_pool2d):
+    pool(one(1, 1, 1), 1).sum().backward()
+print("alive")
+"""
+    # The heap is checked where glibc brings its own checker, or the process dies as it likes.
+    checked = {"LD_PRELOAD": "libc_malloc_debug.so.0", "GLIBC_TUNABLES": "glibc.malloc.check=3"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=os.environ | checked, capture_output=True, text=True)
+    assert done.stdout == "alive\n", done.stderr
+
+
 # Outputs of the user's.
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda out: torch.arange(4, out=out),
+        lambda out: torch.range(0, 3, out=out),
+        lambda out: torch.linspace(0, 3, 4, out=out),
+        lambda out: torch.logspace(0, 3, torch.tensor(4), base=2, out=out),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+def test_a_sequence_fills_an_output_of_any_shape(call):
+    filled = []
+    for device in ("cpu", "openreg"):
+        whole = torch.zeros(2, 3, device=device)
+        out = whole.narrow(1, 1, 2)
+        assert call(out) is out
+        filled.append((out.shape, whole.tolist()))
+    assert filled[0] == filled[1]
 
 
 def test_an_output_is_written_where_it_is():
