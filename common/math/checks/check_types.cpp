@@ -117,13 +117,18 @@ bool acceptsTypes(const c10::OperatorHandle& op,
   bool wrong = isTypeError(error) ||
                (is_settled && messageOf(first) == messageOf(error));
   if (is_masked && !wrong) return false;
+  bool always_same = small && messageOf(first) == messageOf(error);
   for (const auto& types :
        {&floatUnlessIntegral, &defaultOfCategory, &always<at::kFloat>,
         &always<at::kLong>, &boolIfIntegral, &always<at::kBool>,
         &always<at::kComplexFloat>}) {
-    wrong = wrong || !attempt(1, types) || !attempt(0, types);
+    for (const int value : {1, 0}) {
+      const auto other = wrong ? error : attempt(value, types);
+      wrong |= !other;
+      always_same &= !other || messageOf(other) == messageOf(error);
+    }
   }
-  if (wrong) std::rethrow_exception(error);
+  if (wrong || always_same) std::rethrow_exception(error);
   return false;
 }
 

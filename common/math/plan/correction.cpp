@@ -9,7 +9,7 @@ namespace openreg {
 
 using Stack = torch::jit::Stack;
 
-// [common.correction.correct] On every device, attention returns weights only on request, the loss of one sample is a scalar, and a Huber loss has the dtype of its input.
+// [common.correction.correct] On every device, attention returns weights only on request, the loss of one sample is a scalar, a Huber loss has the dtype of its input, and a sum over no dimensions is one over all.
 void correct(const c10::OperatorHandle& op, const Stack& arguments,
              Stack& results) {
   const std::string_view name = op.schema().name();
@@ -23,6 +23,13 @@ void correct(const c10::OperatorHandle& op, const Stack& arguments,
   } else if (name == "aten::huber_loss") {
     results[0] =
         results[0].toTensor().to(arguments[0].toTensor().scalar_type());
+  } else if (name == "aten::nansum") {
+    const auto dims = arguments[1].toOptional<std::vector<int64_t>>();
+    const int64_t kept =
+        arguments[2].toBool() ? arguments[0].toTensor().dim() : 0;
+    if (dims && dims->empty())
+      results[0] =
+          results[0].toTensor().new_empty(std::vector<int64_t>(kept, 1));
   }
 }
 

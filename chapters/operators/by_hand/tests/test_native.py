@@ -93,6 +93,21 @@ def test_however_the_tensor_lies_it_does_what_the_cpu_does(name, layout):
     assert torch.equal(there.cpu(), base)  # Nothing beside the view was written.
 
 
+def test_the_mode_is_written_into_outputs_as_on_the_cpu():
+    x = torch.tensor([[3.0, 1, 3], [2, 2, 0]])
+    for kept in (False, True):
+        found = []
+        for device in ("cpu", "openreg"):
+            outs = torch.ones(0, device=device), torch.ones(0, dtype=torch.int64, device=device)
+            assert torch.mode(x.to(device), 1, kept, out=outs).values is outs[0]
+            found.append([out.tolist() for out in outs])
+        assert found[0] == found[1]
+    for wrong in ((torch.float64, torch.int64, "values"), (torch.float32, torch.int32, "indices")):
+        outs = [torch.ones(0, dtype=dtype, device="openreg") for dtype in wrong[:2]]
+        with pytest.raises(RuntimeError, match=f"expected scalar type .* for {wrong[2]} output"):
+            torch.mode(x.to("openreg"), 1, out=outs)
+
+
 def test_an_output_is_resized_refused_or_may_not_overlap():
     x = torch.arange(-2.0, 2, device="openreg")
     for out in (x.new_empty(4), x.new_empty(0), x.new_empty(8)[::2]):

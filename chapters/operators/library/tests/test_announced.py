@@ -292,6 +292,13 @@ def test_a_huber_loss_has_the_dtype_of_its_input():
             agree(lambda to: [F.huber_loss(to(x), to(y), reduction=reduction)])  # noqa: B023
 
 
+def test_a_sum_over_no_dimensions_is_one_over_all():
+    x = torch.tensor([[1.0, torch.nan], [2.0, 4.0]])
+    for dim in ([], None, [0]):
+        for kept in (False, True):
+            agree(lambda to: [torch.nansum(to(x), dim, kept)])  # noqa: B023
+
+
 @pytest.mark.filterwarnings("ignore:where received a uint8 condition")
 def test_a_condition_may_be_of_uint8():
     condition, x = torch.tensor([[1], [0], [7]], dtype=torch.uint8), torch.arange(6.0).view(3, 2)

@@ -103,6 +103,14 @@ torch.openreg.synchronize()
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.float32])
+def test_a_wrong_number_of_dimensions_is_told_at_once_whatever_the_dtype(dtype):
+    def call(ones):
+        return torch.bucketize(ones(3, dtype=dtype), ones(2, 2, dtype=dtype))
+
+    assert refusal(call, "openreg") == refusal(call, "cpu")
+
+
 def test_an_empty_tensor_and_one_element_speak_for_no_others():
     for size in (0, 1):
         flipped = torch.ones(size, device="openreg").to(torch.float8_e5m2).flip(0)
