@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import re
 import select
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +88,8 @@ def imported_from(nodes, module: str):
 def pytest_arguments(exercise: Exercise, tests: list[str] | None = None) -> list[str]:
     """The reader's file is found before our solution of the same name."""
     options = ["-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", "--import-mode=append"]
-    return [*options, "-o", f"pythonpath={exercise.start.parent}", *(tests or exercise.tests)]
+    folder = shlex.quote(str(exercise.start.parent))
+    return [*options, "-o", f"pythonpath={folder}", *(tests or exercise.tests)]
 
 
 class Desk:

@@ -61,8 +61,10 @@ class Refused(Exception):
 def files_of(root: Path) -> list[str]:
     """What git tracks or would; without git, as in a source distribution, all but .gitignore's."""
     git = ["git", "-C", str(root)]
-    top = subprocess.run([*git, "rev-parse", "--show-toplevel"], capture_output=True, text=True)
-    if top.returncode == 0 and Path(top.stdout.strip()).resolve() == root.resolve():
+    top = shutil.which("git") and subprocess.run(
+        [*git, "rev-parse", "--show-toplevel"], capture_output=True, text=True
+    )
+    if top and top.returncode == 0 and Path(top.stdout.strip()).resolve() == root.resolve():
         listing = [*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(listing, capture_output=True, text=True, check=True).stdout
         return sorted(name for name in names.split("\0") if (root / name).is_file())
@@ -119,12 +121,12 @@ def shortened(text: object) -> str:
 
 
 def write(tree: dict[str, str], folder: Path, modes: dict[str, int]) -> None:
-    """A file without a mode is one that its owner writes and everybody reads."""
+    """A file without a mode is one that everybody reads. Its owner writes each, even if ours are read-only."""
     try:
         for path, text in tree.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text, "utf-8")
-            (folder / path).chmod(modes.get(path, 0o644))
+            (folder / path).chmod(modes.get(path, 0o644) | 0o200)
     except OSError as error:
         raise Refused(
             f"{folder / path} could not be written ({error.strerror}); remove {folder}, and begin "
@@ -309,7 +311,13 @@ def format_code(folder: Path) -> list[str]:
     for program, *arguments in commands:
         where = shutil.which(program, path=tools) or shutil.which(program)
         if where:
-            subprocess.run([where, *arguments], cwd=folder, check=True)
+            done = subprocess.run([where, *arguments], cwd=folder, capture_output=True, text=True)
+            if done.returncode:
+                said = (done.stdout + done.stderr).strip() or f"exit status {done.returncode}"
+                raise Refused(
+                    f"{folder} is written, but {program} could not format it: {shortened(said)}. Its "
+                    "lines are wrapped for the old names."
+                )
         else:
             missing.append(program)
     return list(dict.fromkeys(missing))

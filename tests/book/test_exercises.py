@@ -56,6 +56,12 @@ def test_all_files_are_found_and_no_test_decides_about_two():
     assert len(tests) == len(set(tests))
 
 
+def test_a_folder_with_a_space_in_its_name_is_one_folder_for_pytest(tmp_path):
+    start = tmp_path / "a b/exercises/timed.py"
+    one = exercises.Exercise("timed", start, "", ["test_timed.py"], [])
+    assert f"pythonpath='{start.parent}'" in exercises.pytest_arguments(one)
+
+
 def test_the_hints_are_for_exercises_that_exist():
     for page in CHAPTERS.glob("**/exercises/hints.md"):
         for name in re.findall(r"^## (.*)", page.read_text("utf-8"), re.MULTILINE):

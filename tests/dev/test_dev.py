@@ -760,6 +760,52 @@ def test_a_failing_step_shows_its_command_and_the_end_of_its_log(dev, capsys):
     assert (dev.LOGS / "a-step.log").read_text() == "first\nlast\n"
 
 
+@pytest.mark.parametrize(
+    ("wall", "sentence"),
+    [
+        ("raise OSError('the wall')", None),
+        ("", "ended without its error, `OSError: the wall`; see docs/first.md."),
+        ("import os; os.abort()", "ended with signal 6, and not with `OSError: the wall`"),
+        ("raise KeyError('later')", "ended with `KeyError: 'later'`, and not with `OSError: the"),
+    ],
+)
+def test_a_step_of_the_thousand_lines_must_end_at_its_own_wall(dev, tmp_path, wall, sentence):
+    (tmp_path / "wall.py").write_text(wall)
+    (tmp_path / "wall.txt").write_text("OSError: the wall\n")
+    dev.PYTHON = sys.executable
+    if not sentence:
+        assert dev.wall_of(tmp_path / "wall.py", dict(os.environ)) == "OSError: the wall"
+        return
+    with pytest.raises(dev.Stop, match=re.escape(sentence)):
+        dev.wall_of(tmp_path / "wall.py", dict(os.environ))
+
+
+def test_an_environment_that_came_from_another_folder_is_named(dev, tmp_path, monkeypatch):
+    monkeypatch.setattr(dev, "install_packages", lambda packages: None)
+    monkeypatch.setattr(dev, "check_compiler", lambda version: None)
+    monkeypatch.setattr(dev, "answer", lambda *_: "a version")
+    (dev.VENV / "bin").mkdir(parents=True)
+    for folder, refused in ((dev.VENV, False), (tmp_path / "elsewhere/.venv", True)):
+        Path(dev.MESON).write_text(f"#!{folder}/bin/python3\n")
+        if refused:
+            with pytest.raises(dev.Stop, match=f"its programs are for {folder}; remove it, and"):
+                dev.make_venv(with_tests=False)
+        else:
+            assert dev.make_venv(with_tests=False) == "a version"
+
+
+def test_a_trial_that_prints_nothing_ends_with_nothing(dev, monkeypatch):
+    def step(title, command, building=True, result=None, tail=40):
+        dev.LOGS.mkdir(exist_ok=True)
+        dev.log_of(title).write_text("")
+        assert not result or result() == ""
+
+    for name in ("set_up", "build_up_to"):
+        monkeypatch.setattr(dev, name, lambda *_, **__: None)
+    monkeypatch.setattr(dev, "step", step)
+    assert dev.main(["robust"]) == 0
+
+
 def test_a_backend_does_not_load_while_another_is_built(dev, monkeypatch):
     monkeypatch.setenv("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
     monkeypatch.setenv("PYTHONPATH", "elsewhere")

@@ -173,7 +173,7 @@ def test_every_build_file_is_shown_whole():
         for page in [ROOT / "docs/first.md", *(ROOT / "docs/first").glob("*.md")]
     )
     build_files = [file for file in code() if file.suffix in (".build", ".options")]
-    assert len(build_files) == 4
+    assert len(build_files) == 3
     for file in build_files:
         assert f"examples/first/{file.relative_to(FIRST)}" in pages, file
 

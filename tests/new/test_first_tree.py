@@ -130,6 +130,12 @@ def test_the_stub_compiles_and_another_driver_in_its_place_passes_all_tests(tree
 
     meson("configure", build, "-Ddriver=plain")
     said = meson("test", "-C", build)
+    # At the root of the tree, where Python looks first.
+    program = f"import torch; print(torch.{folder.name}.device_count())"
+    loads = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1", "PYTHONPATH": str(build)}
+    started = [sys.executable, "-c", program]
+    done = subprocess.run(started, cwd=folder, env=loads, capture_output=True, text=True)
+    assert done.stdout == "2\n", done.stderr
     ended = dict(re.findall(r"torch_\w+:([\w-]+) +(\w+) ", said))
     assert ended == {name: "OK" for name in ("any-driver", *STEPS)}, said
     code, said = said_by_the_checklist(folder)

@@ -150,6 +150,27 @@ def test_dev_says_a_refusal_in_one_sentence(tmp_path):
         assert done.stderr == ""
 
 
+def test_a_machine_without_git_has_the_same_files(monkeypatch, tmp_path):
+    (tmp_path / ".gitignore").write_text("/build*/\n")
+    (tmp_path / "build").mkdir()
+    for name in ("a.py", "build/b.py"):
+        (tmp_path / name).write_text("")
+    monkeypatch.setenv("PATH", "")
+    assert new_backend.files_of(tmp_path) == [".gitignore", "a.py"]
+
+
+def test_a_copy_of_a_file_that_may_only_be_read_can_be_written(tmp_path):
+    new_backend.write({"a.py": "", "run": ""}, tmp_path, {"a.py": 0o100444, "run": 0o100555})
+    modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+    assert modes == {"a.py": 0o644, "run": 0o755}
+
+
+def test_a_formatter_that_fails_is_named_with_what_it_says(tmp_path):
+    (tmp_path / "ruff.toml").write_text("nonsense")
+    with pytest.raises(Refused, match=rf"{tmp_path} is written, but ruff could not format it: .*"):
+        new_backend.format_code(tmp_path)
+
+
 def test_a_tree_whose_name_is_a_part_of_other_words_is_not_renamed():
     with pytest.raises(Refused, match=f"{OLD} cannot be told from a part of re{OLD} in a.py"):
         new_backend.check_old_name({"a.py": f"re{OLD} = 1"})
