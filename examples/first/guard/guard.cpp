@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "guard/guard.h"
 
-#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/core/DeviceGuard.h>
 
 #include <map>
 #include <utility>
@@ -64,11 +64,9 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return streamOf(device.index(), 0);
   }
   c10::Stream getNewStream(c10::Device device, int priority) const override {
-    const c10::Device before = exchangeDevice(device);
+    const c10::DeviceGuard guard(device);
     orStream_t created = nullptr;
-    const orError_t error = orStreamCreateWithPriority(&created, 0, priority);
-    setDevice(before);
-    check(error);
+    check(orStreamCreateWithPriority(&created, 0, priority));
     return streamOf(device.index(), reinterpret_cast<c10::StreamId>(created));
   }
   c10::Stream exchangeStream(c10::Stream stream) const override {
@@ -84,10 +82,8 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     check(orStreamSynchronize(handleOf(stream)));
   }
   void synchronizeDevice(c10::DeviceIndex index) const override {
-    const c10::Device before = exchangeDevice({kDevice, index});
-    const orError_t error = orDeviceSynchronize();
-    setDevice(before);
-    check(error);
+    const c10::DeviceGuard guard({kDevice, index});
+    check(orDeviceSynchronize());
   }
 
   // [first.guard.events] An event marks a point in a stream; it is created when it is first recorded.

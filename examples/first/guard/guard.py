@@ -11,8 +11,7 @@ __all__ = ["current_stream", "device", "set_device", "set_stream", "synchronize"
 
 def device(device):
     """A context in which `device`, a torch.device or a number, is the current one."""
-    index = device if isinstance(device, int) else torch.device(device).index
-    return torch.accelerator.device_index(index)
+    return torch.accelerator.device_index(torch.device(device).index)
 
 
 # [-]

@@ -3,6 +3,7 @@
 
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/ops/empty.h>
+#include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
 #include <future>
@@ -11,10 +12,15 @@
 namespace tiny {
 
 // [first.hooks.default] Each device has one default generator, made when it is first asked for.
+static c10::DeviceIndex existing(c10::DeviceIndex index) {
+  const c10::DeviceGuard guard({kDevice, index});  // Refuses what does not exist.
+  return currentDevice();
+}
+
 const at::Generator& defaultGenerator(c10::DeviceIndex index) {
   static std::mutex mutex;
   static auto& all = *new std::map<c10::DeviceIndex, at::Generator>;
-  if (index < 0) index = currentDevice();
+  index = existing(index);
   std::lock_guard lock(mutex);
   if (!all.count(index)) all[index] = at::make_generator<Generator>(index);
   return all[index];
@@ -34,7 +40,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
     return defaultGenerator(index);
   }
   at::Generator getNewGenerator(c10::DeviceIndex index) const override {
-    return at::make_generator<Generator>(index < 0 ? currentDevice() : index);
+    return at::make_generator<Generator>(existing(index));
   }
 };
 

@@ -13,6 +13,9 @@ using Chosen = std::optional<at::Generator>;
 
 template <class Transform>
 at::Tensor& draw(const char* name, at::Tensor& self, const Chosen& chosen, Transform transform) {
+  constexpr bool flips = std::is_same_v<std::invoke_result_t<Transform, at::Philox4_32&>, bool>;
+  TORCH_CHECK_TYPE(flips || self.is_floating_point(), name,
+                   "_ on tiny needs floating-point numbers, not ", self.scalar_type(), ".");
   if (!isPlain(self)) {
     at::Tensor plain = at::empty(self.sizes(), self.options().dtype(at::kFloat));
     return self.copy_(draw(name, plain, chosen, transform));
@@ -54,7 +57,7 @@ static at::Tensor& normal(at::Tensor& self, double mean, double deviation, Chose
 
 static at::Tensor& bernoulli(at::Tensor& self, double p, Chosen chosen) {
   return draw("bernoulli", self, chosen,
-              [p](at::Philox4_32& engine) { return fraction(engine) < p ? 1.f : 0.f; });
+              [p](at::Philox4_32& engine) { return fraction(engine) < p; });
 }
 
 // [first.hooks.random] The names by which PyTorch calls them.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernels/launch.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/CPUFallback.h>
 #include <ATen/ops/add_ops.h>
 #include <ATen/ops/fill_ops.h>
@@ -13,6 +14,7 @@ namespace tiny {
 template <class Function>
 void elementwise(const char* name, const at::Tensor& a, const at::Tensor& b, const at::Tensor& out,
                  Function function) {
+  for (const at::Tensor& input : {a, b}) at::assert_no_partial_overlap(out, input);
   launch(out, name,
          [function, n = out.numel(), x = a.const_data_ptr<float>(), y = b.const_data_ptr<float>(),
           z = out.data_ptr<float>()] {

@@ -84,6 +84,23 @@ def test_the_distributions_have_the_moments_of_their_definitions():
     assert abs(ones.mean() - 0.25) < 0.01
 
 
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.int32])
+def test_numbers_that_are_not_real_are_drawn_as_zeros_and_ones_only(dtype):
+    x = torch.empty(8, device="tiny", dtype=dtype)
+    for draw in (x.uniform_, x.normal_):
+        with pytest.raises(TypeError, match="_ on tiny needs floating-point numbers, not"):
+            draw()
+    assert set(x.bernoulli_(0.5).cpu().tolist()) <= {0, 1}
+
+
+def test_a_device_that_does_not_exist_has_no_generator():
+    with pytest.raises(RuntimeError):
+        torch.Generator("tiny:99")
+    with pytest.raises(RuntimeError):
+        torch.tiny.get_rng_state("tiny:99")
+    assert torch.Generator("tiny").device == torch.device("tiny:0")
+
+
 def test_dropout_works_and_its_gradient_uses_the_same_mask():
     x = torch.ones(1000, device="tiny", requires_grad=True)
     y = torch.nn.functional.dropout(x, 0.5)

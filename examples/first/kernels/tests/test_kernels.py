@@ -34,6 +34,13 @@ def test_two_devices_in_one_call_are_refused():
         X.to("tiny:0") + X.to("tiny:1")
 
 
+def test_an_output_that_lies_partly_over_an_argument_is_refused():
+    x = torch.ones(5, device="tiny")
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        torch.add(x[:-1], x[:-1], out=x[1:])
+    assert torch.add(x, x, out=x).cpu().tolist() == [2.0] * 5
+
+
 def test_a_kernel_runs_on_the_current_stream_while_the_host_goes_on():
     x, y = torch.ones(2_000_000, device="tiny"), torch.ones(2_000_000, device="tiny")
     stream = torch.Stream("tiny")
