@@ -80,8 +80,6 @@ ABOUT = [
     ("examples/digits.py", r"The second (?=counts|ends)", "`./dev test` "),
     ("examples/digits.py", r"#[^\n]*\n/digits\.png\n\n", ""),
     ("examples/opencl", r"\| `\./dev (?:demo --driver|test) opencl` .*?\n", ""),
-    ("examples/opencl", r"`\./dev demo --driver opencl` [^|\n]*\n.*?if it may\.", ""),
-    ("examples/opencl", r"(?<='), 'opencl'(?=\])", ""),
     ("tests/ecosystem/run.py", r" +ecosystem: \"[^\n]*\n", ""),
     (
         "common/openreg/execution",

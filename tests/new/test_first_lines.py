@@ -35,6 +35,13 @@ def test_a_driver_that_is_to_be_written_is_built_from_the_folders_that_are_left(
     assert sorted(built) == sorted(there)
 
 
+def test_every_row_about_a_file_says_words_that_there_are(tree):
+    places = [path for path in tree if path.endswith(".md")]
+    texts = [tree[path] for path in (*places, "dev", "meson.options", ".gitignore")]
+    for _, words, _ in new_bookmark.ABOUT:
+        assert any(re.search(words, text, re.DOTALL) for text in texts), words
+
+
 def test_the_name_of_this_tree_can_be_told_from_other_words(tree):
     new_backend.check_old_name(tree)
 
