@@ -129,6 +129,22 @@ WITHOUT_THE_DEVICE = (
         r"Its device is simulated but behaves like an accelerator:[^.]*\.",
         "Its device is yours, and the [driver](driver.md) waits to be written.",
     ),
+    (
+        "docs/ways.md",
+        r"For those who have code for accelerators and no accelerator: install .*?\.\n",
+        "For those who test code for accelerators: install the backend, test on it with fixtures, and count what ran on\n"
+        "the CPU.\n",
+    ),
+    (
+        "docs/driver.md",
+        r"A device that is simulated can also say",
+        "A simulated device could also say",
+    ),
+    (
+        "docs/first/name.md",
+        r"The simulated machine has two devices\. Note",
+        "The text is of a machine with two devices. Note",
+    ),
     ("README.md", r" CI runs it every night\.", ""),
     ("README.md", r"; the simulated device needs `memfd_create`(?=\.)", ""),
     ("docs/index.md", r"## Three(?= ways in)", "## Two"),
@@ -226,15 +242,15 @@ def groups_of(header: str) -> list[str]:
     """For each passage of a header that declares functions, their definitions."""
     found = []
     for part in re.split(r"^(?=// \[)", header, flags=re.MULTILINE):
-        name = re.match(r"// \[common\.(?:api\.?)?([\w.-]*)\]", part)
+        sentence = re.match(r"// \[common\.[\w.-]*\] (.*)", part)
         code = re.sub(r"//[^\n]*", "", part)
         declared = re.findall(
             r"OPENREG_EXPORT\s+([\w\s*]+?)\s*\b(or\w+)\s*\(((?:[^()]|\([^()]*\))*)\)\s*OPENREG_NOEXCEPT;",
             code,
         )
         functions = [definition(*function) for function in declared if not has_text(function[1])]
-        if name and functions:
-            comment = f"// To be written: what the header declares as {name[1]}.\n"
+        if sentence and functions:
+            comment = f"// To be written; in the header: {sentence[1]}\n"
             found.append(comment + "".join(functions))
     return found
 

@@ -36,10 +36,13 @@ FOLDERS = ("tests/openreg/any_driver/", "examples/plain/")
 NOT_OF_PLAIN = ("examples/plain/optional.cpp", "examples/plain/meson.build")
 LAUNCH, KERNELS = "examples/plain/kernels_on_host.h", f"{DRIVER}interface/openreg_kernels.h"
 HEADER = f"{DRIVER}interface/openreg.h"
-OPTIONAL = (
-    "openreg_tools.h.",
-    "openreg_tools.h and\n// openreg_graphs.h, which this tree leaves out.",
+# What this tree leaves out, the header says; and no driver needs what the simulated one does.
+OF_THE_HEADER = (
+    ("openreg_tools.h.", "openreg_tools.h and\n// openreg_graphs.h, which this tree leaves out."),
+    ("Linux only: the mappings need memfd_create.", "Linux only."),
+    ("openreg needs memfd_create and mmap; it is", "openreg is"),
 )
+OF_OTHER_FOLDERS = re.compile(r"^extend-(?:in|ex)clude = .*\n", re.MULTILINE)
 PACKAGES = ("meson", "ninja", "numpy", "scikit-learn", "pytest")
 FORMAT = "ColumnLimit: 100\n"
 DRIVER_PASSAGE = """\
@@ -120,9 +123,10 @@ no step` are for the claims: the network trains without them, but hardly a claim
 written.
 
 Some claims are about devices that not every vendor has. If the host can follow the addresses of yours, empty the list
-`own_memory` in `meson.build`. From the list `claims` there, take `'two_devices'` if there is only one,
-`'destroyed_handles'` if your handles are plain pointers, and `'freed_memory'` if your driver cannot tell freed memory
-from the host's.
+`own_memory` in `meson.build`. From the list `claims` there, take `'destroyed_handles'` if your handles are plain
+pointers, and `'freed_memory'` if your driver cannot tell freed memory from the host's. The claims, and the sessions and
+tests of the steps, need two devices. If there is only one, let your driver show it as two, as the one in
+`examples/plain` does with its memory; or take `'two_devices'` from the list, and expect those with `openreg:1` to fail.
 
 A driver of which all that is true is in `examples/plain`, over plain memory and one thread. With it you see at once
 how the finished tree behaves:
@@ -155,8 +159,17 @@ step removes.
 ## Your kernels
 
 `common/openreg/interface/openreg_kernels.h` launches a kernel as a function of the host, which works where the host can
-follow the addresses of your device. Put your runtime's launch into its place. `torch.openreg.fallback_report()` says
-which operators ran on the CPU, and so which kernel to write first.
+follow the addresses of your device. Put your runtime's launch into its place; if its types come from a header of your
+runtime, include that there. `torch.openreg.fallback_report()` says which operators ran on the CPU, and so which kernel
+to write first. A kernel's file goes beside `kernels/kernels.cpp`, ends in `TORCH_LIBRARY_IMPL` as that one does, and is
+named in the table `steps` of `meson.build`.
+
+## On another machine
+
+The package is what the build makes beside each other: `torch_openreg`, `torch_openreg_entry.py` and
+`torch_openreg.dist-info`. A Python with the same release of PyTorch finds them in its `site-packages`, or in a folder
+that `PYTHONPATH` names. A wheel needs more, such as a check of that release: `./dev new NAME FOLDER --bare`, in the
+repository that this one is from, makes a tree that builds one, and your driver moves there as it is.
 
 BSD-3-Clause.
 """
@@ -180,7 +193,8 @@ def stage(tree: dict[str, str], torch: str) -> dict[str, str]:
     for path in (new_driver.PAGE, f"{DRIVER}driver/meson.build"):
         del staged[path]
     staged[KERNELS] = tree[LAUNCH].replace(f"torch_openreg/{DRIVER}interface/", "")
-    staged[HEADER] = staged[HEADER].replace(*OPTIONAL)
+    for words in OF_THE_HEADER:
+        staged[HEADER] = staged[HEADER].replace(*words)
     build(staged)
     for path, text in staged.items():
         staged[path] = without_names(text)
@@ -190,7 +204,7 @@ def stage(tree: dict[str, str], torch: str) -> dict[str, str]:
     lines = [line for line in tree[".clang-format"].split("\n") if "[" not in line]
     staged[".clang-format"] = "\n".join(lines) + FORMAT
     ruff = tree["pyproject.toml"].index("[tool.ruff]")
-    staged["pyproject.toml"] = tree["pyproject.toml"][ruff:]
+    staged["pyproject.toml"] = OF_OTHER_FOLDERS.sub("", tree["pyproject.toml"][ruff:])
     return dict(sorted(staged.items()))
 
 

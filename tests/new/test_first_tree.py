@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,23 @@ def test_the_header_says_which_others_the_tree_leaves_out(tree):
     assert "which this tree leaves out." in header.read_text()
 
 
+def test_what_waits_is_said_in_words_of_the_header(tree):
+    folder, _ = tree
+    header = checklist.header_of(folder).read_text()
+    sentences = set()
+    for file in (folder / f"common/{folder.name}/driver").glob("api*.cpp"):
+        sentences |= set(
+            re.findall(r"^// To be written; in the header: (.*)$", file.read_text(), re.M)
+        )
+    assert len(sentences) > 6 and {one for one in sentences if f"// {one}" not in header} == set()
+
+
+def test_nothing_is_left_that_only_the_other_tree_needs(tree):
+    folder, _ = tree
+    assert "memfd" not in checklist.header_of(folder).read_text()
+    assert "extend-" not in (folder / "pyproject.toml").read_text()
+
+
 def test_a_word_of_the_tree_cannot_be_its_name(tmp_path):
     with pytest.raises(Refused, match=r"kernels means something else in .*; choose another name"):
         make_first("kernels", tmp_path / "kernels", TORCH)
@@ -130,12 +148,17 @@ def test_the_stub_compiles_and_another_driver_in_its_place_passes_all_tests(tree
 
     meson("configure", build, "-Ddriver=plain")
     said = meson("test", "-C", build)
-    # At the root of the tree, where Python looks first.
+    # At the root of the tree, where Python looks first; and where only the package is.
+    shipped = folder.with_name("shipped")
+    for part in (f"torch_{folder.name}", f"torch_{folder.name}.dist-info"):
+        shutil.copytree(build / part, shipped / part)
+    shutil.copy(build / f"torch_{folder.name}_entry.py", shipped)
     program = f"import torch; print(torch.{folder.name}.device_count())"
-    loads = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1", "PYTHONPATH": str(build)}
-    started = [sys.executable, "-c", program]
-    done = subprocess.run(started, cwd=folder, env=loads, capture_output=True, text=True)
-    assert done.stdout == "2\n", done.stderr
+    for root, package in ((folder, build), (shipped.parent, shipped)):
+        loads = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1", "PYTHONPATH": str(package)}
+        started = [sys.executable, "-c", program]
+        done = subprocess.run(started, cwd=root, env=loads, capture_output=True, text=True)
+        assert done.stdout == "2\n", done.stderr
     ended = dict(re.findall(r"torch_\w+:([\w-]+) +(\w+) ", said))
     assert ended == {name: "OK" for name in ("any-driver", *STEPS)}, said
     code, said = said_by_the_checklist(folder)
