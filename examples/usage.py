@@ -4,8 +4,7 @@
 import torch
 
 if not torch.openreg.is_available():
-    print("OpenReg backend is not available in this build.")
-    exit()
+    raise SystemExit("OpenReg backend is not available: this machine has no device openreg.")
 
 print("OpenReg backend is available!")
 

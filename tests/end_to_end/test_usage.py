@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The usage example of the reference's README prints here what it prints there."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,12 @@ Result z:
         [5., 6.]])
 Device of z: cpu
 """
+
+
+def test_the_usage_example_fails_where_there_is_no_device():
+    none = {**os.environ, "OPENREG_DEVICE_COUNT": "0"}
+    done = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, env=none)
+    assert done.returncode == 1 and "has no device openreg." in done.stderr
 
 
 def test_the_usage_example_prints_what_the_reference_prints():
