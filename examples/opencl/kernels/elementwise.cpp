@@ -36,7 +36,8 @@ Shape shapeOf(const at::TensorIteratorBase& iterator) {
 struct Key {
   const char* formula;
   /// The dtypes of the operands and of the computation, a byte each; then which
-  /// operands are numbers; then whether all are dense.
+  /// operands are numbers; then how many operands there are, in three bits,
+  /// and whether all are dense.
   uint64_t types;
 
   bool operator==(const Key&) const = default;
@@ -59,7 +60,7 @@ Key keyOf(const at::TensorIteratorBase& iterator, at::ScalarType dtype,
     types = types << 8 | static_cast<uint64_t>(iterator.dtype(k));
     types |= static_cast<uint64_t>(isNumber(iterator, k)) << 7;
   }
-  return {formula, types << 3 |
+  return {formula, types << 4 |
                        static_cast<uint64_t>(iterator.ntensors()) << 1 |
                        static_cast<uint64_t>(dense)};
 }

@@ -3,6 +3,7 @@
 #include "torch_openreg/chapters/operators/fallback/fallback.h"
 #include "torch_openreg/examples/opencl/kernels/elementwise.h"
 
+#include <ATen/Dispatch.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/native/CPUFallback.h>
 #include <ATen/ops/add.h>
@@ -136,6 +137,11 @@ class FormulaKernel final : public c10::OperatorKernel {
     const at::ScalarType dtype = iterator.common_dtype();
     if (formula_.result == Result::real && !at::isFloatingType(dtype))
       return false;
+    // A whole number of s would be another bound than the CPU's.
+    const bool fraction =
+        numbers[0].isFloatingPoint() || numbers[1].isFloatingPoint();
+    if (fraction && at::isIntegralType(dtype, /*includeBool=*/true))
+      return false;
     if (!canLaunch(iterator, dtype)) return false;
     launchFormula(iterator, dtype, formula_.text, numbers[0], numbers[1]);
     return true;
@@ -199,6 +205,9 @@ at::Tensor& maskedFill(at::Tensor& self, const at::Tensor& mask,
     return at::native::call_fallback_fn<
         &fallback, at::_ops::masked_fill__Scalar>::call(self, mask, value);
   }
+  AT_DISPATCH_ALL_TYPES_AND3(
+      at::kBool, at::kHalf, at::kBFloat16, self.scalar_type(), "masked_fill_",
+      [&] { (void)value.to<scalar_t>(); });  // Refuses what does not fit.
   const at::TensorIterator iterator = at::TensorIteratorConfig()
                                           .check_all_same_dtype(false)
                                           .resize_outputs(false)

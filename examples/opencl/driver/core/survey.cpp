@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -102,11 +103,14 @@ Survey surveyInChild() {
   }
   ::close(ends[1]);
   Survey found;
-  // A pipe holds 4096 bytes at least, so one read has the whole answer.
+  // A pipe holds 4096 bytes at least, so one read has the whole answer, if no
+  // signal interrupts it.
   static_assert(sizeof(found) <= 4096);
-  if (::read(ends[0], &found, sizeof(found)) == sizeof(found)) result = found;
+  const ssize_t got =
+      TEMP_FAILURE_RETRY(::read(ends[0], &found, sizeof(found)));
+  if (got == sizeof(found)) result = found;
   ::close(ends[0]);
-  if (child > 0) waitpid(child, nullptr, 0);
+  if (child > 0) TEMP_FAILURE_RETRY(waitpid(child, nullptr, 0));
   return result;
 }
 
