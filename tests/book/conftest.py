@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
-sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 from small_book import Repository
 
 

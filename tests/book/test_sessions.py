@@ -5,11 +5,8 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 import sessions
 
 WALL = "import sys\nprint('before')\nraise RuntimeError('Could not run aten::empty')\n"

@@ -3,18 +3,13 @@
 
 import copy
 import itertools
-import sys
-from pathlib import Path
 
+import differences
 import pytest
 import torch
 from torch.testing._internal.common_modules import module_db
 from torch_openreg.conformance_announced import differences as what_differs
 from torch_openreg.conformance_samples import compare, mapped, tensors_in
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-
-import differences
 
 INPUTS = 8
 # These draw numbers where they run, and no two devices draw the same.

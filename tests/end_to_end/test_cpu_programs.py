@@ -12,12 +12,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import differences
 import pytest
 import torch
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-
-import differences
 
 PROGRAMS = {
     "random numbers": """

@@ -10,11 +10,10 @@ import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
+import exercises
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-import exercises  # noqa: E402
 
 ALL = [
     each

@@ -7,13 +7,11 @@ import re
 import subprocess
 import sys
 
+import find_torch as finder
 import pytest
+from contents import order_of_chapters
 
 ROOT = pathlib.Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-
-import find_torch as finder  # noqa: E402
-from contents import order_of_chapters  # noqa: E402
 
 RANGE = finder.in_words(finder.supported())
 

@@ -2,16 +2,14 @@
 """What `./dev new` needs most, in seconds: the name on its page, and a build that finds its folders."""
 
 import re
-import sys
 from pathlib import Path
 
+import new_backend
+import new_bookmark
+import new_driver
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-import new_backend  # noqa: E402
-import new_bookmark  # noqa: E402
-import new_driver  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import checklist
+import new_backend
 import pytest
+from new_backend import OLD, OLD_PREFIX, Refused, make_first
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-import checklist  # noqa: E402
-import new_backend  # noqa: E402
-from new_backend import OLD, OLD_PREFIX, Refused, make_first  # noqa: E402
 
 NAMES = [name for name in ("accinte", "aa_quantum") if name != OLD]
 TORCH = "2.13.0"

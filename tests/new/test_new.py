@@ -9,13 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import new_backend
 import pytest
+from contents import order_of_chapters
+from new_backend import OLD, OLD_CAMEL, OLD_PREFIX, Names, Refused, c_functions, make
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-import new_backend  # noqa: E402
-from contents import order_of_chapters  # noqa: E402
-from new_backend import OLD, OLD_CAMEL, OLD_PREFIX, Names, Refused, c_functions, make  # noqa: E402
 
 CHAPTERS = order_of_chapters(ROOT)
 # A name of the same width, a shorter, and a longer one of two words that comes first in the alphabet.

@@ -10,12 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import checklist
 import pytest
+from new_backend import OLD, make
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-import checklist  # noqa: E402
-from new_backend import OLD, make  # noqa: E402
 
 # Not of the length of `openreg`: a mangled name says how long each of its parts is.
 NAME = "npu" if OLD != "npu" else "mynpu"

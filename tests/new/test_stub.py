@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import stub_driver
 from elftools.elf.elffile import ELFFile
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-import stub_driver  # noqa: E402
 
 DRIVER = "libopenreg.so"
 PAGE = "docs/monday.md"

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from new_backend import make
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/install")]
-from new_backend import make  # noqa: E402
+sys.path.insert(0, str(ROOT / "tests/install"))
 from test_install import fresh_environment, pip, run  # noqa: E402
 from test_path import NAME, PLAN, consoles, rows_of_the_plan, typed  # noqa: E402
 

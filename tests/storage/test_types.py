@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The types that the device says it supports are those that it stores, fills and copies."""
 
-import sys
-from pathlib import Path
-
+import differences
 import pytest
 import torch
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-
-import differences
 
 TYPES = sorted({t for t in vars(torch).values() if isinstance(t, torch.dtype)}, key=str)
 

@@ -2,17 +2,14 @@
 """What differs between the supported releases of PyTorch, and for how long we must know it."""
 
 import re
-import sys
 from pathlib import Path
 
+import differences
+import find_torch
 import pytest
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-
-import differences  # noqa: E402
-import find_torch  # noqa: E402
 
 ALL = differences.all_differences()
 SUPPORTED = find_torch.supported()

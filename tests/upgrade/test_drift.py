@@ -6,13 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import drift
+import private_names
 import pytest
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
-sys.path.insert(0, str(TOOLS))
-
-import drift  # noqa: E402
-import private_names  # noqa: E402
 
 HEADER = """
 struct C10_API DeviceGuardImplInterface; // virtual void ours() = 0;

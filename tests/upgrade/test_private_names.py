@@ -3,15 +3,11 @@
 
 import importlib
 import importlib.util
-import sys
 from pathlib import Path
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 import drift
 import private_names
+import pytest
 
 NAMES = private_names.private_names()
 
