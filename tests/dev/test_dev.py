@@ -899,19 +899,8 @@ def test_a_snapshot_says_how_many_files_it_has(dev, capsys, monkeypatch, tmp_pat
 
 
 def test_the_thousand_lines_have_no_chapter_to_stop_at(dev, tmp_path, capsys):
-    assert (
-        dev.main(
-            [
-                "new",
-                "some_card",
-                str(tmp_path / "some_card"),
-                "--first",
-                "--chapter",
-                dev.CHAPTERS[0],
-            ]
-        )
-        == 1
-    )
+    command = ["new", "some_card", str(tmp_path / "some_card"), "--first", "--chapter"]
+    assert dev.main([*command, dev.CHAPTERS[0]]) == 1
     sentence = "The backend in a thousand lines has no chapters; leave out --chapter or --first."
     assert sentence in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
@@ -922,9 +911,8 @@ def test_the_thousand_lines_are_made_for_the_release_that_was_chosen(
 ):
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     version = list(dev.RELEASES)[-1]
-    assert not dev.main(
-        ["--torch", version, "new", "some_card", str(tmp_path / "some_card"), "--first"]
-    )
+    command = ["--torch", version, "new", "some_card", str(tmp_path / "some_card"), "--first"]
+    assert not dev.main(command)
     assert "less README.md" in capsys.readouterr().out
     assert f"pip install torch=={version}" in (tmp_path / "some_card/README.md").read_text()
 

@@ -30,14 +30,8 @@ class Broken:
         for file in self.files:
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(self.first / file, folder / file)
-        command = [
-            "patch",
-            "--quiet",
-            "--strip=1",
-            f"--directory={folder}",
-            f"--input={self.patch}",
-        ]
-        subprocess.run(command, check=True)
+        where = (f"--directory={folder}", f"--input={self.patch}")
+        subprocess.run(["patch", "--quiet", "--strip=1", *where], check=True)
 
     def make(self, build: Path, site: Path, folder: Path) -> Path:
         """A copy of the package in `site` with the change; only what it touches is compiled."""
