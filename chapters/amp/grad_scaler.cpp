@@ -27,10 +27,11 @@ void checkNumber(const char* op, const char* what, const at::Tensor& tensor,
 
 void checkGradients(at::TensorList gradients, c10::Device first) {
   for (const at::Tensor& gradient : gradients) {
-    TORCH_CHECK_VALUE(gradient.device() == first, kUnscale,
-                      " needs gradients of one device, but found one on ",
-                      first, " and one on ", gradient.device(),
-                      "; call it once for each device.");
+    TORCH_CHECK(gradient.device() == first, kUnscale,
+                ": Expected all tensors to be on the same device, but found at "
+                "least two devices, ",
+                first, " and ", gradient.device(),
+                "; call it once for each device.");
     const at::ScalarType dtype = gradient.scalar_type();
     TORCH_CHECK_TYPE(dtype == at::kDouble || dtype == at::kFloat ||
                          dtype == at::kHalf || dtype == at::kBFloat16,

@@ -100,11 +100,11 @@ const at::Tensor& resize(const at::Tensor& self, Sizes size,
 // [operators.set] We grow the new storage first, so that PyTorch's `set_` has nothing left to resize.
 at::Tensor& setStorageOffset(at::Tensor& self, at::Storage source,
                              int64_t offset, Sizes size, Sizes stride) {
-  TORCH_CHECK_VALUE(source.device() == self.device(), "The storage is on ",
-                    source.device(), ", the tensor on ", self.device(),
-                    "; they must be on one device.");
-  TORCH_CHECK_VALUE(offset >= 0, "A tensor cannot begin ", -offset,
-                    " elements before its storage.");
+  TORCH_CHECK(source.device() == self.device(), "The storage is on ",
+              source.device(), ", the tensor on ", self.device(),
+              "; they must be on one device.");
+  TORCH_CHECK(offset >= 0, "A tensor cannot begin ", -offset,
+              " elements before its storage.");
   const size_t bytes = stride.empty()
                            ? at::detail::computeStorageNbytesContiguous(
                                  size, self.element_size(), offset)

@@ -2,6 +2,7 @@
 #include "torch_openreg/common/math/plan/correction.h"
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
 
 #include <string_view>
 
@@ -9,7 +10,7 @@ namespace openreg {
 
 using Stack = torch::jit::Stack;
 
-// [common.correction.correct] On every device, attention returns weights only on request, the loss of one sample is a scalar, a Huber loss has the dtype of its input, and a sum over no dimensions is one over all.
+// [common.correction.correct] Five Meta kernels describe results that no device returns.
 void correct(const c10::OperatorHandle& op, const Stack& arguments,
              Stack& results) {
   const std::string_view name = op.schema().name();
@@ -23,6 +24,12 @@ void correct(const c10::OperatorHandle& op, const Stack& arguments,
   } else if (name == "aten::huber_loss") {
     results[0] =
         results[0].toTensor().to(arguments[0].toTensor().scalar_type());
+  } else if (name.starts_with("aten::_embedding_bag") && results.size() == 4) {
+    const at::ScalarType widest =
+        at::promoteTypes(arguments[1].toTensor().scalar_type(),
+                         arguments[2].toTensor().scalar_type());
+    for (size_t i = 1; i < results.size(); ++i)
+      results[i] = results[i].toTensor().to(widest);
   } else if (name == "aten::nansum") {
     const auto dims = arguments[1].toOptional<std::vector<int64_t>>();
     const int64_t kept =

@@ -5,6 +5,7 @@
 #include <ATen/Dispatch_v2.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <random>
 
@@ -64,10 +65,10 @@ Draw exponential(const at::Tensor& out, double lambda) {
   TORCH_CHECK(lambda > 0, "exponential_ needs lambd > 0; it is ", lambda, ".");
   return drawInto("exponential_", out,
                   [lambda, least = smallestPositive(out)](Engine& engine) {
-                    // Never zero, because callers divide by it.
+                    // Callers divide by it, so only an infinite rate gives 0.
                     const double time =
                         std::exponential_distribution(1.)(engine) / lambda;
-                    return std::max(time, least);
+                    return std::isinf(lambda) ? 0 : std::max(time, least);
                   });
 }
 

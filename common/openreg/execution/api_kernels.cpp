@@ -24,24 +24,9 @@ orError_t orLaunchCommand(const orKernel* kernel, const char* name,
   return failWithException();
 }
 
-// [common.api-kernels.protect] A debugger can get access to the front mapping, page by page.
+// [common.api-kernels.window] The front mapping is where pointers point, and the window is what kernels use.
 ptrdiff_t orDeviceWindow() noexcept {
   return enter() ? 0 : machine().memory.window();
-}
-
-static orError_t setHostAccess(const void* pointer, bool access) noexcept try {
-  if (orError_t error = enter()) return error;
-  return machine().memory.hostAccess().set(pointer, access);
-} catch (...) {
-  return failWithException();
-}
-
-orError_t orMemoryUnprotect(void* pointer) noexcept {
-  return setHostAccess(pointer, true);
-}
-
-orError_t orMemoryProtect(void* pointer) noexcept {
-  return setHostAccess(pointer, false);
 }
 
 // [-]

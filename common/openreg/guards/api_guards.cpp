@@ -74,7 +74,6 @@ orError_t orRetireBlock(void* pointer, orStream_t handle) noexcept try {
   BlockTable& blocks = memory.device(attributes.device).blocks();
   if (!blocks.claim(address)) return refuseBlock(pointer, "orMalloc");
   machine().guards.noteFree(address);
-  memory.hostAccess().revoke(address);
   const orError_t error = enqueueRetirement(stream, address);
   if (error) blocks.unclaim(address);
   call.setBlock(pointer, attributes.size, attributes.device);

@@ -35,13 +35,6 @@ OPENREG_EXPORT orError_t orLaunchCommand(const orKernel* kernel,
 // [common.kernels.window] A kernel reaches device memory at a constant distance from the address that orMalloc returned.
 /// The distance in bytes. 0 if the devices do not start.
 OPENREG_EXPORT ptrdiff_t orDeviceWindow(void) OPENREG_NOEXCEPT;
-/// Lets the host read and write a block under its own addresses, for debugging.
-/// Access is given for whole pages, which may hold parts of other blocks, and
-/// ends when the block is freed.
-OPENREG_EXPORT orError_t orMemoryUnprotect(void* devPtr) OPENREG_NOEXCEPT;
-/// Takes the access away again, except from pages that hold a part of another
-/// unprotected block.
-OPENREG_EXPORT orError_t orMemoryProtect(void* devPtr) OPENREG_NOEXCEPT;
 
 // [common.kernels.signal] A kernel can signal the streams that wait for a number in memory.
 /// Stores `value` and wakes the streams of all processes that wait for the

@@ -63,11 +63,6 @@ orError_t orFree(void* pointer) noexcept try {
   if (orError_t error = claimAndDrain(region.blocks(), pointer, "orMalloc")) {
     return error;
   }
-  if (!memory.hostAccess().revoke(address)) {
-    region.blocks().unclaim(address);
-    return fail(orErrorUnknown, "The system did not protect ", pointer,
-                " again.");
-  }
   if (memoryIsGuarded()) {
     machine().guards.noteFree(address);
     machine().guards.retire(address);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "torch_openreg/common/openreg/interface/openreg.h"
-#include "torch_openreg/common/openreg/memory/host_access.h"
 #include "torch_openreg/common/openreg/memory/mapping.h"
 #include "torch_openreg/common/openreg/memory/region.h"
 #include "torch_openreg/common/openreg/tools/ipc_memory.h"
@@ -31,7 +30,6 @@ class Memory {
   /// The address of a new pinned block; 0 if there is no room for it.
   uintptr_t allocatePinned(size_t size);
   IpcMemory& ipc() { return *ipc_; }
-  HostAccess& hostAccess() { return host_access_; }
   /// What another process needs to open the block of `size` bytes at `pointer`
   /// on device `device`.
   IpcBlock ipcBlock(uintptr_t pointer, size_t size, int device) const;
@@ -63,7 +61,6 @@ class Memory {
   std::vector<std::unique_ptr<Region>> devices_;
   std::unique_ptr<Region> pinned_;
   std::unique_ptr<IpcMemory> ipc_;
-  HostAccess host_access_;
   MemoryFile file_;
   Reservation front_, back_, pinned_range_;
   std::mutex pinned_mutex_;

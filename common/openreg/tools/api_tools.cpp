@@ -147,7 +147,6 @@ orError_t orIpcCloseMemHandle(void* pointer) noexcept try {
     return error;
   }
   const auto address = reinterpret_cast<uintptr_t>(pointer);
-  memory.hostAccess().revoke(address);
   if (racesAreWanted()) races().giveBack(address, address + size);
   memory.ipc().close(address);
   return orSuccess;

@@ -116,10 +116,6 @@ std::vector<Call> memoryCalls(Scene& s) {
          return orPointerGetAttributes(&found, s.block + 1);
        },
        nothing},
-      {"orMemoryUnprotect", nothing, [&] { return orMemoryUnprotect(s.block); },
-       [&] { return orMemoryProtect(s.block); }},
-      {"orMemoryProtect", [&] { return orMemoryUnprotect(s.block); },
-       [&] { return orMemoryProtect(s.block); }, nothing},
       {"orIpcGetMemHandle", nothing,
        [&] {
          orIpcMemHandle_t handle;

@@ -88,20 +88,6 @@ TEST(Memory, a_write_that_was_pending_when_memory_was_freed_stays_invisible) {
   orFree(pointer);
 }
 
-TEST(Memory,
-     an_unprotected_block_can_be_read_by_the_host_until_it_is_protected) {
-  void* pointer;
-  orMalloc(&pointer, 100);
-  orMemset(pointer, 7, 100);
-  ASSERT_EQ(orMemoryUnprotect(pointer), orSuccess);
-  EXPECT_EQ(static_cast<char*>(pointer)[99], 7);
-  ASSERT_EQ(orMemoryProtect(pointer), orSuccess);
-  EXPECT_EXIT(std::_Exit(*static_cast<volatile char*>(pointer)),
-              testing::KilledBySignal(SIGSEGV), "");
-  EXPECT_EQ(orMemoryUnprotect(&pointer), orErrorInvalidValue);
-  orFree(pointer);
-}
-
 // A pattern of which no two pieces are the same.
 std::vector<char> pattern(size_t bytes, unsigned seed) {
   std::vector<char> out(bytes);

@@ -17,10 +17,6 @@ namespace {
 TEST_F(Refused, tools) {
   void* out;
   expectAll({
-      {"unprotect of freed memory", orErrorInvalidValue,
-       [&] { return orMemoryUnprotect(freed); }},
-      {"protect of null", orErrorInvalidValue,
-       [&] { return orMemoryProtect(nullptr); }},
       {"handle of freed memory", orErrorInvalidValue,
        [&] {
          orIpcMemHandle_t handle;

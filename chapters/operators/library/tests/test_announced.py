@@ -292,6 +292,19 @@ def test_a_huber_loss_has_the_dtype_of_its_input():
             agree(lambda to: [F.huber_loss(to(x), to(y), reduction=reduction)])  # noqa: B023
 
 
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("dtypes", [(torch.int32, torch.int64), (torch.int64, torch.int32)])
+def test_indices_and_offsets_of_a_bag_may_have_two_dtypes(dtypes, mode):
+    indices, offsets = torch.tensor([1, 3, 1, 5]).to(dtypes[0]), torch.tensor([0, 2]).to(dtypes[1])
+    results = []
+    for device in ("cpu", "openreg"):
+        weight = torch.arange(12.0, device=device).view(6, 2).requires_grad_()
+        bags = F.embedding_bag(indices.to(device), weight, offsets.to(device), mode=mode)
+        bags.square().sum().backward()
+        results.append((bags.tolist(), weight.grad.tolist()))
+    assert results[0] == results[1]
+
+
 def test_a_sum_over_no_dimensions_is_one_over_all():
     x = torch.tensor([[1.0, torch.nan], [2.0, 4.0]])
     for dim in ([], None, [0]):

@@ -208,6 +208,11 @@ def test_probabilities_are_seen_element_by_element():
     assert whole.bernoulli_(x).tolist() == [[0, 1, 0, 1]] * 2
 
 
+def test_an_infinite_rate_leaves_no_time():
+    x = torch.empty(3, device="openreg").exponential_(float("inf"))
+    assert x.tolist() == [0, 0, 0]
+
+
 def test_an_exponential_number_is_never_zero():
     x = torch.empty(100000, dtype=torch.float16, device="openreg").exponential_()
     assert (x > 0).all()
