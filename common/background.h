@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/common/openreg/interface/openreg_graphs.h"
+
 #include <csignal>
 #include <thread>
 #include <utility>
 
 namespace openreg {
 
-// [common.background] Signals are for the program's threads: Python looks for them on its own.
-/// Runs `body()` on a detached thread that takes no signals.
+// [common.background] Signals and captures belong to the program's threads: Python looks for signals on its own.
+/// Runs `body()` on a detached thread that takes no signals, and whose waits
+/// invalidate no capture.
 /// @throws std::system_error if the system refuses the thread.
 template <class Body>
 void runInBackground(Body body) {
@@ -19,7 +22,11 @@ void runInBackground(Body body) {
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &mask.before);
-  std::thread(std::move(body)).detach();
+  std::thread([body = std::move(body)]() mutable {
+    auto mode = orStreamCaptureModeRelaxed;
+    orThreadExchangeStreamCaptureMode(&mode);
+    body();
+  }).detach();
 }
 
 // [-]

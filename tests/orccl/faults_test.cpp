@@ -181,6 +181,29 @@ TEST(Abort, is_part_of_the_destruction_and_the_memory_goes_back) {
   EXPECT_EQ(now, before);
 }
 
+TEST(Abort, frees_the_memory_while_another_stream_is_captured) {
+  size_t before = 0, now = 0, total = 0;
+  ok(orSetDevice(0));
+  ok(orMemGetInfo(&before, &total));
+  Table table;
+  const Stream stream, captured;
+  auto group = makeGroup(0, 1, table.exchange());
+  group->barrier(stream.handle);
+  ok(orStreamSynchronize(stream.handle));
+  ok(orStreamBeginCapture(captured.handle, orStreamCaptureModeGlobal));
+  group.reset();
+  const auto begin = steady_clock::now();
+  while (now != before && secondsSince(begin) < 5) {
+    sleepMs(1);
+    ok(orMemGetInfo(&now, &total));
+  }
+  EXPECT_EQ(now, before);
+  orGraph_t graph = nullptr;
+  EXPECT_EQ(orStreamEndCapture(captured.handle, &graph), orSuccess)
+      << orGetErrorDetail();
+  if (graph) ok(orGraphDestroy(graph));
+}
+
 TEST(Request, is_refused_if_its_operation_was_aborted) {
   onThreads(2, [](Group& group, orStream_t stream) {
     orcclRequest_t done = nullptr, dropped = nullptr;
