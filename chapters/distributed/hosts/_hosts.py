@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Groups that span several hosts."""
 
+import atexit
 import sys
 
 from . import _C
@@ -15,5 +16,7 @@ def _engine(store, rank, size, timeout):
 
 
 _C.set_engine(_engine)
+# A program may end while the engine of a group connects.
+atexit.register(_C.end_searches)
 
 # [-]

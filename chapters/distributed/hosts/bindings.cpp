@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/distributed/hosts/across_hosts.h"
+#include "torch_openreg/chapters/distributed/hosts/members.h"
 #include "torch_openreg/chapters/distributed/hosts/network.h"
 #include "torch_openreg/common/bindings.h"
 
@@ -22,6 +23,7 @@ const ChapterBindings hosts_bindings("distributed", [](py::module_& module) {
       },
       "The function that makes an engine between hosts from a store, a rank, "
       "a number of ranks and a time limit.");
+  module.def("end_searches", &Members::endAll);
 });
 
 // [-]

@@ -3,23 +3,44 @@
 
 #include "torch_openreg/chapters/device/runtime.h"
 #include "torch_openreg/common/background.h"
+#include "torch_openreg/common/waiting.h"
 
+#include <thread>
 #include <utility>
 
 namespace openreg {
 
-// [distributed.hosts.members.run] Everything after the meeting has the name of the meeting before its keys.
+// [distributed.hosts.members.end] A thread that searches may call Python, so Python ends after it.
+static std::atomic<int> searches{0};
+
 void Members::find() {
   is_running_ = true;
+  ++searches;
   try {
-    runInBackground([self = shared_from_this()] { self->run(); });
+    runInBackground([self = shared_from_this()]() mutable {
+      self->run();
+      self.reset();
+      --searches;
+    });
   } catch (...) {  // The next call tries again.
+    --searches;
     is_running_ = false;
     error_ = std::current_exception();
     throw;
   }
 }
 
+void Members::endAll() {
+  if (orIsForked()) return;  // The threads are the parent's.
+  const WithoutGil others_run;
+  Patience::is_over_for_all = true;
+  // Gloo has a time limit of its own for a host that does not answer.
+  for (int ms = 0; searches && ms < 10000; ++ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// [distributed.hosts.members.run] Everything after the meeting has the name of the meeting before its keys.
 void Members::run() noexcept {
   Found found{};
   std::exception_ptr error;

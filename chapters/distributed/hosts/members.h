@@ -48,6 +48,9 @@ class Members : public std::enable_shared_from_this<Members> {
   const std::shared_ptr<Network>& network() const { return network_; }
   /// Ends the wait.
   void abort(const std::string& reason) noexcept;
+  /// Ends the search of every group of the process, and waits until no thread
+  /// searches. Meant for the end of the process.
+  static void endAll();
 
  private:
   void run() noexcept;

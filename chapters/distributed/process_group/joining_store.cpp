@@ -22,7 +22,8 @@ void JoiningStore::pollUntilNothing(
   const auto began = std::chrono::steady_clock::now();
   std::chrono::microseconds pause(100);
   for (auto key = missing(); !key.empty(); key = missing()) {
-    TORCH_CHECK_WITH(DistBackendError, !patience_->is_over,
+    TORCH_CHECK_WITH(DistBackendError,
+                     !patience_->is_over && !Patience::is_over_for_all,
                      "The group was aborted before all of its ranks joined.");
     const auto limit = patience_->timeout.load();
     TORCH_CHECK_WITH(

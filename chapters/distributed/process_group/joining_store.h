@@ -15,8 +15,9 @@ namespace openreg {
 // [distributed.store] A store whose waits end with the group, or at its time limit.
 /// How long a group waits for ranks that have not joined. Any thread.
 struct Patience {
-  std::atomic<std::chrono::milliseconds> timeout;  ///< of a wait
-  std::atomic<bool> is_over{false};                ///< no wait goes on
+  std::atomic<std::chrono::milliseconds> timeout;          ///< of a wait
+  std::atomic<bool> is_over{false};                        ///< no wait goes on
+  static inline std::atomic<bool> is_over_for_all{false};  ///< the process ends
 };
 
 /// The part of a group's store below `prefix`. `get` and `wait` throw a

@@ -554,6 +554,39 @@ def test_a_process_may_end_while_another_host_is_awaited():
     assert time.monotonic() - begin < 10
 
 
+CONNECTS_AT_EXIT = """
+import os, time
+import torch, torch.distributed as dist, torch_openreg
+from torch_openreg import _C
+
+def engine(store, rank, size, timeout):
+    print("connects", flush=True)
+    time.sleep(0.3)  # Main thread: the program ends meanwhile.
+    return dist.ProcessGroupGloo(store, rank, size, timeout)
+
+_C.set_engine(engine)
+store = dist.HashStore()
+groups = []
+for rank in range(2):
+    os.environ["OPENREG_HOST_ID"] = str(rank)
+    groups.append(torch.openreg.ProcessGroupOrccl(store, rank, 2))
+    groups[-1].eager_connect_single_device(torch.device("openreg", rank))
+time.sleep(0.15)
+"""
+
+
+def test_a_process_may_end_while_its_groups_connect():
+    done = subprocess.run(
+        [sys.executable, "-c", CONNECTS_AT_EXIT],
+        env=os.environ | {"GLOO_SOCKET_IFNAME": "lo"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "connects\n" * 2
+    assert done.returncode == 0, done.stderr
+
+
 def ip(*arguments):
     done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
