@@ -6,9 +6,6 @@
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"
 
-#include <c10/core/Event.h>
-
-#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <utility>
@@ -129,7 +126,7 @@ void CapturedGraph::instantiate() {
   check(orGraphDestroy(std::exchange(graph_, nullptr)));
 }
 
-// [graphs.graph.replay] A replay on another stream waits for the one before, because both use the same memory.
+// [graphs.graph.replay] A replay waits for the one before, on whatever stream that was, because both use the same memory.
 void CapturedGraph::replay() {
   TORCH_CHECK(stream_ && !capture_,
               "There is nothing to replay; capture a graph first.");
@@ -139,17 +136,11 @@ void CapturedGraph::replay() {
               "A graph cannot be replayed on a stream that is being captured; ",
               "end that capture first.");
   WithoutGil others_run;
-  if (replayed_on_.empty() || replayed_on_.back() != stream) {
-    if (!replayed_on_.empty()) {
-      c10::Event replayed(kDeviceType);
-      replayed.record(replayed_on_.back());
-      replayed.block(stream);
-    }
-    std::erase(replayed_on_, stream);
-    replayed_on_.push_back(stream);
-  }
+  if (replayed_) replayed_->block(stream);
   offsets_.provide(stream);
   check(orGraphLaunch(executable_, nativeStream(stream)));
+  if (!replayed_) replayed_.emplace(kDeviceType);
+  replayed_->record(stream);
 }
 
 // [graphs.graph.reset] The pool's memory is free for all uses once the replays in flight are done with it.
@@ -167,11 +158,15 @@ void CapturedGraph::release() noexcept {
   const c10::DeviceIndex device = stream_->device_index();
   stream_.reset();
   try {
-    offsets_.clear(replayed_on_);
+    std::vector<c10::Stream> users;
+    if (replayed_)
+      replayed_->block(users.emplace_back(uncapturedStream(device)));
+    replayed_.reset();
+    offsets_.clear(users);
     hostAllocator().release_pool(pool_);
-    releasePool(device, pool_, std::exchange(replayed_on_, {}));
+    releasePool(device, pool_, users);
   } catch (const std::exception&) {
-    // A stream of somebody else's was destroyed; the memory stays in the pool.
+    // The device has failed; the memory stays in the pool.
   }
 }
 

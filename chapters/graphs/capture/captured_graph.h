@@ -9,7 +9,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace openreg {
 
@@ -57,8 +56,8 @@ class CapturedGraph final : public at::GraphImplInterface {
   CapturedOffsets offsets_;
   orGraph_t graph_ = nullptr;
   orGraphExec_t executable_ = nullptr;
-  /// The streams on which it was replayed; the last of them is the latest.
-  std::vector<c10::Stream> replayed_on_;
+  /// After the latest replay, whose stream may be gone.
+  std::optional<c10::Event> replayed_;
 };
 
 // [-]

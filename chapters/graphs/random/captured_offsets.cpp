@@ -15,7 +15,7 @@
 namespace openreg {
 
 // [graphs.offsets.stream] The default stream is seldom part of a capture.
-static c10::Stream uncapturedStream(c10::DeviceIndex device) {
+c10::Stream uncapturedStream(c10::DeviceIndex device) {
   c10::Stream stream = defaultStream(device);
   for (int turn = 0; turn < 32 && isCaptured(stream); ++turn)
     stream = poolStream(device, 0);
@@ -31,14 +31,8 @@ std::map<uint64_t, std::weak_ptr<RandomBase>>& basesByNumber() {
   return bases;
 }
 
-std::shared_ptr<RandomBase> newBase(c10::DeviceIndex device) {
-  // The pool may give memory here that an earlier node of the graph writes.
-  const c10::Stream stream = uncapturedStream(device);
-  c10::StreamGuard outside(stream);
-  auto base = std::make_shared<RandomBase>(
-      RandomBase{0, allocator().allocate(sizeof(RandomState))});
-  // What is enqueued there may still use the memory.
-  base->free.emplace(kDeviceType).record(stream);
+std::shared_ptr<RandomBase> newBase() {
+  auto base = std::make_shared<RandomBase>();
   static uint64_t last = 0;
   std::lock_guard lock(bases_mutex);
   std::erase_if(basesByNumber(),
@@ -74,8 +68,8 @@ CapturedOffsets::Used& CapturedOffsets::join(
       std::find_if(generators_.begin(), generators_.end(),
                    [&](const Used& each) { return each.counter == counter; });
   if (found != generators_.end()) return *found;
-  auto base = newBase(device);
-  const RandomRange at{{}, base->number, base->address()};
+  auto base = newBase();
+  const RandomRange at{{}, base->number, cellOf(base, device)};
   return generators_.emplace_back(counter, std::move(base), at);
 }
 
@@ -85,35 +79,53 @@ RandomRange CapturedOffsets::move(const std::shared_ptr<Counter>& counter,
   Used& used = join(counter, device);
   RandomRange to = used.at;
   move(to);
-  to.base = to.number ? addressOf(to.number) : nullptr;
+  to.base = to.number ? cellOf(baseOf(to.number), device) : nullptr;
   return std::exchange(used.at, to);
 }
 
-// [graphs.offsets.borrow] A state of another graph's capture means the numbers of that graph's latest replay.
-const RandomState* CapturedOffsets::addressOf(uint64_t number) {
-  for (const Used& each : generators_) {
-    if (each.base->number == number) return each.base->address();
+// [graphs.offsets.cell] A state of another graph's capture has a place of our own, too, because that graph may run before our kernels read it.
+const RandomState* CapturedOffsets::cellOf(
+    const std::shared_ptr<RandomBase>& base, c10::DeviceIndex device) {
+  auto cell = std::find_if(cells_.begin(), cells_.end(),
+                           [&](const Cell& each) { return each.base == base; });
+  if (cell == cells_.end()) {
+    // The pool may give memory here that an earlier node of the graph writes.
+    const c10::Stream stream = uncapturedStream(device);
+    c10::StreamGuard outside(stream);
+    cell = cells_.insert(cell,
+                         {base, allocator().allocate(sizeof(RandomState)), {}});
+    // What is enqueued there may still use the memory.
+    cell->free.emplace(kDeviceType).record(stream);
   }
-  return borrowed_.emplace_back(baseOf(number))->address();
+  return static_cast<const RandomState*>(cell->memory.get());
+}
+
+void CapturedOffsets::write(Cell& cell, const c10::Stream& stream) {
+  if (cell.free) cell.free->block(stream);
+  cell.free.reset();
+  const RandomState state = latestOf(*cell.base, 0);
+  // The driver reads so few pageable bytes before it returns.
+  check(orMemcpyAsync(cell.memory.get(), &state, sizeof(state),
+                      orMemcpyHostToDevice, nativeStream(stream)));
 }
 
 // [graphs.offsets.provide] A replay moves the generator as eager kernels would have, so both draw the same numbers.
 void CapturedOffsets::provide(const c10::Stream& stream) {
   std::lock_guard lock(mutex_);
-  for (const auto& base : borrowed_) latestOf(*base, 0);
+  for (const Cell& cell : cells_) {
+    const bool is_own =
+        std::any_of(generators_.begin(), generators_.end(),
+                    [&](const Used& used) { return used.base == cell.base; });
+    if (!is_own) latestOf(*cell.base, 0);  // Refused before anything moves.
+  }
   for (Used& used : generators_) {
-    RandomBase& base = *used.base;
-    if (base.free) base.free->block(stream);
-    base.free.reset();
-    const bool is_after_base = used.at.number == base.number;
+    const bool is_after_base = used.at.number == used.base->number;
     const RandomState state =
         used.counter->take(is_after_base ? used.at.state.offset : 0);
-    // The driver reads so few pageable bytes before it returns.
-    check(orMemcpyAsync(base.memory.get(), &state, sizeof(state),
-                        orMemcpyHostToDevice, nativeStream(stream)));
     std::lock_guard bases_lock(bases_mutex);
-    base.latest = state;
+    used.base->latest = state;
   }
+  for (Cell& cell : cells_) write(cell, stream);
   for (Used& used : generators_) {
     const RandomRange& at = used.at;
     if (at.number == used.base->number) continue;
@@ -124,14 +136,13 @@ void CapturedOffsets::provide(const c10::Stream& stream) {
 
 void CapturedOffsets::clear(const std::vector<c10::Stream>& streams) {
   std::lock_guard lock(mutex_);
-  for (Used& used : generators_) borrowed_.push_back(std::move(used.base));
   generators_.clear();
-  for (const auto& base : borrowed_) {
+  for (const Cell& cell : cells_) {
     for (const c10::Stream& stream : streams) {
-      allocator().recordStream(base->memory, stream);
+      allocator().recordStream(cell.memory, stream);
     }
   }
-  borrowed_.clear();
+  cells_.clear();
 }
 
 // [graphs.offsets.of] The driver's number of the capture leads from a stream to its graph.

@@ -13,22 +13,17 @@
 
 namespace openreg {
 
-// [graphs.offsets.base] The kernels of a graph read from one place on the device where their numbers begin.
-/// A seed and an offset in device memory, written before each run of a graph.
-/// Other graphs may read them, too, and then keep them alive.
+// [graphs.offsets.base] Where the numbers of a graph begin is known when it runs, and other graphs may ask for it.
+/// Where a generator stands when a graph runs. Other graphs may use it, too,
+/// and then keep it alive.
 struct RandomBase {
-  uint64_t number;      ///< names it in the states of generators
-  c10::DataPtr memory;  ///< of the device, one `RandomState`
-  /// When the memory's last user is done with it. The first run waits.
-  std::optional<c10::Event> free{};
-  /// What the latest run wrote.
+  uint64_t number;  ///< names it in the states of generators
+  /// In the latest run.
   std::optional<RandomState> latest{};
-
-  /// Where kernels read it.
-  const RandomState* address() const {
-    return static_cast<const RandomState*>(memory.get());
-  }
 };
+
+/// A stream of the device that no capture records.
+c10::Stream uncapturedStream(c10::DeviceIndex device);
 
 // [graphs.offsets] A graph does with generators at each run what its capture did.
 /// What one capture did with generators. Thread-safe.
@@ -50,14 +45,22 @@ class CapturedOffsets {
     std::shared_ptr<RandomBase> base;
     RandomRange at;
   };
+  /// From where the kernels of this graph read a base. Each run writes it.
+  struct Cell {
+    std::shared_ptr<RandomBase> base;
+    c10::DataPtr memory;             // of the device, one `RandomState`
+    std::optional<c10::Event> free;  // after its last user; the first run waits
+  };
 
-  const RandomState* addressOf(uint64_t number);
+  const RandomState* cellOf(const std::shared_ptr<RandomBase>& base,
+                            c10::DeviceIndex device);
+  void write(Cell& cell, const c10::Stream& stream);
   Used& join(const std::shared_ptr<Counter>& counter, c10::DeviceIndex device);
 
   std::mutex mutex_;
   std::vector<Used> generators_;
-  /// Of other graphs, whose states were set in this capture.
-  std::vector<std::shared_ptr<RandomBase>> borrowed_;
+  /// Of the generators, and of other graphs whose states this capture has set.
+  std::vector<Cell> cells_;
 };
 
 /// Makes `offsets` those of capture `id`, or of none if null.

@@ -9,7 +9,7 @@ import time
 import pytest
 import torch
 import torch_openreg
-from busy import hold
+from busy import DRIVER, hold
 from graphs import SCHEDULES, captured, run
 from torch.accelerator import Graph
 
@@ -74,6 +74,20 @@ def test_a_graph_of_another_device_runs_there():
     assert y.device.index == 1
     graph.replay()
     assert y.tolist() == [2.0] * 4
+
+
+def test_a_graph_survives_the_stream_of_its_latest_replay():
+    x, handle = torch.zeros(2, device=DEVICE), ctypes.c_void_p()
+    graph, _ = captured(lambda: x.add_(1))
+    assert DRIVER.orStreamCreate(ctypes.byref(handle)) == 0
+    other = torch.openreg.get_stream_from_external(handle.value)
+    hold(other, 0.1)
+    with other:
+        graph.replay()
+    assert DRIVER.orStreamDestroy(handle) == 0
+    graph.replay()
+    assert x.tolist() == [2, 2]
+    graph.reset()
 
 
 def test_a_replay_on_another_stream_waits_for_the_one_before():

@@ -4,6 +4,7 @@
 import graphs
 import pytest
 import torch
+from busy import hold
 from torch.nn.functional import dropout
 from torch.utils.checkpoint import checkpoint
 
@@ -192,3 +193,22 @@ def test_what_no_replay_could_repeat_is_refused():
     with pytest.raises(NotImplementedError, match="An unpredictable seed cannot be captured"):
         graphs.captured(generator.seed)
     assert draw(generator).sum().item() > 0
+
+
+def test_a_replay_that_waits_keeps_the_numbers_it_was_given():
+    first, (state, drawn) = graphs.captured(lambda: (torch.openreg.get_rng_state(DEVICE), draw()))
+
+    def again():
+        torch.openreg.set_rng_state(state, DEVICE)
+        return draw()
+
+    second, repeated = graphs.captured(again)
+    first.replay()
+    expected = drawn.cpu()
+    side = torch.Stream(DEVICE)
+    hold(side, 0.2)
+    with side:
+        second.replay()
+    first.replay()
+    side.synchronize()
+    assert torch.equal(repeated.cpu(), expected)
