@@ -75,6 +75,12 @@ class _Part:
     # [graphs.callables.capture] The warm-up and the capture do the same, once without a graph and once into it.
     def run_forward(self):
         self.outputs, self.structure = _pytree.tree_flatten(self.call(*self.sample))
+        for each in self.outputs:
+            if not isinstance(each, torch.Tensor):
+                raise TypeError(
+                    f"A callable of make_graphed_callables returned a {type(each).__name__}; a "
+                    "graph returns tensors only, so let another function return the rest."
+                )
 
     def make_output_gradients(self):
         self.output_gradients = [
@@ -91,6 +97,42 @@ class _Part:
             self.run_backward(allow_unused)
         self.outputs = self.output_gradients = self.input_gradients = None
 
+    # [graphs.callables.arguments] What a call passes must fit what was captured, up to its strides.
+    def leaves(self, arguments, keywords):
+        """The tensors of a call."""
+        if keywords:
+            raise TypeError(
+                "A graphed callable takes no keyword arguments, because it was captured without "
+                "them; pass the tensors by position."
+            )
+        given, structure = _pytree.tree_flatten(arguments)
+        _, expected = _pytree.tree_flatten(tuple(self.sample))
+        if structure != expected:
+            raise TypeError(
+                "A graphed callable takes the arguments of its sample, which are "
+                f"{len(self.arguments)} tensors in the structure {expected}."
+            )
+        for each, sample in zip(given, self.arguments, strict=True):
+            if (each.shape, each.dtype) != (sample.shape, sample.dtype):
+                raise ValueError(
+                    f"A graphed callable was captured for a {name_of(sample)}, and was given a "
+                    f"{name_of(each)}; a graph has one size for each input."
+                )
+        return given
+
+
+def name_of(tensor):
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return f"{dtype} tensor of shape {tuple(tensor.shape)}"
+
+
+def fill(fixed, given):
+    """Copies into the memory of a graph, unless it is there already."""
+    if fixed.data_ptr() != given.data_ptr():
+        fixed.copy_(given)
+    elif fixed.stride() != given.stride():
+        fixed.copy_(given.clone())
+
 
 # [graphs.callables.function] To autograd, a graphed callable is one function.
 def _as_function(part):
@@ -98,8 +140,7 @@ def _as_function(part):
         @staticmethod
         def forward(ctx, *inputs):
             for fixed, given in zip(part.arguments, inputs):
-                if fixed.data_ptr() != given.data_ptr():
-                    fixed.copy_(given)
+                fill(fixed, given)
             part.forward_graph.replay()
             return tuple(each.detach() for each in part.outputs)
 
@@ -107,13 +148,13 @@ def _as_function(part):
         @torch.autograd.function.once_differentiable
         def backward(ctx, *gradients):
             for fixed, given in zip(part.output_gradients, gradients, strict=True):
-                if fixed is not None and fixed.data_ptr() != given.data_ptr():
-                    fixed.copy_(given)
+                if fixed is not None:
+                    fill(fixed, given)
             part.backward_graph.replay()
             return tuple(each if each is None else each.detach() for each in part.input_gradients)
 
-    def graphed(*arguments):
-        outputs = Graphed.apply(*_pytree.tree_leaves(arguments), *part.parameters)
+    def graphed(*arguments, **keywords):
+        outputs = Graphed.apply(*part.leaves(arguments, keywords), *part.parameters)
         return _pytree.tree_unflatten(outputs, part.structure)
 
     return graphed
@@ -126,8 +167,8 @@ def _as_callable(part):
         return graphed
     eager, training = call.forward, call.training
 
-    def forward(*arguments):
-        return (graphed if call.training == training else eager)(*arguments)
+    def forward(*arguments, **keywords):
+        return (graphed if call.training == training else eager)(*arguments, **keywords)
 
     call.forward = forward
     return call

@@ -161,3 +161,42 @@ def test_samples_are_counted():
     sample = (torch.ones(4, device=DEVICE),)
     with pytest.raises(ValueError, match="got 2 callables and samples for 1; give one tuple of"):
         torch.openreg.make_graphed_callables((torch.sin, torch.cos), (sample,))
+
+
+def test_other_arguments_than_those_of_the_sample_are_refused():
+    for net in model(), lambda x: x * 2:
+        graphed = torch.openreg.make_graphed_callables(net, (torch.ones(4, 16, device=DEVICE),))
+        x = torch.ones(4, 16, device=DEVICE)
+        for arguments in (), (x, x), ([x],):
+            with pytest.raises(TypeError, match="takes the arguments of its sample, which are"):
+                graphed(*arguments)
+        with pytest.raises(TypeError, match="takes no keyword arguments, because it was captured"):
+            graphed(x, scale=2)
+        for wrong in x[:1], x.double():
+            with pytest.raises(ValueError, match="was captured for a float32 tensor of shape"):
+                graphed(wrong)
+
+
+def test_a_module_in_another_mode_takes_keyword_arguments():
+    class Scaled(nn.Module):
+        def forward(self, x, scale=1):
+            return x * scale
+
+    net, x = Scaled().to(DEVICE), torch.ones(2, device=DEVICE)
+    torch.openreg.make_graphed_callables(net, (x.clone(),))
+    assert net.eval()(x, scale=3).tolist() == [3, 3]
+
+
+def test_an_input_may_have_other_strides_than_the_sample():
+    sample = torch.arange(4.0).reshape(2, 2).to(DEVICE)
+    graphed = torch.openreg.make_graphed_callables(lambda x: x * 1, (sample,))
+    for x in torch.ones(2, 2, device=DEVICE).triu().t(), sample.copy_(sample.cpu()).t():
+        expected = x.cpu()
+        assert torch.equal(graphed(x).cpu(), expected)
+
+
+def test_an_output_that_is_no_tensor_is_refused():
+    x = torch.ones(2, device=DEVICE)
+    for call in lambda x: (x * 2, 3), lambda x: (x * 2, None):
+        with pytest.raises(TypeError, match="returned an? (int|NoneType); a graph returns tensors"):
+            torch.openreg.make_graphed_callables(call, (x,))
