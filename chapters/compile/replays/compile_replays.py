@@ -16,7 +16,7 @@ from torch._inductor.utils import get_first_incompatible_cudagraph_node
 from torch._inductor.virtualized import V
 from torch.utils._pytree import tree_leaves
 
-from . import _C, _device, _graphs
+from . import _C
 from .compile_program import Program
 
 # [compile.replays.program] While a program is generated, we decide whether it can be captured; PyTorch keeps the reason with the program.
@@ -162,7 +162,7 @@ class Replayed:
 class Replay:
     """One graph: what it reads, and what it returns."""
 
-    capturing = threading.Lock()  # All captures on a device use the same stream.
+    capturing = threading.Lock()
     own_begun = own_ended = 0
 
     def __init__(self, program, device, fixed, inputs):
@@ -171,19 +171,22 @@ class Replay:
             if isinstance(each, torch.Tensor) and i not in fixed:
                 with torch.inference_mode(False):
                     copy = torch.empty(extent(each), dtype=each.dtype, device=each.device)
-                self.copies.append((i, copy))
                 given[i] = torch.as_strided(copy, each.shape, each.stride())
-        self.graph = torch.accelerator.Graph()
-        with self.capturing:
+                # An expanded input has each element at many places, of which one is copied.
+                sizes = tuple(
+                    size if step else min(size, 1) for size, step in zip(each.shape, each.stride())
+                )
+                self.copies.append((i, torch.as_strided(copy, sizes, each.stride())))
+        # As a context, a graph waits for the device, which would end captures of other threads.
+        self.graph = torch.accelerator.Graph(capture_error_mode="thread_local")
+        with self.capturing, torch.Stream(f"openreg:{device}"):
+            self.graph.capture_begin()
+            Replay.own_begun += 1
             try:
-                with (
-                    _device.device(device),
-                    _graphs.graph(self.graph, capture_error_mode="thread_local"),
-                ):
-                    Replay.own_begun += 1
-                    outputs = program(list(given))
+                outputs = program(list(given))
             finally:
                 Replay.own_ended = Replay.own_begun
+                self.graph.capture_end()
         self._sort(outputs, given, fixed)
 
     # [compile.replays.outputs] A program may return fixed inputs, views of them, tensors in memory of the graph, and numbers.

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 from torch._dynamo.utils import counters
+from torch.openreg import sanitizer
 
 
 @pytest.fixture(autouse=True)
@@ -213,6 +214,51 @@ def test_several_threads_replay_at_a_time():
         expected = model(number * ones(2, 4)).detach().cpu()
         torch.testing.assert_close(results, expected.expand(10, 2, 4))
     assert (replays(), len(found)) == (4 * 8, 4)
+
+
+def test_a_thread_that_captures_its_program_leaves_the_capture_of_another_alone():
+    model, found = products(), []
+    fast = compiled(model)
+    with torch.no_grad():
+        fast(ones(2, 4))
+
+    def call():
+        with torch.no_grad():
+            found.extend(fast(ones(2, 4)) for _ in range(4))
+
+    thread, x = threading.Thread(target=call), ones(2)
+    torch.openreg.synchronize()
+    graph = torch.accelerator.Graph(capture_error_mode="thread_local")
+    with torch.Stream("openreg"), graph:
+        thread.start()
+        thread.join()
+        x += 1
+    graph.replay()
+    assert x.tolist() == [2, 2] and replays() == 2
+    for result in found:
+        torch.testing.assert_close(result, model(ones(2, 4)))
+
+
+def test_a_replay_touches_only_the_elements_of_its_inputs():
+    fast, base = compiled(lambda x: x.clone()), ones(2, 8)
+    for _ in range(3):
+        fast(base[:, :4])
+    assert replays() == 1
+    side = torch.Stream("openreg")
+    side.wait_stream(torch.accelerator.current_stream())
+    with sanitizer.finding_races() as races:
+        with side:
+            base[:, 4:].fill_(2)
+        fast(base[:, :4])
+        assert races() == []
+
+
+def test_an_input_may_be_expanded_or_overlap_itself(replayed):
+    fast, base = compiled(lambda x: x + 1), ones(6)
+    for x in (base[:3].expand(4, 3), base.as_strided((4, 3), (1, 1))):
+        for number in range(4):
+            base.fill_(number)
+            torch.testing.assert_close(fast(x), x + 1)
 
 
 def test_threads_on_one_stream_overwrite_no_result_of_each_other():
