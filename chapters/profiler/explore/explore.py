@@ -12,6 +12,7 @@ if they differ, and with 2 if the program could not be explored.
 import argparse
 import collections
 import dataclasses
+import itertools
 import os
 import sys
 
@@ -51,12 +52,9 @@ def explore(program, arguments=(), bound=1000, samples=100, seconds=60):
     usual = run_once([], [])
     if run_once([], []).result != usual.result:
         raise NotRepeatable
-    found, orders = [], Search(run_once).orders()
-    for each in orders:
-        found.append(each)
-        if len(found) == bound:
-            break
-    is_complete = next(orders, None) is None
+    # One more order than the bound says that there are more.
+    found = list(itertools.islice(Search(run_once).orders(), bound + 1))
+    is_complete = len(found) <= bound
     seeds = range(0 if is_complete else samples)
     drawn = [run(program, arguments, (), seconds, [f"seed:{seed}"]) for seed in seeds]
     return Exploration(found, is_complete, drawn)
@@ -98,7 +96,9 @@ def summary(program, exploration):
     orders = counted(number, "order")
     if not exploration.is_complete:
         samples = len(exploration.samples)
-        orders = f"more than {orders}, and of these and {samples} at random"
+        orders = (
+            f"more than {counted(number - 1, 'order')}, and of {number} and {samples} at random"
+        )
     if results > 1:
         how = counted(results, "result")
     else:

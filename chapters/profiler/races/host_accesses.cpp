@@ -24,6 +24,12 @@ bool isPinned(const at::Tensor& tensor) {
          where.type == orMemoryTypeHost;
 }
 
+/// An argument's tensors: itself, or those of the list that it is.
+c10::ArrayRef<c10::IValue> partsOf(const c10::IValue& argument) {
+  if (argument.isList()) return argument.toListRef();
+  return argument;
+}
+
 /// Neither operators that only look at sizes, nor those that enqueue a copy.
 bool touchesNothing(std::string_view name) {
   return name.starts_with("aten::empty") || name.starts_with("aten::new_") ||
@@ -38,9 +44,11 @@ std::unique_ptr<at::ObserverContext> onOperator(
   const auto inputs = function.inputs();
   bool any_pinned = false;
   for (const c10::IValue& input : inputs) {
-    if (!input.isTensor() || !input.toTensor().defined()) continue;
-    if (!input.toTensor().is_cpu()) return nullptr;
-    any_pinned = any_pinned || isPinned(input.toTensor());
+    for (const c10::IValue& part : partsOf(input)) {
+      if (!part.isTensor() || !part.toTensor().defined()) continue;
+      if (!part.toTensor().is_cpu()) return nullptr;
+      any_pinned = any_pinned || isPinned(part.toTensor());
+    }
   }
   if (!any_pinned) return nullptr;
   const auto name = function.operator_name();
@@ -52,16 +60,18 @@ std::unique_ptr<at::ObserverContext> onOperator(
     if (result.alias_info() && !result.alias_info()->isWrite()) return nullptr;
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].isTensor() || !isPinned(inputs[i].toTensor())) continue;
-    const at::Tensor& tensor = inputs[i].toTensor();
     const auto* alias = schema.arguments()[i].alias_info();
-    const orAccess access{tensor.const_data_ptr(),
-                          static_cast<size_t>(tensor.element_size()),
-                          static_cast<int>(tensor.dim()),
-                          tensor.sizes().data(),
-                          tensor.strides().data(),
-                          alias && alias->isWrite()};
-    orAnnounceHostAccess(name->name.c_str(), &access);
+    for (const c10::IValue& part : partsOf(inputs[i])) {
+      if (!part.isTensor() || !isPinned(part.toTensor())) continue;
+      const at::Tensor& tensor = part.toTensor();
+      const orAccess access{tensor.const_data_ptr(),
+                            static_cast<size_t>(tensor.element_size()),
+                            static_cast<int>(tensor.dim()),
+                            tensor.sizes().data(),
+                            tensor.strides().data(),
+                            alias && alias->isWrite()};
+      orAnnounceHostAccess(name->name.c_str(), &access);
+    }
   }
   return nullptr;
 }

@@ -100,16 +100,25 @@ def start_as_asked():
         _C.start_places(_skipped())
 
 
+# [profiler.races.block] Blocks may be nested and may overlap on several threads, so the last one ends the search.
+_searches, _lock = 0, threading.Lock()
+
+
 @contextlib.contextmanager
 def finding_races():
-    """Finds the races in a `with` block; gives the function `races`."""
-    _C.start_races(_skipped())
+    """Finds the races in a `with` block; gives the function `races`. Blocks may be nested."""
+    global _searches
+    with _lock:
+        _C.start_races(_skipped())
+        _searches += 1
     try:
         yield races
     finally:
-        if "races" not in _wanted():
-            _C.stop_races("memory" in _wanted())
-            start_as_asked()
+        with _lock:
+            _searches -= 1
+            if not _searches and "races" not in _wanted():
+                _C.stop_races("memory" in _wanted())
+                start_as_asked()
 
 
 start_as_asked()

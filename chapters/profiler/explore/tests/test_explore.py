@@ -225,7 +225,7 @@ def test_beyond_the_bound_it_samples_and_says_so(tmp_path):
     done = explorer(tmp_path, program, "--bound", "4", "--samples", "3")
     assert (done.returncode, done.stdout) == (
         0,
-        "program.py has more than 4 orders, and of these and 3 at random the same result in all.\n",
+        "program.py has more than 4 orders, and of 5 and 3 at random the same result in all.\n",
     )
     wrong = BEGIN + PROGRAMS["three_writers"][0] + END
     done = explorer(tmp_path, wrong, "--bound", "1", "--samples", "20")
@@ -234,6 +234,15 @@ def test_beyond_the_bound_it_samples_and_says_so(tmp_path):
     assert schedule.startswith("order:")
     other = python("program.py", cwd=tmp_path, OPENREG_SCHEDULE=schedule)
     assert not other.stdout.startswith("[4.0")
+
+
+def test_the_order_that_shows_that_there_are_more_counts_too(tmp_path):
+    wrong = BEGIN + PROGRAMS["three_writers"][0] + END
+    done = explorer(tmp_path, wrong, "--bound", "1", "--samples", "0")
+    assert done.stdout.startswith(
+        "program.py has more than 1 order, and of 2 and 0 at random 2 results."
+    )
+    assert done.returncode == 1
 
 
 def test_an_exit_code_and_a_crash_are_results(tmp_path):

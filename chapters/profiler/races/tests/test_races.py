@@ -145,3 +145,25 @@ def test_another_sanitizer_is_refused():
         "OPENREG_SANITIZE=leaks is not allowed; it must be races, memory or races,memory."
         in done.stderr
     )
+
+
+def test_the_host_touches_the_tensors_of_a_list():
+    host, x = torch.zeros(8).pin_memory(), torch.ones(8, device=DEVICE)
+    with sanitizer.finding_races() as races:
+        host.copy_(x, non_blocking=True)
+        torch.cat([host, host])
+        assert (races()[0].second.name, races()[0].second.is_write) == ("aten::cat", False)
+        torch.openreg.synchronize()
+        sanitizer.clear()
+        x.copy_(host, non_blocking=True)
+        torch._foreach_add_([host], 1)
+        assert (races()[0].second.name, races()[0].second.is_write) == ("aten::_foreach_add_", True)
+
+
+def test_an_inner_block_does_not_end_the_search_of_the_outer_one():
+    with sanitizer.finding_races() as races:
+        with sanitizer.finding_races():
+            pass
+        left = race()
+        assert len(races()) == 1
+    del left
