@@ -6,6 +6,7 @@
 
 #include <ATen/OpMathType.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
@@ -58,13 +59,17 @@ void checkOutput(const at::Tensor& output, const at::Tensor& input,
 }
 
 // [distributed.symmetric.sum] All ranks add in the same order, so that they get identical bytes.
-/// The sum of what `part` returns for each rank. Half-precision numbers are
-/// added in float32 and rounded once.
+/// Memory for a sum of tensors like `part`. Half-precision numbers are added in
+/// float32 and rounded once.
+at::Tensor emptySum(const at::Tensor& part) {
+  return at::empty(part.sizes(),
+                   part.options().dtype(at::toOpMathType(part.scalar_type())));
+}
+
+/// Adds what `part` returns for each rank. Allocates nothing.
 template <class Part>
-at::Tensor sumOf(int ranks, const Part& part) {
-  const at::Tensor first = part(0);
-  at::Tensor sum =
-      first.to(at::toOpMathType(first.scalar_type()), false, /*copy=*/true);
+at::Tensor sumInto(at::Tensor sum, int ranks, const Part& part) {
+  sum.copy_(part(0));
   for (int r = 1; r < ranks; ++r) sum.add_(part(r));
   return sum;
 }
@@ -74,9 +79,10 @@ at::Tensor oneShotAllReduceOut(const at::Tensor& input, std::string reduction,
                                std::string name, at::Tensor out) {
   const auto group = groupOf(input, reduction, name);
   checkOutput(out, input, input.sizes());
+  const at::Tensor sum = emptySum(input);
   group->barrier(kBegin, 0);
-  out.copy_(sumOf(group->get_world_size(),
-                  [&](int r) { return onRank(r, input, *group); }));
+  out.copy_(sumInto(sum, group->get_world_size(),
+                    [&](int r) { return onRank(r, input, *group); }));
   group->barrier(kEnd, 0);
   return out;
 }
@@ -113,8 +119,10 @@ at::Tensor twoShotAllReduceOut(at::Tensor input, std::string reduction,
   const auto group = groupOf(input, reduction, name);
   checkOutput(output, input, input.sizes());
   const int ranks = group->get_world_size(), ours = group->get_rank();
+  const at::Tensor slice = sliceOf(ours, input, ranks);
+  const at::Tensor sum = emptySum(slice);
   group->barrier(kBegin, 0);
-  sliceOf(ours, input, ranks).copy_(sumOf(ranks, [&](int r) {
+  slice.copy_(sumInto(sum, ranks, [&](int r) {
     return sliceOf(ours, onRank(r, input, *group), ranks);
   }));
   group->barrier(kBegin, 0);
@@ -144,8 +152,9 @@ at::Tensor reduceScatterOut(at::Tensor input, std::string name, bool split_last,
   std::vector<int64_t> sizes = input.sizes().vec();
   sizes[dim] = width;
   checkOutput(output, input, sizes);
+  const at::Tensor sum = emptySum(output);
   group->barrier(kBegin, 0);
-  output.copy_(sumOf(ranks, [&](int r) {
+  output.copy_(sumInto(sum, ranks, [&](int r) {
     return onRank(r, input, *group).narrow(dim, begin, width);
   }));
   group->barrier(kEnd, 0);

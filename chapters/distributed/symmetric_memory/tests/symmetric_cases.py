@@ -4,18 +4,22 @@
 Prints one line for each case: its name, and `passed` or the error.
 """
 
+import ctypes
 import os
 import sys
 import threading
 import traceback
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
+import torch_openreg
 from torch._C._distributed_c10d import _SymmetricMemory
 
 RANK, RANKS = int(sys.argv[1]), int(sys.argv[2])
 DEVICE = torch.device("openreg", RANK % torch.openreg.device_count())
+DRIVER = ctypes.CDLL(str(Path(torch_openreg._C.__file__).parent / "libopenreg.so"))
 CASES = []
 
 
@@ -338,6 +342,45 @@ def threads_may_share_tensors_with_different_groups():
 def blocks_of_different_sizes_are_refused():
     tensor = symm_mem.empty(1000 * (RANK + 1), device=DEVICE)
     raises(ValueError, "must have one size", symm_mem.rendezvous, tensor, dist.group.WORLD)
+
+
+def use_up_the_cache():
+    """Tensors that take all blocks in which a larger one would find room."""
+    held = []
+    while True:
+        try:
+            held.append(torch.empty(1 << 19, device=DEVICE))
+        except torch.OutOfMemoryError:
+            return held
+
+
+@case
+def a_rank_without_memory_for_its_sum_may_try_again():
+    for dtype in torch.float32, torch.bfloat16:
+        tensor, group = symmetric(1 << 20, dtype=dtype)
+        out = torch.empty_like(tensor)
+        share = torch.empty((1 << 20) // RANKS, dtype=dtype, device=DEVICE)
+        ops = torch.ops.symm_mem
+        calls = [
+            (ops.one_shot_all_reduce_out, (tensor, "sum", "0", out)),
+            (ops.two_shot_all_reduce_out, (tensor, "sum", "0", out)),
+            (ops.reduce_scatter_out, (tensor, "0", False, share)),
+        ]
+        for call, arguments in calls:
+            result = arguments[-1]
+            tensor.copy_(part(RANK, 1 << 20, dtype=dtype))
+            torch.openreg.synchronize()
+            if RANK == 1:
+                assert DRIVER.orInject(b"alloc:1+") == 0
+                held = use_up_the_cache()
+                raises(torch.OutOfMemoryError, "was made to fail", call, *arguments)
+                assert DRIVER.orInject(b"") == 0
+                held.clear()
+            call(*arguments)
+            group.barrier()
+            expected = total(1 << 20, dtype=dtype)
+            begin = RANK * len(result) if result is share else 0
+            assert torch.equal(result.cpu(), expected[begin : begin + len(result)])
 
 
 @case
