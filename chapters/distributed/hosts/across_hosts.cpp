@@ -3,6 +3,8 @@
 
 #include "torch_openreg/chapters/distributed/hosts/host_jobs.h"
 #include "torch_openreg/chapters/distributed/hosts/members.h"
+#include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/chapters/hooks/host_memory.h"
 #include "torch_openreg/common/check.h"
 
 #include <ATen/ops/empty.h>
@@ -72,10 +74,9 @@ AcrossHosts::AcrossHosts(int rank, int size, int device,
     : rank_(rank),
       size_(size),
       members_(std::make_shared<Members>(rank, size, device, std::move(store))),
-      jobs_(
-          std::make_shared<HostJobs>(device, [known = std::weak_ptr(members_)] {
-            if (const auto members = known.lock()) members->abort("");
-          })) {
+      jobs_(std::make_shared<HostJobs>([known = std::weak_ptr(members_)] {
+        if (const auto members = known.lock()) members->abort("");
+      })) {
   members_->find();
 }
 
@@ -84,44 +85,36 @@ AcrossHosts::~AcrossHosts() {
   Network::leave(members_->network());
 }
 
-// [distributed.hosts.perform] The last command drops the stage, when the copies have run.
-void hold(orStream_t stream, const at::Tensor& tensor) {
-  auto held = std::make_unique<at::Tensor>(tensor);
-  check(orLaunchHostFunc(
-      stream, [](void* data) { delete static_cast<at::Tensor*>(data); },
-      held.get()));
-  held.release();
-}
-
+// [distributed.hosts.perform] The cache reuses the stage when the stream is done with it, even if the call fails halfway.
 void AcrossHosts::perform(orStream_t stream, size_t bytes, const Copies& in,
-                          const Copies& out, Job job) {
+                          const Copies& out, Job job) try {
   constexpr size_t kFlagBytes = 64;
   const auto pinned =
       at::empty({static_cast<int64_t>(kFlagBytes + bytes)},
                 at::TensorOptions(at::kByte).pinned_memory(true));
+  hostAllocator().record_event(pinned.data_ptr(),
+                               pinned.storage().data_ptr().get_context(),
+                               currentStream(-1));
   const at::Tensor flag = pinned.narrow(0, 0, kFlagBytes).zero_();
   const at::Tensor stage = bytesOf(pinned, kFlagBytes, bytes);
   char* const begin = static_cast<char*>(pinned.data_ptr()) + kFlagBytes;
-  try {
-    for (const Copy& copy : in) {
-      if (!copy.bytes) continue;
-      check(orMemcpyAsync(begin + copy.at, copy.data, copy.bytes,
-                          orMemcpyDeviceToHost, stream));
-    }
-    jobs_->run(stream, flag,
-               [network = members_->network(), stage, job = std::move(job)] {
-                 job(*network, stage);
-               });
-    for (const Copy& copy : out) {
-      if (!copy.bytes) continue;
-      check(orMemcpyAsync(const_cast<void*>(copy.data), begin + copy.at,
-                          copy.bytes, orMemcpyHostToDevice, stream));
-    }
-    hold(stream, pinned);
-  } catch (...) {  // The peers would wait for the rest.
-    abort("");
-    throw;
+  for (const Copy& copy : in) {
+    if (!copy.bytes) continue;
+    check(orMemcpyAsync(begin + copy.at, copy.data, copy.bytes,
+                        orMemcpyDeviceToHost, stream));
   }
+  jobs_->run(stream, flag,
+             [network = members_->network(), stage, job = std::move(job)] {
+               job(*network, stage);
+             });
+  for (const Copy& copy : out) {
+    if (!copy.bytes) continue;
+    check(orMemcpyAsync(const_cast<void*>(copy.data), begin + copy.at,
+                        copy.bytes, orMemcpyHostToDevice, stream));
+  }
+} catch (...) {  // The peers would wait for the rest.
+  abort("");
+  throw;
 }
 
 // [distributed.hosts.call] The message of a call may have room for its data, because a short call costs as much as its messages.

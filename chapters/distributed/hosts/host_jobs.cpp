@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/distributed/hosts/host_jobs.h"
 
-#include "torch_openreg/chapters/device/runtime.h"
 #include "torch_openreg/common/background.h"
 #include "torch_openreg/common/check.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/interface/openreg_signals.h"
 
 #include <c10/util/Exception.h>
@@ -11,20 +11,6 @@
 #include <utility>
 
 namespace openreg {
-
-// [distributed.hosts.jobs.control] A stream of its own writes the flags, because no other one is free to.
-HostJobs::HostJobs(int device, std::function<void()> onAbort)
-    : onAbort_(std::move(onAbort)) {
-  const DeviceScope scope(static_cast<c10::DeviceIndex>(device));
-  check(orStreamCreate(&control_));
-}
-
-HostJobs::~HostJobs() { static_cast<void>(orStreamDestroy(control_)); }
-
-void HostJobs::raise(const at::Tensor& flag) noexcept {
-  // A device that refuses has failed, and has thereby ended its waits.
-  static_cast<void>(orStreamWriteValue32(control_, flag.data_ptr(), 1));
-}
 
 // [distributed.hosts.jobs.run] A host function only starts the thread, because it holds one of the few threads of the device.
 void HostJobs::run(orStream_t stream, at::Tensor flag,
@@ -74,7 +60,7 @@ void HostJobs::perform(const at::Tensor& flag,
   const std::lock_guard lock(mutex_);
   if (pending_.remove_if(
           [&](const auto& each) { return each.is_same(flag); })) {
-    raise(flag);
+    orSignalValue32(flag.data_ptr(), 1);
   }
 }
 
@@ -85,7 +71,7 @@ bool HostJobs::abort(const std::string& problem) noexcept {
   is_aborted_ = true;
   onAbort_();
   const bool was_busy = !pending_.empty();
-  for (const auto& flag : pending_) raise(flag);
+  for (const auto& flag : pending_) orSignalValue32(flag.data_ptr(), 1);
   pending_.clear();
   return was_busy;
 }

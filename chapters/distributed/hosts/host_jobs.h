@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace openreg {
 
@@ -18,11 +19,8 @@ namespace openreg {
 /// The jobs of a group. All functions may be called on any thread.
 class HostJobs : public std::enable_shared_from_this<HostJobs> {
  public:
-  /// @throws c10::Error if the device has no stream left.
-  HostJobs(int device, std::function<void()> onAbort);
-  ~HostJobs();
-  HostJobs(const HostJobs&) = delete;
-  HostJobs& operator=(const HostJobs&) = delete;
+  explicit HostJobs(std::function<void()> onAbort)
+      : onAbort_(std::move(onAbort)) {}
 
   /// Runs `job` on a thread of its own, after the earlier work of `stream`. The
   /// later work of `stream` waits for it. `flag` is a number of 32 bits in
@@ -36,15 +34,12 @@ class HostJobs : public std::enable_shared_from_this<HostJobs> {
 
  private:
   void perform(const at::Tensor& flag, std::function<void()> job) noexcept;
-  void raise(const at::Tensor& flag) noexcept;
 
   const std::function<void()> onAbort_;
   mutable std::mutex mutex_;
   std::atomic<bool> is_aborted_{false};
   std::string problem_;
   std::list<at::Tensor> pending_;
-  /// Writes the flags, because only the driver can wake a stream.
-  orStream_t control_ = nullptr;
 };
 
 // [-]

@@ -62,13 +62,19 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::collective(
           from.push_back(denseOf(part.from, Dense::kRead, reduction));
           to.push_back(denseOf(part.to, Dense::kWrite));
         }
-        // From here on the peers expect all calls, so nothing is refused.
-        for (size_t i = 0; i < parts.size(); ++i) {
-          const size_t ins = from[i].size(), outs = to[i].size();
-          calls[i].inputs = partsOf(from[i], scatters ? size_ : ins);
-          calls[i].outputs = partsOf(to[i], gathers ? size_ : outs);
-          group.collective(stream, calls[i]);
-          for (const auto& output : to[i]) output.writeBack();
+        size_t made = 0;
+        try {
+          for (size_t i = 0; i < parts.size(); ++i) {
+            const size_t ins = from[i].size(), outs = to[i].size();
+            calls[i].inputs = partsOf(from[i], scatters ? size_ : ins);
+            calls[i].outputs = partsOf(to[i], gathers ? size_ : outs);
+            group.collective(stream, calls[i]);
+            ++made;
+            for (const auto& output : to[i]) output.writeBack();
+          }
+        } catch (...) {  // After the first call the peers expect all of them.
+          if (made && made < parts.size()) group.abort("");
+          throw;
         }
       });
 }
