@@ -111,14 +111,15 @@ orError_t orStreamDestroy(orStream_t handle) noexcept try {
                 "The default stream cannot be destroyed.");
   const StreamRef stream = findStream(handle);
   if (!stream) return orErrorInvalidResourceHandle;
-  if (orError_t error = checkNotCaptured(stream, __func__)) return error;
   const Position position = stream.position();
   if (!position.device) return orErrorInvalidResourceHandle;
   if (handle == position.device->defaultStream()) {
     return fail(orErrorInvalidResourceHandle,
                 "The default stream cannot be destroyed.");
   }
-  return stream.queue->close(handle) ? orSuccess : refuseStream(handle);
+  if (stream.queue->close(handle)) return orSuccess;
+  const orError_t captured = checkNotCaptured(stream, __func__);
+  return captured ? captured : refuseStream(handle);
 } catch (...) {
   return failWithException();
 }

@@ -354,7 +354,7 @@ void CommandQueue::reportBegin(Command& command) {
 bool CommandQueue::close(orStream_t handle) {
   {
     std::lock_guard lock(mutex_);
-    if (!belongsTo(handle)) return false;
+    if (!belongsTo(handle) || capture_) return false;
     open_ = false;
   }
   if (state_.exchange(State::closing) != State::idle) return true;
@@ -382,11 +382,9 @@ void CommandQueue::complete(Recording& recording) {
 }
 
 orError_t CommandQueue::tellRefusal(orStream_t handle) {
-  {
-    std::lock_guard lock(mutex_);
-    if (!belongsTo(handle)) return orSuccess;
-  }
-  return refusal_.tell();
+  // Under the lock, so that the next stream of this slot is told its own.
+  std::lock_guard lock(mutex_);
+  return belongsTo(handle) ? refusal_.tell() : orSuccess;
 }
 
 // [-]

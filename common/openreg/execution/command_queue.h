@@ -122,7 +122,7 @@ class CommandQueue {
   /// If not, the queue has been added again, or is idle or parked.
   bool settle();
   /// Makes `handle` stale, and returns it to the table once the pending
-  /// commands have run; false if the queue is not that stream's.
+  /// commands have run; false if the queue is not that stream's, or captured.
   bool close(orStream_t handle);
 
   // [common.queue.capture] While a stream is captured, its commands become nodes and nothing runs.

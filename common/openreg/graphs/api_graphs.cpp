@@ -203,6 +203,7 @@ orError_t orGraphDestroy(orGraph_t handle) noexcept try {
 orError_t orGraphInstantiate(orGraphExec_t* exec, orGraph_t handle) noexcept
     try {
   if (!exec) return refuseNull(__func__);
+  if (orError_t error = enter()) return error;
   const auto graph = graphs().find(handle);
   if (!graph) return refuseGraph(handle);
   if (orError_t error = countCreation("an executable graph")) return error;

@@ -19,6 +19,13 @@ static orError_t checkAccess(const orAccess& access) {
     return fail(orErrorInvalidValue, "An access of ", access.dims,
                 " dimensions needs as many sizes and strides.");
   }
+  for (int64_t d = 0; d < access.dims; ++d) {
+    if (access.sizes[d] < 0 || access.strides[d] < 0)
+      return fail(orErrorInvalidValue,
+                  "An access has sizes and strides of 0 "
+                  "or more; dimension ",
+                  d, " has ", access.sizes[d], " and ", access.strides[d], ".");
+  }
   return orSuccess;
 }
 

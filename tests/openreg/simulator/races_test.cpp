@@ -443,6 +443,15 @@ TEST(Races, accesses_are_refused_without_their_sizes) {
             "An access of 2 dimensions needs as many sizes and strides.");
 }
 
+TEST(Races, accesses_are_refused_with_negative_strides) {
+  const int64_t sizes[] = {2, 3}, strides[] = {3, -1};
+  const orAccess access{nullptr, 4, 2, sizes, strides, 0};
+  EXPECT_EQ(orAnnounceAccess(&access), orErrorInvalidValue);
+  EXPECT_EQ(detail(),
+            "An access has sizes and strides of 0 or more; dimension 1 has 3 "
+            "and -1.");
+}
+
 TEST(Races, DISABLED_one_race) {
   Stream one, two;
   char* block = allocate(64);
