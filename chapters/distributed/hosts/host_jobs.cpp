@@ -3,7 +3,6 @@
 
 #include "torch_openreg/common/background.h"
 #include "torch_openreg/common/check.h"
-#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/interface/openreg_signals.h"
 
 #include <c10/util/Exception.h>

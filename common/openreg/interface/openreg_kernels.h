@@ -36,16 +36,6 @@ OPENREG_EXPORT orError_t orLaunchCommand(const orKernel* kernel,
 /// The distance in bytes. 0 if the devices do not start.
 OPENREG_EXPORT ptrdiff_t orDeviceWindow(void) OPENREG_NOEXCEPT;
 
-// [common.kernels.signal] A kernel can signal the streams that wait for a number in memory.
-/// Stores `value` and wakes the streams of all processes that wait for the
-/// number, as `orStreamWriteValue32` of openreg_signals.h does. What the thread
-/// has written before is visible to the work that follows the wait. `pointer`
-/// is an address as the calling code follows it: in a kernel one from
-/// `onDevice`, or one of pinned host memory, which host code may signal as
-/// well.
-OPENREG_EXPORT void orSignalValue32(void* pointer,
-                                    uint32_t value) OPENREG_NOEXCEPT;
-
 // [-]
 #ifdef __cplusplus
 }

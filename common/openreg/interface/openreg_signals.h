@@ -50,6 +50,16 @@ OPENREG_EXPORT orError_t orStreamWaitValue32(orStream_t stream,
 OPENREG_EXPORT orError_t orStreamWriteValue32(orStream_t stream, void* devPtr,
                                               uint32_t value) OPENREG_NOEXCEPT;
 
+// [common.signals.signal] Code that runs can signal the streams that wait for a number in memory, in a kernel or on the host.
+/// Stores `value` and wakes the streams of all processes that wait for the
+/// number, as `orStreamWriteValue32` does. What the thread
+/// has written before is visible to the work that follows the wait. `pointer`
+/// is an address as the calling code follows it: in a kernel one from
+/// `onDevice`, or one of pinned host memory, which host code may signal as
+/// well.
+OPENREG_EXPORT void orSignalValue32(void* pointer,
+                                    uint32_t value) OPENREG_NOEXCEPT;
+
 // [-]
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 #include "torch_openreg/common/orccl/group/mailbox.h"
 
 #include "torch_openreg/common/orccl/group/result.h"
+#include "torch_openreg/common/openreg/interface/openreg_signals.h"
 
 #include <algorithm>
 #include <chrono>
