@@ -559,8 +559,11 @@ import os, time
 import torch, torch.distributed as dist, torch_openreg
 from torch_openreg import _C
 
+connecting = []
+
 def engine(store, rank, size, timeout):
     print("connects", flush=True)
+    connecting.append(rank)
     time.sleep(0.3)  # Main thread: the program ends meanwhile.
     return dist.ProcessGroupGloo(store, rank, size, timeout)
 
@@ -571,7 +574,8 @@ for rank in range(2):
     os.environ["OPENREG_HOST_ID"] = str(rank)
     groups.append(torch.openreg.ProcessGroupOrccl(store, rank, 2))
     groups[-1].eager_connect_single_device(torch.device("openreg", rank))
-time.sleep(0.15)
+while len(connecting) < 2:
+    time.sleep(0.01)
 """
 
 
