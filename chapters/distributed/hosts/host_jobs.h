@@ -19,7 +19,7 @@ namespace openreg {
 /// The jobs of a group. All functions may be called on any thread.
 class HostJobs : public std::enable_shared_from_this<HostJobs> {
  public:
-  /// `abort`, and a job that fails, call `onAbort` once.
+  /// Each abort calls `onAbort`, and so does a job that fails.
   explicit HostJobs(std::function<void()> onAbort)
       : onAbort_(std::move(onAbort)) {}
 
