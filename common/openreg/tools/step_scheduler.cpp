@@ -7,6 +7,8 @@
 #include "torch_openreg/common/openreg/signals/watcher.h"
 #include "torch_openreg/common/openreg/tools/step_log.h"
 
+#include <cxxabi.h>
+
 #include <chrono>
 #include <iterator>
 #include <thread>
@@ -17,10 +19,13 @@ namespace openreg::hardware {
 // [common.steps.start] The thread lives as long as the process.
 void StepScheduler::start() {
   std::lock_guard lock(mutex_);
-  if (started_) return;
+  if (!started_) startThread();
+  started_ = true;
+}
+
+void StepScheduler::startThread() {
   BlockedSignals blocked;
   std::thread([this] { run(); }).detach();
-  started_ = true;
 }
 
 static Order configuredOrder() {
@@ -107,8 +112,21 @@ void StepScheduler::step(std::unique_lock<std::mutex>& lock) {
     stepLog().add({races().takeNext(queue->stream()), names});
   }
   lock.unlock();
-  queue->run(1);
+  try {
+    queue->run(1);
+  } catch (const abi::__forced_unwind&) {
+    replaceThread(queue);
+    throw;
+  }
   lock.lock();
+}
+
+void StepScheduler::replaceThread(CommandQueue* queue) {
+  std::lock_guard lock(mutex_);
+  queue->enter(added_);
+  startThread();
+  request_ = Request::none;
+  request_changed_.notify_all();
 }
 
 // [common.steps.choose] A list that does not fit the program stops a device, which tells the program.

@@ -73,7 +73,10 @@ class StepScheduler {
   void take(HostStep step);
   /// Waits a little, when there is no command to run.
   static void rest();
+  void startThread();
   void run();
+  /// A kernel of `queue` ends the thread, with `pthread_exit`, in this step.
+  void replaceThread(CommandQueue* queue);
   void settle(std::unique_lock<std::mutex>& lock);
   void step(std::unique_lock<std::mutex>& lock);
   size_t choose(std::string* names);

@@ -33,7 +33,7 @@ TEST(Kernel, a_kernel_that_throws_fails_the_device_until_it_is_reset) {
   EXPECT_TRUE(ran);
 }
 
-// More often than a device has threads.
+// More often than a device has threads. The test of schedules runs it, too.
 TEST(Kernel, one_that_ends_its_thread_fails_its_device) {
   Stream stream;
   for (int i = 0; i < 20; ++i) {

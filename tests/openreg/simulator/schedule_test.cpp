@@ -47,6 +47,11 @@ TEST(Schedule, DISABLED_order) {
   std::printf("said %s\n", order.c_str());
 }
 
+TEST(Schedule, goes_on_with_another_thread_if_a_kernel_ends_its_own) {
+  for (const char* schedule : {"seed:1", "order:"})
+    printed("Kernel.one_that_ends_its_thread*", schedule);
+}
+
 TEST(Schedule, a_seed_gives_its_order_again_and_another_seed_another) {
   const std::string first = printed("Schedule.DISABLED_order", "seed:1");
   EXPECT_EQ(first.size(), 26u);
