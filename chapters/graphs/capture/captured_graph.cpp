@@ -157,11 +157,15 @@ void CapturedGraph::release() noexcept {
   if (graph_) orGraphDestroy(std::exchange(graph_, nullptr));
   const c10::DeviceIndex device = stream_->device_index();
   stream_.reset();
+  std::vector<c10::Stream> users;
   try {
-    std::vector<c10::Stream> users;
     if (replayed_)
       replayed_->block(users.emplace_back(uncapturedStream(device)));
-    replayed_.reset();
+  } catch (const std::exception&) {
+    // The device has failed, and no replay runs any more.
+  }
+  replayed_.reset();
+  try {
     offsets_.clear(users);
     hostAllocator().release_pool(pool_);
     releasePool(device, pool_, users);
