@@ -174,6 +174,7 @@ void CapturedGraph::release() noexcept {
   }
 }
 
+// [graphs.graph.destroy] A graph that goes while it is being captured ends its capture first.
 CapturedGraph::~CapturedGraph() {
   if (capture_ && !orIsForked()) {
     try {
