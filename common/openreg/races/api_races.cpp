@@ -22,9 +22,8 @@ static orError_t checkAccess(const orAccess& access) {
   for (int64_t d = 0; d < access.dims; ++d) {
     if (access.sizes[d] < 0 || access.strides[d] < 0)
       return fail(orErrorInvalidValue,
-                  "An access has sizes and strides of 0 "
-                  "or more; dimension ",
-                  d, " has ", access.sizes[d], " and ", access.strides[d], ".");
+                  "An access has sizes and strides of 0 or more; dimension ", d,
+                  " has ", access.sizes[d], " and ", access.strides[d], ".");
   }
   return orSuccess;
 }
