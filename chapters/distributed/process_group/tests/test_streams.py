@@ -226,14 +226,19 @@ def orders_groups_differently():
     torch.openreg.synchronize()
     for group in groups if dist.get_rank() == 0 else reversed(groups):
         dist.all_reduce(tensor, group=group)
-    with pytest.raises(RuntimeError) as failure:
-        tensor.cpu()
-    return str(failure.value)
+    try:
+        return tensor.item()
+    except RuntimeError as failure:
+        return str(failure)
 
 
 def test_groups_that_share_a_stream_in_different_orders_end_at_the_timeout(two):
-    for message in two(orders_groups_differently):
-        assert "was not done within 2000 ms" in message
+    outcomes = two(orders_groups_differently)
+    messages = [outcome for outcome in outcomes if isinstance(outcome, str)]
+    assert messages
+    assert all("was not done within 2000 ms" in message for message in messages)
+    # A rank whose time ends first has sent its part, with which the other one may finish.
+    assert all(outcome == 4.0 + 8.0 for outcome in outcomes if outcome not in messages)
 
 
 def trains():
