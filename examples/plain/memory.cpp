@@ -192,11 +192,6 @@ orError_t orMemcpyPeerAsync(void* dst, int to, const void* src, int from,
   return guarded([&] { copyPeer(dst, to, src, from, count, stream); });
 }
 
-orError_t orMemcpyPeer(void* dst, int to, const void* src, int from,
-                       size_t count) noexcept {
-  return andWait([&] { copyPeer(dst, to, src, from, count, nullptr); });
-}
-
 orError_t orMemsetAsync(void* pointer, int value, size_t count,
                         orStream_t stream) noexcept {
   return guarded([&] { set(pointer, value, count, stream); });

@@ -203,11 +203,7 @@ OPENREG_EXPORT orError_t orMemcpy(void* dst, const void* src, size_t count,
 OPENREG_EXPORT orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
                                        orMemcpyKind kind,
                                        orStream_t stream) OPENREG_NOEXCEPT;
-/// Copies within a device or between two, which the numbers must name.
-OPENREG_EXPORT orError_t orMemcpyPeer(void* dst, int dstDevice, const void* src,
-                                      int srcDevice,
-                                      size_t count) OPENREG_NOEXCEPT;
-/// The same, enqueued on `stream`.
+/// Enqueues a copy within a device or between two, which the numbers must name.
 OPENREG_EXPORT orError_t orMemcpyPeerAsync(void* dst, int dstDevice,
                                            const void* src, int srcDevice,
                                            size_t count,

@@ -41,12 +41,9 @@ OPENREG_EXPORT ptrdiff_t orDeviceWindow(void) OPENREG_NOEXCEPT;
 }
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <new>
 #include <stdexcept>
-#include <tuple>
-#include <type_traits>
 #include <utility>
 
 namespace openreg {
@@ -103,25 +100,4 @@ orError_t launch(orStream_t stream, const char* name, Body body) {
 // [-]
 }  // namespace openreg
 
-// [common.kernels.function] The reference backend's launch functions are kept, so that its programs compile.
-/// Enqueues `function(arguments...)`; the arguments are copied.
-template <class Function, class... Arguments>
-orError_t orLaunchKernel(orStream_t stream, Function&& function,
-                         Arguments&&... arguments) {
-  return openreg::launch(
-      stream, nullptr,
-      [function = std::decay_t<Function>(std::forward<Function>(function)),
-       arguments = std::make_tuple(std::forward<Arguments>(
-           arguments)...)]() mutable { std::apply(function, arguments); });
-}
-
-namespace openreg {
-/// Enqueues `task()`.
-template <class Task>
-orError_t addTaskToStream(orStream_t stream, Task task) {
-  return launch(stream, nullptr, std::move(task));
-}
-}  // namespace openreg
-
-// [-]
 #endif

@@ -172,21 +172,6 @@ orError_t orMemcpyPeerAsync(void* dst, int dst_device, const void* src,
   return failWithException();
 }
 
-// [common.api-copy.peer-wait] Between devices too, the synchronous copy is an asynchronous one and a wait.
-orError_t orMemcpyPeer(void* dst, int dst_device, const void* src,
-                       int src_device, size_t count) noexcept try {
-  ObservedCall call("orMemcpyPeer", orOperationCopy, count,
-                    orMemcpyDeviceToDevice);
-  if (orError_t error = checkMayWait()) return error;
-  if (orError_t error =
-          orMemcpyPeerAsync(dst, dst_device, src, src_device, count, nullptr)) {
-    return error;
-  }
-  return orStreamSynchronize(nullptr);
-} catch (...) {
-  return failWithException();
-}
-
 // [common.api-copy.set] Setting bytes is a kernel like any other.
 orError_t orMemsetAsync(void* pointer, int value, size_t count,
                         orStream_t handle) noexcept try {

@@ -48,7 +48,7 @@ TEST_F(Refused, copies) {
       {"past the end of pinned", orErrorInvalidValue,
        [&] { return orMemcpy(pinned, block, 101, orMemcpyDeviceToHost); }},
       {"peer nothing to no device", orErrorInvalidDevice,
-       [&] { return orMemcpyPeer(block, 1000, block, 0, 0); }},
+       [&] { return orMemcpyPeerAsync(block, 1000, block, 0, 0, nullptr); }},
       {"nothing of no kind", orErrorInvalidMemcpyDirection,
        [&] { return orMemcpy(block, host, 0, static_cast<orMemcpyKind>(9)); }},
       {"from host as device", orErrorInvalidMemcpyDirection,
@@ -64,7 +64,7 @@ TEST_F(Refused, copies) {
       {"set of host memory", orErrorInvalidMemcpyDirection,
        [&] { return orMemset(host, 0, 1); }},
       {"peer from the host", orErrorInvalidValue,
-       [&] { return orMemcpyPeer(block, 0, host, 0, 1); }},
+       [&] { return orMemcpyPeerAsync(block, 0, host, 0, 1, nullptr); }},
   });
   EXPECT_EQ(orMemcpy(nullptr, nullptr, 0, orMemcpyHostToHost), orSuccess);
 }

@@ -56,11 +56,12 @@ TEST(TwoDevices, peers_are_checked) {
   orMalloc(&there, 64);
   orSetDevice(0);
   orMemset(here, 3, 64);
-  EXPECT_EQ(orMemcpyPeer(there, 1, here, 0, 64), orSuccess);
+  EXPECT_EQ(orMemcpyPeerAsync(there, 1, here, 0, 64, nullptr), orSuccess);
   char out[64];
   orMemcpy(out, there, 64, orMemcpyDeviceToHost);
   EXPECT_EQ(out[63], 3);
-  EXPECT_EQ(orMemcpyPeer(there, 0, here, 0, 64), orErrorInvalidValue);
+  EXPECT_EQ(orMemcpyPeerAsync(there, 0, here, 0, 64, nullptr),
+            orErrorInvalidValue);
   orFree(here);
   orFree(there);
 }
@@ -93,8 +94,10 @@ TEST(TwoDevices, waiting_for_all_streams_is_not_confused_by_a_destroyed_one) {
 
 TEST(TwoDevices, a_copy_names_the_device_of_each_side) {
   void* here = allocate(100);
-  EXPECT_EQ(orMemcpyPeer(here, 1, here, 0, 1), orErrorInvalidValue);
-  EXPECT_EQ(orMemcpyPeer(here, 0, here, 1, 1), orErrorInvalidValue);
+  EXPECT_EQ(orMemcpyPeerAsync(here, 1, here, 0, 1, nullptr),
+            orErrorInvalidValue);
+  EXPECT_EQ(orMemcpyPeerAsync(here, 0, here, 1, 1, nullptr),
+            orErrorInvalidValue);
   orFree(here);
 }
 

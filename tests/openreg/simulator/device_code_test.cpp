@@ -58,8 +58,6 @@ TEST_F(Refused, waiting_on_a_thread_of_the_device) {
          return orMemcpyAsync(room, large, sizeof(large), orMemcpyHostToDevice,
                               nullptr);
        }},
-      {"copy between devices", orErrorNotPermitted,
-       [&] { return orMemcpyPeer(block, 0, block, 0, 100); }},
       {"set", orErrorNotPermitted, [&] { return orMemset(block, 0, 100); }},
   };
   for (const Refusal& call : calls) {

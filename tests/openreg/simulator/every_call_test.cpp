@@ -103,8 +103,6 @@ std::vector<Call> memoryCalls(Scene& s) {
       {"orMemcpyPeerAsync", nothing,
        [&] { return orMemcpyPeerAsync(s.other, 0, s.block, 0, 8, stream); },
        wait},
-      {"orMemcpyPeer", nothing,
-       [&] { return orMemcpyPeer(s.other, 0, s.block, 0, 8); }, nothing},
       {"orMemset", nothing, [&] { return orMemset(s.block, 1, 8); }, nothing},
       {"orMemsetAsync", nothing,
        [&] { return orMemsetAsync(s.block, 1, 8, stream); }, wait},

@@ -500,8 +500,6 @@ TEST_F(Capture, calls_that_wait_for_anything_are_forbidden_unless_relaxed) {
        [&] { return orStreamSynchronize(other.handle); }},
       {"orMemcpy", "waits for the device",
        [&] { return orMemcpy(block, mine, 8, orMemcpyDeviceToDevice); }},
-      {"orMemcpyPeer", "waits for the device",
-       [&] { return orMemcpyPeer(block, 0, mine, 0, 8); }},
       {"orMemset", "waits for the device",
        [&] { return orMemset(block, 0, 8); }},
       {"orMemcpyAsync", "waits for the device",

@@ -219,14 +219,4 @@ TEST(Kernel, captures_larger_than_a_command_are_carried_too) {
   EXPECT_EQ(seen, 42);
 }
 
-TEST(Kernel, a_kernel_can_be_launched_as_the_reference_does) {
-  Stream stream;
-  int seen = 0;
-  orLaunchKernel(
-      stream.handle, [](int* to, int value) { *to = value; }, &seen, 7);
-  openreg::addTaskToStream(stream.handle, [&] { ++seen; });
-  orStreamSynchronize(stream.handle);
-  EXPECT_EQ(seen, 8);
-}
-
 }  // namespace

@@ -114,7 +114,8 @@ TEST(Sentences, name_both_devices) {
             "The event was recorded on openreg:0, the stream is on openreg:1; "
             "they must be of one device.");
   orSetDevice(0);
-  EXPECT_EQ(orMemcpyPeer(there, 0, here, 0, 64), orErrorInvalidValue);
+  EXPECT_EQ(orMemcpyPeerAsync(there, 0, here, 0, 64, nullptr),
+            orErrorInvalidValue);
   EXPECT_EQ(detail(),
             "The copy is from openreg:0 to openreg:0, but the blocks are of 0 "
             "and 1 (-1: of no device).");

@@ -174,18 +174,6 @@ orError_t orMemcpyPeerAsync(void* dst, int dst_device, const void* src,
   return failWithException();
 }
 
-orError_t orMemcpyPeer(void* dst, int dst_device, const void* src,
-                       int src_device, size_t count) noexcept try {
-  if (orError_t error = checkMayWait()) return error;
-  if (orError_t error =
-          orMemcpyPeerAsync(dst, dst_device, src, src_device, count, nullptr)) {
-    return error;
-  }
-  return orStreamSynchronize(nullptr);
-} catch (...) {
-  return failWithException();
-}
-
 // [opencl.api-copy.set] A buffer is filled with a pattern, here of one byte.
 orError_t orMemsetAsync(void* pointer, int value, size_t count,
                         orStream_t handle) noexcept try {
