@@ -31,7 +31,9 @@ class Broken:
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(self.first / file, folder / file)
         where = (f"--directory={folder}", f"--input={self.patch}")
-        subprocess.run(["patch", "--quiet", "--strip=1", *where], check=True)
+        command = ["patch", "--strip=1", *where]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        assert "offset" not in said, f"{self.patch.name} names other lines: {said}"
 
     def make(self, build: Path, site: Path, folder: Path) -> Path:
         """A copy of the package in `site` with the change; only what it touches is compiled."""

@@ -18,7 +18,7 @@
 #include <new>
 #include <thread>
 
-// [-] Only x86 has the header of its streaming stores.
+// [common.copy-engines.x86] Only x86 has the header of its streaming stores.
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #endif

@@ -22,7 +22,7 @@ def _ask(function):
     return answer.value
 
 
-# [first.name.answers] What torch.accelerator asks the module of a device.
+# [first.name.answers] What PyTorch's Python asks the module of a device.
 def device_count():
     """How many devices this machine has."""
     return _ask(_driver.orGetDeviceCount)
