@@ -6,7 +6,7 @@ import contextlib
 import torch
 
 from . import _C
-from ._device import _index
+from ._device import _index, device
 
 # [device.python.streams] PyTorch's own classes work on every accelerator.
 __all__ = [
@@ -24,9 +24,28 @@ Event = torch.Event
 
 
 # [device.python.streams.choose] A stream is current for its device on this thread.
+class _On(device):
+    """Makes the device current too: PyTorch leaves it if the stream is its current one."""
+
+    def __init__(self, stream):
+        super().__init__(stream.device)
+        self._stream = stream
+
+    def __enter__(self):
+        self._stream.__enter__()
+        super().__enter__()
+        return self._stream
+
+    def __exit__(self, *exception):
+        super().__exit__(*exception)
+        self._stream.__exit__(*exception)
+
+
 def stream(stream):
-    """A context manager in which `stream` is current; `None` changes nothing."""
-    return contextlib.nullcontext() if stream is None else stream
+    """A context manager in which `stream` and its device are current; `None` changes nothing."""
+    if stream is None:
+        return contextlib.nullcontext()
+    return stream if torch.compiler.is_compiling() else _On(stream)
 
 
 def set_stream(stream):

@@ -105,6 +105,15 @@ def test_no_stream_changes_nothing():
         assert torch.openreg.current_stream() == stream
 
 
+def test_a_stream_that_is_current_on_another_device_makes_that_device_current():
+    within = torch.openreg.stream(torch.openreg.default_stream("openreg:1"))
+    for _ in range(2):
+        with within as there, torch.openreg.stream(there):
+            assert torch.openreg.current_device() == 1
+            assert torch.accelerator.current_stream() == there
+        assert torch.openreg.current_device() == 0
+
+
 def test_a_stream_made_with_the_driver_is_used_by_its_handle():
     handle = ctypes.c_void_p()
     assert driver.orStreamCreate(ctypes.byref(handle)) == 0
