@@ -117,10 +117,10 @@ python tools/checklist.py
 prints all functions, in the order in which the steps need them: `[ ]` is to be written, `[x]` does what the claims in
 `tests/openreg/any_driver` say, `[!]` does not, and `[-]` waits for others before a claim can run. Write a function
 in `{folder}`, in any file there, delete the one that waits in `api.cpp`, and run the checklist
-again; after a new file, type `meson setup --reconfigure build` once. What `core/failure.h` offers turns an error into
-a code and a sentence; `memory/region.h` hands out addresses, if you have no allocator. The functions under `called by
-no step` are for the claims: the network trains without them, but hardly a claim runs before `orStreamDestroy` is
-written.
+again; after a new file, type `meson setup --reconfigure build` once. The files of the driver are compiled together,
+so their names must differ, even in anonymous namespaces. What `core/failure.h` offers turns an error into a code and
+a sentence; `memory/region.h` hands out addresses, if you have no allocator. The functions under `called by no step`
+are for the claims: the network trains without them, but hardly a claim runs before `orStreamDestroy` is written.
 
 Some claims are about devices that not every vendor has. If the host can follow the addresses of yours, empty the list
 `own_memory` in `meson.build`. From the list `claims` there, take `'destroyed_handles'` if your handles are plain
@@ -129,7 +129,7 @@ tests of the steps, need two devices. If there is only one, let your driver show
 `examples/plain` does with its memory; or take `'two_devices'` from the list, and expect those with `openreg:1` to fail.
 
 A driver of which all that is true is in `examples/plain`, over plain memory and one thread. With it you see at once
-how the finished tree behaves:
+how the finished tree behaves, as long as your kernels use no launch of your own:
 
 ```
 meson setup build-plain -Ddriver=plain
@@ -153,22 +153,34 @@ PYTHONPATH=build-plain python autocast/digits.py
 | `autocast` | mixed precision, and `autocast/digits.py` trains |
 
 `meson configure build -Dstep=guard` builds up to a step, and `meson test -C build` then runs the claims of the driver
-and of the steps so far. Each step's `session.py` shows what works, and its `wall.py` ends in the error that the next
-step removes.
+and of the steps so far. Each step's `session.py` shows what works (`PYTHONPATH=build python guard/session.py`), and
+its `wall.py` ends in the error that the next step removes.
 
 ## Your kernels
 
 `common/openreg/interface/openreg_kernels.h` launches a kernel as a function of the host, which works where the host can
 follow the addresses of your device. Put your runtime's launch into its place; if its types come from a header of your
-runtime, include that there. `torch.openreg.fallback_report()` says which operators ran on the CPU, and so which kernel
-to write first. A kernel's file goes beside `kernels/kernels.cpp`, ends in `TORCH_LIBRARY_IMPL` as that one does, and is
-named in the table `steps` of `meson.build`.
+runtime, include that there. To link a runtime, say `libkr.so`, add `-L/opt/kr/lib` and `-lkr` to the `link_args` of
+`driver` in `torch_openreg/meson.build`, and the folder of its headers to the `include_directories` of both libraries.
+A header of your own goes into `common/openreg/interface`, and kernels include it by its name alone.
+`torch.openreg.fallback_report()` says which operators ran on the CPU, and so which kernel to write first. A kernel's
+file goes beside `kernels/kernels.cpp`, ends in `TORCH_LIBRARY_IMPL` as that one does, and is named in the table
+`steps` of `meson.build`.
 
 ## On another machine
 
 The package is what the build makes beside each other: `torch_openreg`, `torch_openreg_entry.py` and
 `torch_openreg.dist-info`. A Python with the same release of PyTorch finds them in its `site-packages`, or in a folder
-that `PYTHONPATH` names. A wheel needs more, such as a check of that release: `./dev new NAME FOLDER --bare`, in the
+that `PYTHONPATH` names. To copy them there, with the other Python active:
+
+```
+site=$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+cp -r build/torch_openreg build/torch_openreg_entry.py build/torch_openreg.dist-info "$site"
+rm -r "$site"/torch_openreg/*.p
+```
+
+The last line deletes what only the compiler needs. Delete the three by hand before you install a wheel of that name,
+because pip cannot. A wheel needs more, such as a check of that release: `./dev new NAME FOLDER --bare`, in the
 repository that this one is from, makes a tree that builds one, and your driver moves there as it is.
 
 BSD-3-Clause.

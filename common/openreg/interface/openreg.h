@@ -204,6 +204,8 @@ OPENREG_EXPORT orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
                                        orMemcpyKind kind,
                                        orStream_t stream) OPENREG_NOEXCEPT;
 /// Enqueues a copy within a device or between two, which the numbers must name.
+/// @returns orErrorInvalidDevice if there is no such device, and
+/// orErrorInvalidValue if an address is in no block of the device named for it.
 OPENREG_EXPORT orError_t orMemcpyPeerAsync(void* dst, int dstDevice,
                                            const void* src, int srcDevice,
                                            size_t count,
