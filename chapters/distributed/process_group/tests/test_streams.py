@@ -5,7 +5,6 @@ import datetime
 import threading
 import time
 
-import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
