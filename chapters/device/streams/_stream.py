@@ -56,7 +56,8 @@ def set_stream(stream):
 
 def current_stream(device=None):
     """The stream that new work on `device` goes to."""
-    return torch.accelerator.current_stream(_index(device))
+    chosen = () if device is None else (_index(device),)  # Dynamo refuses a `None`.
+    return torch.accelerator.current_stream(*chosen)
 
 
 # [device.python.streams.number] The driver's handle is enough to find the stream.

@@ -65,6 +65,20 @@ def test_a_program_may_choose_streams_and_record_events():
         assert (two_streams(x) == 6).all()
 
 
+def test_a_program_may_choose_streams_by_the_names_of_the_package():
+    side = torch.openreg.Stream()
+
+    @torch.compile(fullgraph=True)
+    def two_streams(x):
+        side.wait_stream(torch.openreg.current_stream())
+        with torch.openreg.stream(side):
+            y = x * 2
+        torch.openreg.current_stream().wait_stream(side)
+        return y + x
+
+    assert torch.equal(two_streams(torch.ones(8, device="openreg")).cpu(), torch.full((8,), 3.0))
+
+
 def test_several_threads_call_one_program(compiled):
     found = {}
 
