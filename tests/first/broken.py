@@ -33,7 +33,7 @@ class Broken:
         where = (f"--directory={folder}", f"--input={self.patch}")
         command = ["patch", "--strip=1", *where]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        assert "offset" not in said, f"{self.patch.name} names other lines: {said}"
+        assert "(offset" not in said, f"{self.patch.name} names other lines: {said}"
 
     def make(self, build: Path, site: Path, folder: Path) -> Path:
         """A copy of the package in `site` with the change; only what it touches is compiled."""
