@@ -68,6 +68,12 @@ def test_a_page_leads_to_the_next_one_of_each_way_at_its_end(site):
     assert onward == [("the curious", "../one_call.html"), ("the vendor", "../introduction.html")]
 
 
+def test_ways_that_go_on_together_share_a_line(site):
+    text = (site / "first/guard.html").read_text("utf-8")
+    onward = re.findall(r'<p class="reading">Next for (.*?): <a [^>]*href="([^"]*)"', text)
+    assert onward == [("the curious and the vendor", "memory.html")]
+
+
 class Links(HTMLParser):
     """The anchors of a page, and what it links to or loads."""
 
