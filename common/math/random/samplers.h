@@ -15,10 +15,13 @@
 namespace openreg::math {
 
 // [common.math.random.bits] Numbers 2k and 2k + 1 are a function of seed, offset and k, so any thread may compute them.
+/// The bits of two neighbors.
 struct Pair {
-  uint64_t even, odd;
+  uint64_t even;  ///< of number 2k
+  uint64_t odd;   ///< of number 2k + 1
 };
 
+/// Those of numbers 2k and 2k + 1, all 128 of one engine.
 inline Pair randomPair(const RandomNumbers& from, int64_t k) {
   at::Philox4_32 engine(from.seed, static_cast<uint64_t>(k), from.offset);
   const auto next = [&] {
