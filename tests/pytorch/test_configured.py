@@ -225,7 +225,7 @@ MACROS = {
     "REGISTER_HOST_ALLOCATOR": "hooks/host_memory.cpp",
     "REGISTER_PRIVATEUSE1_DISPATCH": "operators/by_hand/stub.cpp",
     "REGISTER_PRIVATEUSE1_OBSERVER": "profiler/markers/emit.cpp",
-    "REGISTER_PRIVATEUSE1_PROFILER": "profiler/trace/profiler.cpp",
+    "REGISTER_PRIVATEUSE1_PROFILER": "profiler/trace/session.cpp",
     "RegisterPrivateUse1HooksInterface": "hooks/hooks.cpp",
     "RegisterAOTIModelRunner": "compile/library/runner.cpp",
     "TensorBackendMetaRegistry": "hooks/storage/metadata.cpp",

@@ -5,15 +5,11 @@
 #include "torch_openreg/chapters/distributed/hosts/members.h"
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/chapters/hooks/host_memory.h"
-#include "torch_openreg/common/check.h"
+#include "torch_openreg/common/waiting.h"
 
-#include <ATen/ops/empty.h>
-#include <c10/util/Exception.h>
-
-#include <algorithm>
 #include <cstring>
 #include <map>
-#include <utility>
+#include <thread>
 
 namespace openreg {
 namespace {
@@ -29,8 +25,7 @@ class AcrossHosts final : public Communicator {
   void pointToPoint(orStream_t stream, std::span<const P2POp> ops) override;
 
   void abort(const std::string& reason) noexcept override;
-  bool isAborted() const noexcept override;
-  std::string problem() const override;
+  std::optional<std::string> problem() const override;
   std::string endedPeer() const override;
   orcclComm_t comm() const override;
 
@@ -250,10 +245,9 @@ void agreeAndExchange(Network& network, const at::Tensor& stage,
 
 // [distributed.hosts.collective] A single buffer is this rank's part of the stage, or it is the whole.
 void AcrossHosts::collective(orStream_t stream, const Collective& what) {
-  if (const auto here = members_->wait().here()) {
-    return here->collective(stream, what);
-  }
-  if (isAborted()) return;
+  const auto found = members_->wait();
+  if (found.is_one_host) return found.communicator->collective(stream, what);
+  if (problem()) return;
   Layout layout(what.call, rank_, size_);
   layout.call.number = ++calls_;
   const size_t bytes = what.call.bytes;
@@ -328,10 +322,9 @@ void copyToSelf(orStream_t stream, std::span<const P2POp> ops, int rank) {
 
 // [distributed.hosts.transfer] Sends and receives of one call share a stage.
 void AcrossHosts::pointToPoint(orStream_t stream, std::span<const P2POp> ops) {
-  if (const auto here = members_->wait().here()) {
-    return here->pointToPoint(stream, ops);
-  }
-  if (isAborted()) return;
+  const auto found = members_->wait();
+  if (found.is_one_host) return found.communicator->pointToPoint(stream, ops);
+  if (problem()) return;
   copyToSelf(stream, ops, rank_);
   size_t bytes = 0;
   Copies in, out;
@@ -358,22 +351,17 @@ void AcrossHosts::pointToPoint(orStream_t stream, std::span<const P2POp> ops) {
 void AcrossHosts::abort(const std::string& reason) noexcept {
   members_->abort(reason);
   const bool was_busy = jobs_->abort();
-  if (was_busy || !jobs_->problem().empty()) members_->network()->abort();
+  if (was_busy || !jobs_->problem()->empty()) members_->network()->abort();
 }
 
-bool AcrossHosts::isAborted() const noexcept {
-  const auto here = members_->found().here();
-  return jobs_->isAborted() || (here && here->isAborted());
-}
-
-std::string AcrossHosts::problem() const {
-  const auto here = members_->found().here();
-  return here ? here->problem() : jobs_->problem();
+std::optional<std::string> AcrossHosts::problem() const {
+  const auto found = members_->found();
+  return found.is_one_host ? found.communicator->problem() : jobs_->problem();
 }
 
 std::string AcrossHosts::endedPeer() const {
-  const auto here = members_->found().here();
-  return here ? here->endedPeer() : "";
+  const auto found = members_->found();
+  return found.is_one_host ? found.communicator->endedPeer() : "";
 }
 
 orcclComm_t AcrossHosts::comm() const {
@@ -384,10 +372,24 @@ orcclComm_t AcrossHosts::comm() const {
 // [-]
 }  // namespace
 
-// [distributed.hosts.factory] The process group asks this function for every communicator.
-std::shared_ptr<Communicator> makeAcrossHosts(
-    int rank, int size, int device, c10::intrusive_ptr<JoiningStore> store) {
-  return std::make_shared<AcrossHosts>(rank, size, device, std::move(store));
+// [distributed.hosts.factory] From now on, this function makes every communicator of the process group.
+void spanHosts(EngineFactory make) {
+  engineFactory().withLock([&](auto& engine) { engine = std::move(make); });
+  setCommunicatorFactory([](int rank, int size, int device,
+                            c10::intrusive_ptr<JoiningStore> store)
+                             -> std::shared_ptr<Communicator> {
+    return std::make_shared<AcrossHosts>(rank, size, device, std::move(store));
+  });
+}
+
+void endSearches() {
+  if (orIsForked()) return;  // The threads are the parent's.
+  const WithoutGil others_run;
+  Patience::is_over_for_all = true;
+  // Gloo has a time limit of its own for a host that does not answer.
+  for (int ms = 0; Members::searches && ms < 10000; ++ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 // [-]

@@ -3,16 +3,27 @@
 
 #include "torch_openreg/chapters/distributed/process_group/communicator_map.h"
 
-#include <memory>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include <chrono>
+#include <functional>
 
 namespace openreg {
 
-// [distributed.hosts.communicator] A group may span hosts, and a group of one host has a communicator.
-/// As `makeCommunicator`, for ranks of any hosts. If all of them are on one
-/// host, they use its devices' memory. Otherwise every rank exchanges bytes
-/// with every other one through an engine. `setEngineFactory` says which.
-std::shared_ptr<Communicator> makeAcrossHosts(
-    int rank, int size, int device, c10::intrusive_ptr<JoiningStore> store);
+// [distributed.hosts.engine] Gloo crosses the network, and Python makes it.
+using Engine = c10::intrusive_ptr<c10d::Backend>;
+/// Blocks until all ranks of the engine have called it, or the time is over.
+using EngineFactory =
+    std::function<Engine(c10::intrusive_ptr<c10d::Store>, int rank, int size,
+                         std::chrono::milliseconds timeout)>;
+
+/// Later groups may have ranks of any hosts. If all of them are on one host,
+/// they use its devices' memory. Otherwise every rank exchanges bytes with
+/// every other one through an engine, which must send and receive CPU tensors.
+void spanHosts(EngineFactory make);
+/// Ends the search of every group of the process, and waits until no thread
+/// searches. Meant for the end of the process.
+void endSearches();
 
 // [-]
 }  // namespace openreg

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/chapters/device/runtime.h"
 #include "torch_openreg/chapters/distributed/hosts/meeting.h"
 #include "torch_openreg/chapters/distributed/hosts/network.h"
-#include "torch_openreg/chapters/distributed/process_group/communicator_map.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace openreg {
 
@@ -20,50 +22,110 @@ class Members : public std::enable_shared_from_this<Members> {
   /// Of the rank `rank` of `size`, which computes on `device`.
   Members(int rank, int size, int device,
           c10::intrusive_ptr<JoiningStore> store)
-      : rank_(rank),
-        size_(size),
-        device_(device),
-        store_(std::move(store)),
-        meeting_(rank, size),
-        network_(std::make_shared<Network>(rank, size)) {}
+      : rank_(rank), size_(size), device_(device), store_(std::move(store)) {}
 
-  /// Begins to look for the other ranks, on a thread.
-  void find();
   // [distributed.hosts.members.found] A rank whose group spans hosts still has a communicator, alone.
   /// A communicator of the library: with all ranks if they are on one host, and
   /// otherwise with this rank alone, whose requests and aborts it serves.
   struct Found {
-    std::shared_ptr<Communicator> communicator;  ///< null if not found
-    bool is_one_host;                            ///< and it has all ranks
-    /// The communicator of all ranks; null if there is none.
-    std::shared_ptr<Communicator> here() const {
-      return is_one_host ? communicator : nullptr;
-    }
+    std::shared_ptr<Communicator> communicator{};  ///< null if not found
+    bool is_one_host = false;                      ///< and it has all ranks
   };
-  /// Waits until they are found. If that has failed, tries again.
-  Found wait();
-  /// The same, but does not wait.
-  Found found() const;
+
+  /// Does not wait.
+  Found found() const {
+    const std::lock_guard lock(mutex_);
+    return found_;
+  }
   /// For a group of several hosts. It connects in the background.
   const std::shared_ptr<Network>& network() const { return network_; }
+
+  // [distributed.hosts.members.find] A thread that searches may call Python, so Python ends after it.
+  /// How many threads of the process look for ranks.
+  static inline std::atomic<int> searches{0};
+
+  /// Begins to look for the other ranks, on a thread.
+  void find() {
+    is_running_ = true;
+    ++searches;
+    try {
+      runInBackground([self = shared_from_this()]() mutable {
+        self->run();
+        self.reset();
+        --searches;
+      });
+    } catch (...) {  // The next call tries again.
+      --searches;
+      is_running_ = false;
+      error_ = std::current_exception();
+      throw;
+    }
+  }
+
+  // [distributed.hosts.members.wait] An abort ends the wait of a call, whatever the thread is doing.
+  /// Waits until they are found. If that has failed, tries again.
+  Found wait() {
+    std::unique_lock lock(mutex_);
+    if (!is_running_ && error_) {
+      error_ = nullptr;
+      find();
+    }
+    changed_.wait(lock, [&] { return !is_running_ || is_aborted_; });
+    if (error_) std::rethrow_exception(error_);
+    return found_;
+  }
+
   /// Ends the wait.
-  void abort(const std::string& reason) noexcept;
-  /// Ends the search of every group of the process, and waits until no thread
-  /// searches. Meant for the end of the process.
-  static void endAll();
+  void abort(const std::string& reason) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (reason_.empty()) reason_ = reason;
+    is_aborted_ = true;
+    if (found_.communicator) found_.communicator->abort(reason);
+    if (error_) network_->abort();
+    changed_.notify_all();
+  }
 
+  // [distributed.hosts.members.run] Everything after the meeting has the name of the meeting before its keys.
  private:
-  void run() noexcept;
+  void run() noexcept {
+    Found found;
+    std::exception_ptr error;
+    c10::intrusive_ptr<JoiningStore> store;
+    try {
+      const Meeting meeting = meet(*store_, rank_, size_, word_);
+      store = store_->below(meeting.name);
+      const DeviceScope scope(static_cast<c10::DeviceIndex>(device_));
+      found = {meeting.is_one_host
+                   ? makeCommunicator(rank_, size_, store)
+                   : makeCommunicator(0, 1, store->below(c10::str(rank_))),
+               meeting.is_one_host};
+    } catch (...) {
+      error = std::current_exception();
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      found_ = found;
+      error_ = error;
+      is_running_ = false;
+      if (is_aborted_ && found.communicator) found.communicator->abort(reason_);
+      if (is_aborted_ && error_) network_->abort();
+      changed_.notify_all();
+    }
+    if (!found.is_one_host && !error) network_->connect(store);
+    if (found.is_one_host) network_->abort();  // Nothing will connect it.
+  }
 
+  // [distributed.hosts.members.state] The word is the same in each attempt to meet.
   const int rank_, size_, device_;
   const c10::intrusive_ptr<JoiningStore> store_;
-  const Meeting meeting_;
-  const std::shared_ptr<Network> network_;
+  const std::string word_ = newWord();
+  const std::shared_ptr<Network> network_ =
+      std::make_shared<Network>(rank_, size_);
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool is_running_ = false, is_aborted_ = false;
   std::string reason_;
-  Found found_{};
+  Found found_;
   std::exception_ptr error_;
 };
 

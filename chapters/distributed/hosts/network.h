@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <ATen/core/Tensor.h>
-#include <torch/csrc/distributed/c10d/Backend.hpp>
-#include <torch/csrc/distributed/c10d/Store.hpp>
+#include "torch_openreg/chapters/distributed/hosts/across_hosts.h"
+#include "torch_openreg/common/background.h"
 
-#include <chrono>
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+#include <c10/util/Synchronized.h>
+
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -13,20 +15,16 @@
 #include <mutex>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace openreg {
 
-// [distributed.hosts.engine] Gloo crosses the network, and Python makes it.
-using Engine = c10::intrusive_ptr<c10d::Backend>;
-/// Blocks until all ranks of the engine have called it, or the time is over.
-using EngineFactory =
-    std::function<Engine(c10::intrusive_ptr<c10d::Store>, int rank, int size,
-                         std::chrono::milliseconds timeout)>;
-
-/// Makes the engines of later groups. They must send and receive bytes of CPU
-/// tensors.
-void setEngineFactory(EngineFactory factory);
+// [distributed.hosts.engine.factory] A function of Python outlives every group, because Python may end first.
+inline auto& engineFactory() {
+  static auto* factory = new c10::Synchronized<EngineFactory>;
+  return *factory;
+}
 
 // [distributed.hosts.network] Every rank of a group reaches every other one.
 /// Bytes for another rank, or from it.
@@ -42,28 +40,128 @@ class Network {
  public:
   /// Connects nothing yet.
   Network(int rank, int size) : rank_(rank), size_(size) {}
-  ~Network();
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
+  /// Closing waits for the engine's threads.
+  ~Network() {
+    if (!engine_) return;
+    try {
+      runInBackground(
+          [engine = std::move(engine_)]() mutable { engine.reset(); });
+    } catch (const std::exception&) {
+      // Then it closes here.
+    }
+  }
 
+  // [distributed.hosts.network.connect] A call that comes before the engine is there waits on the thread of its job.
   /// Makes the engine, which waits for the other ranks.
-  void connect(const c10::intrusive_ptr<c10d::Store>& store) noexcept;
+  void connect(const c10::intrusive_ptr<c10d::Store>& store) noexcept {
+    Engine engine;
+    std::exception_ptr error;
+    try {
+      const auto make =
+          engineFactory().withLock([](auto& make) { return make; });
+      engine = make(store, rank_, size_, store->getTimeout());
+    } catch (...) {
+      error = std::current_exception();
+    }
+    const std::lock_guard lock(mutex_);
+    engine_ = std::move(engine);
+    error_ = error;
+    changed_.notify_all();
+  }
+
+  // [distributed.hosts.network.exchange] All messages are under way before this thread waits for the first one.
   /// Sends and receives all of them at once, when the network is connected.
   /// @throws c10::Error that names the rank whose connection is broken.
-  void exchange(std::span<const Message> messages);
-  /// The same with every other rank: `send(peer)` and `receive(peer)` are
-  /// tensors, which may be undefined.
+  void exchange(std::span<const Message> messages) {
+    // The watchdog limits the time.
+    constexpr std::chrono::hours kForever(24 * 100);
+    const Engine engine = connected();
+    Works works;
+    int peer = -1;
+    bool is_done = true;
+    try {
+      for (const Message& message : messages) {
+        peer = message.peer;
+        std::vector<at::Tensor> bytes{message.bytes};
+        works.push_back(message.is_send
+                            ? engine->send(bytes, peer, message.tag)
+                            : engine->recv(bytes, peer, message.tag));
+      }
+      {
+        const std::lock_guard lock(mutex_);
+        is_done = !is_aborted_;
+        waiting_.insert(&works);
+      }
+      for (size_t i = 0; i < works.size() && is_done; ++i) {
+        peer = messages[i].peer;
+        is_done = works[i]->wait(kForever);
+      }
+    } catch (const std::exception& error) {
+      const std::lock_guard lock(mutex_);
+      waiting_.erase(&works);
+      TORCH_CHECK(false, "rank ", peer,
+                  " has ended, or has left the group: ", error.what());
+    }
+    const std::lock_guard lock(mutex_);
+    waiting_.erase(&works);
+    TORCH_CHECK(is_done, "The group was aborted.");
+  }
+
+  // [distributed.hosts.network.all] In a collective, every rank has messages for every other one.
+  /// `send(peer)` and `receive(peer)` are tensors, which may be undefined.
   void exchangeWithAll(int tag, const std::function<at::Tensor(int peer)>& send,
-                       const std::function<at::Tensor(int peer)>& receive);
+                       const std::function<at::Tensor(int peer)>& receive) {
+    std::vector<Message> messages;
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      const at::Tensor out = send(peer), in = receive(peer);
+      if (out.defined()) messages.push_back({true, peer, tag, out});
+      if (in.defined()) messages.push_back({false, peer, tag, in});
+    }
+    exchange(messages);
+  }
+
+  // [distributed.hosts.network.leave] Gloo drops what is on its way when it closes a connection, so the ranks say goodbye first.
   /// Ends all waits, present and future.
-  void abort() noexcept;
+  void abort() noexcept {
+    const std::lock_guard lock(mutex_);
+    is_aborted_ = true;
+    changed_.notify_all();
+    for (Works* works : waiting_) {
+      for (const auto& work : *works) work->abort();
+    }
+  }
+
   /// Closes the connections when all ranks have left, without waiting for that.
-  static void leave(std::shared_ptr<Network> network) noexcept;
+  static void leave(std::shared_ptr<Network> network) noexcept {
+    constexpr int kGoodbye = 0;
+    try {
+      runInBackground([network = std::move(network)] {
+        const auto byte = [](int) { return at::empty({1}, at::kByte); };
+        try {
+          network->exchangeWithAll(kGoodbye, byte, byte);
+        } catch (const std::exception&) {
+          // A rank that has ended needs no goodbye.
+        }
+      });
+    } catch (const std::exception&) {
+      // Without a thread, the connections close at once.
+    }
+  }
 
   // [distributed.hosts.network.members] An abort cancels the works for which threads wait.
  private:
   using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
-  Engine engine();
+
+  Engine connected() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return engine_ || error_ || is_aborted_; });
+    TORCH_CHECK(!is_aborted_, "The group was aborted.");
+    if (error_) std::rethrow_exception(error_);
+    return engine_;
+  }
 
   const int rank_, size_;
   std::mutex mutex_;

@@ -114,20 +114,17 @@ class OrcclCommunicator final : public Communicator {
   void abort(const std::string& reason) noexcept override {
     orcclCommAbort(comm_, reason.c_str());
   }
-  bool isAborted() const noexcept override { return asyncError(); }
-  std::string problem() const override {
-    return asyncError() == orcclInvalidUsage ? orcclGetLastError() : "";
+  std::optional<std::string> problem() const override {
+    orcclResult_t error = orcclSuccess;
+    orcclCommGetAsyncError(comm_, &error);
+    if (!error) return std::nullopt;
+    return error == orcclInvalidUsage ? orcclGetLastError() : "";
   }
   std::string endedPeer() const override {
     return orcclCommCheckPeers(comm_) ? orcclGetLastError() : "";
   }
 
  private:
-  orcclResult_t asyncError() const {
-    orcclResult_t error = orcclSuccess;
-    orcclCommGetAsyncError(comm_, &error);
-    return error;
-  }
   void check(orcclResult_t result) {
     if (const auto error = std::exchange(bootstrap_.error, nullptr)) {
       std::rethrow_exception(error);

@@ -6,6 +6,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,9 +54,9 @@ class Communicator {
 
   // [distributed.communicator.ending] The watchdog asks these from its own thread.
   virtual void abort(const std::string& reason) noexcept = 0;  ///< any thread
-  virtual bool isAborted() const noexcept = 0;                 ///< any thread
-  /// What the ranks disagree about; otherwise empty. Any thread.
-  virtual std::string problem() const = 0;
+  /// Nothing until an abort; then what the ranks disagree about, or an empty
+  /// sentence. Any thread.
+  virtual std::optional<std::string> problem() const = 0;
   /// A sentence about a peer that has ended, or an empty one. Any thread;
   /// cheap.
   virtual std::string endedPeer() const = 0;

@@ -14,18 +14,12 @@
 namespace openreg {
 
 // [distributed.factory.replace] A group keeps the communicators it has; a new factory makes the next ones.
-static auto& factory() {
-  static c10::Synchronized<CommunicatorFactory> factory(CommunicatorFactory(
-      [](int rank, int size, int, c10::intrusive_ptr<JoiningStore> store) {
-        return makeCommunicator(rank, size, std::move(store));
-      }));
-  return factory;
-}
+static std::atomic<CommunicatorFactory> factory(
+    +[](int rank, int size, int, c10::intrusive_ptr<JoiningStore> store) {
+      return makeCommunicator(rank, size, std::move(store));
+    });
 
-CommunicatorFactory setCommunicatorFactory(CommunicatorFactory other) {
-  return factory().withLock(
-      [&](auto& make) { return std::exchange(make, std::move(other)); });
-}
+void setCommunicatorFactory(CommunicatorFactory other) { factory = other; }
 
 // [distributed.communicator-map.streams] PyTorch may hold a stream for as long as it likes, so groups pass streams on and never destroy them.
 static auto& spareStreams() {
@@ -144,12 +138,11 @@ void CommunicatorMap::make(c10::DeviceIndex index) {
   const auto& devices = ranks.at(global_rank_).devices;
   const auto number =
       std::find(devices.begin(), devices.end(), index) - devices.begin();
-  const auto make = factory().withLock([](auto& make) { return make; });
   // The n-th device of a rank meets the n-th devices of its peers.
   auto made = std::make_shared<DeviceCommunicator>(
-      make(rank_, size_, index,
-           c10::make_intrusive<JoiningStore>(std::to_string(number), store_,
-                                             patience_)),
+      factory.load()(rank_, size_, index,
+                     c10::make_intrusive<JoiningStore>(std::to_string(number),
+                                                       store_, patience_)),
       index);
   const std::lock_guard lock(mutex_);
   made_.emplace(index, std::move(made));

@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,13 +19,12 @@
 namespace openreg {
 
 // [distributed.factory] One function makes every communicator, so that another transport can take its place.
-using CommunicatorFactory = std::function<std::shared_ptr<Communicator>(
-    int rank, int size, int device, c10::intrusive_ptr<JoiningStore> store)>;
+using CommunicatorFactory = std::shared_ptr<Communicator> (*)(
+    int rank, int size, int device, c10::intrusive_ptr<JoiningStore> store);
 
-/// All communicators of later groups come from `factory`; `makeCommunicator` is
-/// the first one. Returns the factory that was in place. The device is current
-/// when it is called.
-CommunicatorFactory setCommunicatorFactory(CommunicatorFactory factory);
+/// All later communicators come from `factory`; `makeCommunicator` is the first
+/// one. The device is current when it is called.
+void setCommunicatorFactory(CommunicatorFactory factory);
 
 // [distributed.communicator-map] A communicator has streams that belong to it alone: one that two groups share would make one of them wait for the other's peers.
 /// The communicator of one device, and where its work runs.

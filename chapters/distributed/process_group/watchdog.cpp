@@ -3,8 +3,6 @@
 #include "torch_openreg/common/background.h"
 #include "torch_openreg/common/waiting.h"
 
-#include <ATen/core/ivalue.h>
-#include <ATen/core/jit_type.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -51,10 +49,10 @@ void GroupState::endAloud(c10d::ErrorType error, const std::string& reason) {
 // [distributed.group-state.aborted] A disagreement of the ranks ends the work on the device before the host knows of it.
 bool GroupState::endIfAborted() {
   for (const auto& group : communicators_->all()) {
-    if (!group->communicator->isAborted()) continue;
-    const std::string problem = group->communicator->problem();
+    const auto problem = group->communicator->problem();
+    if (!problem) continue;
     endAloud(c10d::ErrorType::COMM_ERROR,
-             problem.empty() ? "an operation was enqueued in part" : problem);
+             problem->empty() ? "an operation was enqueued in part" : *problem);
     return true;
   }
   return false;
@@ -79,6 +77,7 @@ void GroupState::add(std::shared_ptr<PendingOperation> operation) {
     under_way_.push_back(std::move(operation));
   } else {
     operation->error = failureOf(reason_);
+    completionLocked (*operation)();  // Nobody has the future yet.
   }
 }
 
@@ -125,23 +124,8 @@ std::function<void()> GroupState::completionLocked(
                           ? c10d::WorkResult::TIMEOUT
                           : c10d::WorkResult::COMM_ERROR;
   return [future = operation.result, result] {
-    if (future) future->markCompleted(static_cast<int64_t>(result));
+    future->markCompleted(static_cast<int64_t>(result));
   };
-}
-
-c10::intrusive_ptr<c10::ivalue::Future> GroupState::resultOf(
-    PendingOperation& operation) {
-  std::unique_lock lock(mutex_);
-  if (operation.result) return operation.result;
-  operation.result =
-      c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
-  const bool is_under_way =
-      std::any_of(under_way_.begin(), under_way_.end(),
-                  [&](const auto& each) { return each.get() == &operation; });
-  const auto complete = completionLocked(operation);
-  lock.unlock();
-  if (!is_under_way) complete();
-  return operation.result;
 }
 
 // [distributed.group-state.expire] A message names the operation, the limit, and the usual cause.
@@ -187,7 +171,7 @@ void GroupState::look() {
     // Asked after the events: an abort completes them.
     const auto groups = communicators_->all();
     if (std::any_of(groups.begin(), groups.end(), [](const auto& group) {
-          return group->communicator->isAborted();
+          return group->communicator->problem().has_value();
         })) {
       done.clear();
     }

@@ -3,6 +3,8 @@
 
 #include "torch_openreg/chapters/distributed/process_group/communicator_map.h"
 
+#include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
 #include <c10/core/Event.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
@@ -33,7 +35,10 @@ struct PendingOperation {
   // Guarded by the group's mutex:
   bool is_enqueued = false;    ///< and its end is recorded
   std::exception_ptr error{};  ///< why it failed
-  c10::intrusive_ptr<c10::ivalue::Future> result{};  ///< if it was asked for
+  /// Has the `c10d::WorkResult` when the operation has ended. Its callbacks run
+  /// on the thread that notices.
+  const c10::intrusive_ptr<c10::ivalue::Future> result =
+      c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
 };
 
 // [distributed.group-state] The group, its works and the watchdog agree on whether the group has failed.
@@ -62,9 +67,6 @@ class GroupState {
   bool isDone(PendingOperation& operation);
   /// Why it failed; null if it has not.
   std::exception_ptr errorOf(const PendingOperation& operation) const;
-  /// A future that has the `c10d::WorkResult` when the operation has ended. Its
-  /// callbacks run on the thread that notices.
-  c10::intrusive_ptr<c10::ivalue::Future> resultOf(PendingOperation& operation);
   /// Ends the group because the operation took longer than `limit`.
   void expire(const PendingOperation& operation,
               std::chrono::milliseconds limit);

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/chapters/distributed/process_group/watchdog.h"
+#include "torch_openreg/common/waiting.h"
 
+#include <c10/core/StreamGuard.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
 
 namespace openreg {
 
@@ -14,41 +24,118 @@ namespace openreg {
 class CollectiveWork final : public c10d::Work {
  public:
   /// `inputs` are only for the profiler, in whose trace the work has the name
-  /// `title`.
+  /// `title`. The base class begins this range.
   CollectiveWork(int rank, c10d::OpType type, const char* title,
                  const std::vector<at::Tensor>& inputs,
                  std::vector<at::Tensor> outputs, uint64_t number,
                  std::shared_ptr<PendingOperation> operation,
-                 std::shared_ptr<GroupState> group, c10::Stream stream);
+                 std::shared_ptr<GroupState> group, c10::Stream stream)
+      : Work(rank, type, title, inputs),
+        outputs_(std::move(outputs)),
+        number_(number),
+        operation_(std::move(operation)),
+        group_(std::move(group)),
+        stream_(stream) {}
 
   /// Call it once, with the stream current on which everything is enqueued.
-  void markEnqueued();
+  void markEnqueued() {
+    operation_->end.record(stream_);
+    group_->markEnqueued(*operation_);
+    if (recordFunctionEndCallback_) {
+      std::exchange(recordFunctionEndCallback_, nullptr)();
+    }
+  }
   /// What the watchdog looks at.
   const std::shared_ptr<PendingOperation>& operation() const {
     return operation_;
   }
 
-  bool isCompleted() override { return group_->isDone(*operation_); }
-  bool isSuccess() const override;
-  std::exception_ptr exception() const override;
-  std::vector<at::Tensor> result() override { return outputs_; }
+  // [distributed.work.wait] Waiting is a command to the current stream.
   /// @throws c10::DistBackendError if the group has failed.
-  void synchronize() override;
+  void synchronize() override {
+    const c10::Stream current = currentStream(stream_.device_index());
+    // Where launches block, the host waits here, and knows the outcome then.
+    operation_->end.block(current);
+    if (auto error = exception()) std::rethrow_exception(error);
+    if (opType_ == c10d::OpType::BARRIER) {
+      return waitOnHost(operation_->timeout);
+    }
+    checkRequestOn(current);
+  }
   void blockCurrentStream() override { synchronize(); }
   /// A limit other than `kNoTimeout` makes the host wait; the group ends if the
   /// work is not complete in time.
-  bool wait(std::chrono::milliseconds limit) override;
-  void abort() override;
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
-  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override {
-    return group_->resultOf(*operation_);
+  bool wait(std::chrono::milliseconds limit) override {
+    if (limit != kNoTimeout) waitOnHost(limit);
+    synchronize();
+    return true;
   }
-  float getDuration() const override;
-  uint64_t getSequencenumber() const override { return number_; }
 
-  // [distributed.work.members] The future is made when a program asks for it, because its check costs another command.
+  // [distributed.work.outcome] A work learns of a failure before its event completes.
+  bool isCompleted() override { return group_->isDone(*operation_); }
+  bool isSuccess() const override {
+    return group_->isDone(*operation_) && !exception();
+  }
+  std::exception_ptr exception() const override {
+    return group_->errorOf(*operation_);
+  }
+  void abort() override {
+    group_->end(c10d::ErrorType::COMM_ERROR,
+                operation_->name + " was aborted, and its group with it.");
+  }
+  std::vector<at::Tensor> result() override { return outputs_; }
+  uint64_t getSequencenumber() const override { return number_; }
+  float getDuration() const override {
+    TORCH_CHECK(operation_->start, operation_->name,
+                " was not measured; call _enable_collectives_timing() of its "
+                "process group before it.");
+    TORCH_CHECK(operation_->end.query(), operation_->name,
+                " is still under way, so it has no duration yet.");
+    return static_cast<float>(operation_->start->elapsedTime(operation_->end));
+  }
+
+  // [distributed.work.future] A future is complete at once, and its events come after a check, so what waits for them gets the error.
+  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override {
+    return operation_->result;
+  }
+  /// Made when a program asks for it, because its check costs another command.
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    const WithoutGil others_run;
+    const std::lock_guard lock(mutex_);
+    if (future_) return future_;
+    auto future = c10::make_intrusive<c10::ivalue::Future>(
+        c10::ListType::create(c10::TensorType::get()),
+        std::vector<c10::Device>{stream_.device()});
+    const c10::StreamGuard on_stream(stream_);
+    if (auto error = exception()) {
+      future->setError(error);
+    } else {
+      checkRequestOn(stream_);
+      future->markCompleted(c10::IValue(outputs_));
+    }
+    return future_ = std::move(future);
+  }
+
+  // [distributed.work.host] The driver's waits have no time limit, so the host polls.
  private:
-  void waitOnHost(std::chrono::milliseconds limit);
+  void waitOnHost(std::chrono::milliseconds limit) {
+    const WithoutGil others_run;
+    const auto began = std::chrono::steady_clock::now();
+    std::chrono::microseconds pause(20);
+    while (!isCompleted()) {
+      if (std::chrono::steady_clock::now() - began > limit) {
+        group_->expire(*operation_, limit);
+      }
+      std::this_thread::sleep_for(pause);
+      pause = std::min(pause * 2, std::chrono::microseconds(1000));
+    }
+    if (auto error = exception()) std::rethrow_exception(error);
+  }
+  void checkRequestOn(c10::Stream stream) const {
+    if (!operation_->request) return;
+    checkOrccl(
+        orcclRequestCheck(operation_->request.get(), nativeStream(stream)));
+  }
 
   const std::vector<at::Tensor> outputs_;
   const uint64_t number_;
@@ -56,7 +143,7 @@ class CollectiveWork final : public c10d::Work {
   const std::shared_ptr<GroupState> group_;
   const c10::Stream stream_;
   std::mutex mutex_;
-  c10::intrusive_ptr<c10::ivalue::Future> future_;  // if it was asked for
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
 // [-]

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/streams/stream.h"
-#include "torch_openreg/chapters/distributed/symmetric_memory/block.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/openreg/interface/openreg_signals.h"
 
@@ -8,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <torch/csrc/distributed/c10d/symm_mem/SymmetricMemory.hpp>
 #include <torch/library.h>
 
 namespace openreg {

@@ -68,10 +68,10 @@ def _snapshot(device=None):
     for segment in segments:
         index = segment["device"]
         # The lowest bit marks a segment; its first block has the same address.
-        segment["frames"] = holders.get((index, segment["address"] | 1), [])
+        segment |= holders.get((index, segment["address"] | 1), {"frames": []})
         for block in segment["blocks"]:
             if block["state"] != "inactive":
-                block["frames"] = holders.get((index, block["address"]), [])
+                block |= holders.get((index, block["address"]), {"frames": []})
     return {"segments": segments, "device_traces": traces, "external_annotations": []}
 
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/profiler/races/places.h"
 #include "torch_openreg/chapters/device/memory/memory_events.h"
-#include "torch_openreg/common/openreg/interface/openreg_tools.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/record_function.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/profiler/races/places.h"
-#include "torch_openreg/common/check.h"
-#include "torch_openreg/common/openreg/interface/openreg_tools.h"
 
 #include <pybind11/pybind11.h>
 
@@ -46,7 +44,7 @@ bool isSkipped(PyObject* file) {
 }
 
 // [profiler.races.places.number] Only the two look-ups hold the lock, because making a frame object may free tensors.
-int64_t numberOf(PyObject* file, int line) {
+int64_t numberOfLine(PyObject* file, int line) {
   std::lock_guard lock(lines().mutex);
   auto [known, is_new] = lines().numbers.try_emplace({file, line});
   if (is_new) {
@@ -68,7 +66,7 @@ int64_t here() {
   while (frame && !number) {
     PyCodeObject* code = PyFrame_GetCode(frame);
     if (!isSkipped(code->co_filename))
-      number = numberOf(code->co_filename, PyFrame_GetLineNumber(frame));
+      number = numberOfLine(code->co_filename, PyFrame_GetLineNumber(frame));
     else if (!innermost.first)
       innermost = {code->co_filename, PyFrame_GetLineNumber(frame)};
     Py_DECREF(code);
@@ -78,7 +76,7 @@ int64_t here() {
   }
   Py_XDECREF(frame);
   if (!number && innermost.first)
-    return numberOf(innermost.first, innermost.second);
+    return numberOfLine(innermost.first, innermost.second);
   return number;
 }
 

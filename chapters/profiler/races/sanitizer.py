@@ -94,10 +94,10 @@ def start_as_asked():
     # The driver finds races from its start, and reads the variable itself. A schedule chooses when
     # the host's accesses come. Both must hear of them.
     ordered = os.environ.get("OPENREG_SCHEDULE", "").startswith("order:")
-    if "races" in _wanted() or ordered:
-        _C.start_accesses(_skipped())
-    elif "memory" in _wanted():
+    if {"races", "memory"}.intersection(_wanted()) or ordered:
         _C.start_places(_skipped())
+    if "races" in _wanted() or ordered:
+        _C.start_host_accesses()
 
 
 # [profiler.races.block] Blocks may be nested and may overlap on several threads, so the last one ends the search.
@@ -109,7 +109,9 @@ def finding_races():
     """Finds the races in a `with` block; gives the function `races`. Blocks may be nested."""
     global _searches
     with _lock:
-        _C.start_races(_skipped())
+        _C.find_races(True)
+        _C.start_places(_skipped())
+        _C.start_host_accesses()
         _searches += 1
     try:
         yield races
@@ -117,13 +119,21 @@ def finding_races():
         with _lock:
             _searches -= 1
             if not _searches and "races" not in _wanted():
-                _C.stop_races("memory" in _wanted())
+                _C.find_races(False)
+                _C.stop_host_accesses()
+                if "memory" not in _wanted():
+                    _C.stop_places()
                 start_as_asked()
+
+
+def _leave():
+    _C.stop_host_accesses()
+    _C.stop_places()
 
 
 start_as_asked()
 # The driver may look for a line when Python has gone.
-atexit.register(_C.leave_races)
+atexit.register(_leave)
 
 
 # [profiler.races.violation] A violation has one command, and a tensor that may be gone.

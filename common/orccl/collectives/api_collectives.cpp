@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/common/orccl/collectives/calls.h"
 #include "torch_openreg/common/orccl/collectives/orccl_comm.h"
-#include "torch_openreg/common/orccl/collectives/plans.h"
 #include "torch_openreg/common/orccl/collectives/reduce.h"
-#include "torch_openreg/common/orccl/group/result.h"
 
 #include <utility>
 

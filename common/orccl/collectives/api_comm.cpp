@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/orccl/collectives/orccl_comm.h"
-#include "torch_openreg/common/orccl/group/result.h"
 
 #include <string>
 
 using namespace openreg::orccl;
-
-// [common.orccl.api.find] A null handle is refused; any other is believed.
-orcclComm& openreg::orccl::find(orcclComm_t comm) {
-  require(comm, orcclInvalidArgument, "The communicator is null.");
-  return *comm;
-}
 
 // [common.orccl.api.comm.init] Publishing never blocks, so groups may be made in different orders.
 orcclResult_t orcclCommInitRank(orcclComm_t* comm, int nranks,

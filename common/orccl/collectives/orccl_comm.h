@@ -15,8 +15,11 @@ struct orcclComm {
 };
 
 namespace openreg::orccl {
-/// @throws Failure if the handle is null.
-orcclComm& find(orcclComm_t comm);
+/// A null handle is refused; any other is believed.
+inline orcclComm& find(orcclComm_t comm) {
+  require(comm, orcclInvalidArgument, "The communicator is null.");
+  return *comm;
+}
 
 // [-]
 }  // namespace openreg::orccl

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/common/orccl/collectives/plans.h"
-
+#include "torch_openreg/common/orccl/collectives/pipeline.h"
 #include "torch_openreg/common/orccl/collectives/reduce.h"
-#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
 #include <algorithm>
 #include <cstring>

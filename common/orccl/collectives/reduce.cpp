@@ -63,21 +63,10 @@ namespace {
 // [common.orccl.reduce.wide] Sums are built in a type that is at least 32 bits wide and that may overflow.
 template <class T>
 struct Wide {
-  using Value = T;  // compared
-  using Sum = T;    // added and multiplied
-  using Quotient = T;
-};
-template <>
-struct Wide<Half> {
-  using Value = float;
-  using Sum = float;
-  using Quotient = float;
-};
-template <>
-struct Wide<Bfloat16> {
-  using Value = float;
-  using Sum = float;
-  using Quotient = float;
+  using Value =  // compared
+      std::conditional_t<std::is_arithmetic_v<T>, T, float>;
+  using Sum = Value;  // added and multiplied
+  using Quotient = Value;
 };
 template <class T>
 requires std::is_integral_v<T>

@@ -1,14 +1,50 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "torch_openreg/common/orccl/group/ending.h"
+#include "torch_openreg/common/background.h"
 #include "torch_openreg/common/orccl/group/mailbox.h"
 #include "torch_openreg/common/orccl/group/peers.h"
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
+#include <utility>
 
 namespace openreg::orccl {
+
+// [common.orccl.ending] Requests share this with the communicator, so that they keep none of its memory.
+/// Whether a communicator was aborted, and why. Any thread, and kernels.
+class Ending {
+ public:
+  bool isAborted() const noexcept { return is_aborted_; }  ///< since when set
+  /// Of the ranks, about a call; otherwise empty.
+  std::string disagreement() const {
+    std::lock_guard lock(mutex_);
+    return disagreement_;
+  }
+  /// What the program gave as its reason; otherwise empty.
+  std::string reason() const {
+    std::lock_guard lock(mutex_);
+    return reason_;
+  }
+  /// The first text of a kind is kept.
+  void set(std::string disagreement, std::string reason) {
+    std::lock_guard lock(mutex_);
+    if (disagreement_.empty()) disagreement_ = std::move(disagreement);
+    if (reason_.empty()) reason_ = std::move(reason);
+    is_aborted_ = true;
+  }
+
+ private:
+  std::atomic<bool> is_aborted_{false};
+  mutable std::mutex mutex_;
+  std::string disagreement_, reason_;
+};
 
 // [common.orccl.comm] Kernels keep this part of a communicator alive, so its handle may be destroyed before they have run.
 /// One rank's part of a group: memory, peers, and whether it was aborted.
@@ -26,15 +62,45 @@ class Comm : public std::enable_shared_from_this<Comm> {
   const std::shared_ptr<Ending> ending =  ///< outlives this
       std::make_shared<Ending>();
 
+  // [common.orccl.comm.abort] The host cannot write device memory, so a kernel on the control stream raises the numbers.
   /// For kernels, which do nothing then.
   bool isAborted() const noexcept { return ending->isAborted(); }
   /// Ends all waits of this rank. Any thread.
-  void abort(const char* reason) noexcept;
+  void abort(const char* reason) noexcept {
+    ending->set("", reason ? reason : "");
+    // A device that refuses the kernel has failed, and has thereby ended its
+    // waits.
+    static_cast<void>(
+        launch(boxes.control, "abort",
+               [self = shared_from_this()] { self->boxes.raiseNumbers(); }));
+  }
   /// The same from a kernel, because the ranks disagree.
-  void fail(std::string disagreement);
+  void fail(std::string disagreement) {
+    ending->set(std::move(disagreement), "");
+    boxes.raiseNumbers();
+  }
+
+  // [common.orccl.comm.leave] Freeing waits for all work of the process, so a detached thread does it.
   /// Aborts, says goodbye to the peers, and frees everything once no kernel and
   /// no peer uses it, without waiting for that.
-  static void leave(std::shared_ptr<Comm> comm) noexcept;
+  static void leave(std::shared_ptr<Comm> comm) noexcept {
+    if (orIsForked()) return;
+    comm->abort(nullptr);
+    comm->peers.leave();
+    const auto free = [comm = std::move(comm)] {
+      // The others are kernels that have not ended.
+      for (int ms = 1; comm.use_count() > 1; ms = std::min(2 * ms, 1000)) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+      }
+      comm->peers.unmap();
+      comm->boxes.release();
+    };
+    try {
+      runInBackground(std::move(free));
+    } catch (const std::exception&) {
+      // Without a thread, the memory stays allocated until the process ends.
+    }
+  }
 };
 
 // [-]
