@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/math/checks/rehearsal.h"
 #include "torch_openreg/common/math/launch/device_code.h"
-#include "torch_openreg/common/math/kernels/cpu_kernel.h"
+#include "torch_openreg/common/math/kernels/kernels.h"
 #include "torch_openreg/common/math/launch/argument.h"
 
 #include <ATen/Context.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/common/math/kernels/corrected.h"
-#include "torch_openreg/common/math/kernels/cpu_kernel.h"
+#include "torch_openreg/common/math/kernels/kernels.h"
 #include "torch_openreg/common/math/checks/outputs.h"
 #include "torch_openreg/common/math/launch/argument.h"
 

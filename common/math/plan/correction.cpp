@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/common/math/plan/correction.h"
+#include "torch_openreg/common/math/plan/prediction.h"
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
