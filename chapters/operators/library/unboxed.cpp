@@ -41,13 +41,6 @@ std::string inPlaceName(std::string name) {
   return name.insert(std::min(name.find('.'), name.size()), 1, '_');
 }
 
-std::optional<c10::OperatorHandle> findOperator(const std::string& name) {
-  const size_t dot = std::min(name.find('.'), name.size());
-  return c10::Dispatcher::singleton().findSchema(
-      {"aten::" + name.substr(0, dot),
-       dot < name.size() ? name.substr(dot + 1) : ""});
-}
-
 // [operators.unboxed.table] Elementwise operators check overlap in their meta function, so their in-place forms can be here too.
 namespace {
 
@@ -63,10 +56,10 @@ c10::KernelFunction kernelFrom() {
 template <Name name, auto meta, typename MetaOf<meta>::Out out_form>
 void addForms(Kernels& kernels) {
   using Both = Unboxed<name, meta, out_form>;
-  kernels.emplace(findOperator(name.text).value(),
+  kernels.emplace(math::findOperator(name.text).value(),
                   kernelFrom<&Both::functional>());
   if constexpr (MetaOf<meta>::is_elementwise) {
-    if (const auto in_place = findOperator(inPlaceName(name.text)))
+    if (const auto in_place = math::findOperator(inPlaceName(name.text)))
       kernels.emplace(*in_place, kernelFrom<&Both::inPlace>());
   }
 }

@@ -7,6 +7,7 @@
 #include "torch_openreg/common/math/launch/argument.h"
 #include "torch_openreg/chapters/operators/library/binding.h"
 #include "torch_openreg/common/math/launch/held.h"
+#include "torch_openreg/common/math/plan/primitives.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -80,9 +81,6 @@ class CallKey {
 };
 
 // [operators.unboxed.boxed] The boxed kernel of a form can be called with the types of its schema.
-/// @param name  without a namespace, such as "mul.Tensor".
-std::optional<c10::OperatorHandle> findOperator(const std::string& name);
-
 /// "mul_.Tensor" for "mul.Tensor".
 std::string inPlaceName(std::string name);
 
@@ -93,9 +91,9 @@ class Boxed;
 template <class Result, class... Args>
 class Boxed<Result(Args...)> {
  public:
-  /// @param name  as of `findOperator`; the library must have the operator.
+  /// @param name  such as "mul.Tensor"; the library must have the operator.
   explicit Boxed(const std::string& name)
-      : op_(findOperator(name).value()), kernel_(boxedKernel(op_)) {}
+      : op_(math::findOperator(name).value()), kernel_(boxedKernel(op_)) {}
 
   /// Does all checks, launches and returns the result.
   Result operator()(Args... args) const {
