@@ -89,17 +89,6 @@ at::Tensor makeStandIn(const at::Tensor& tensor, at::ScalarType type, int value,
   return filled(at::empty(sizes, type), value);
 }
 
-// [common.rehearsal.reason] PyTorch's switch over dtypes throws its own class of error.
-bool isTypeError(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const c10::NotImplementedError&) {
-    return true;  // "..." not implemented for 'Half'
-  } catch (...) {
-    return false;
-  }
-}
-
 // [common.rehearsal.key] The key leaves out sizes and most numbers, which change in a loop.
 size_t keyOf(const at::Tensor& tensor) {
   if (!tensor.defined()) return ~size_t{0};
