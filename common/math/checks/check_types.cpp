@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/common/math/checks/check_types.h"
+#include "torch_openreg/common/math/checks/checks.h"
 #include "torch_openreg/common/math/launch/argument.h"
-#include "torch_openreg/common/math/checks/indices.h"
 #include "torch_openreg/common/math/checks/rehearsal.h"
 
 #include <algorithm>

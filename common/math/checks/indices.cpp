@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/common/math/checks/indices.h"
+#include "torch_openreg/common/math/checks/checks.h"
 #include "torch_openreg/common/math/plan/prediction.h"
 #include "torch_openreg/common/tensors.h"
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/check.h"
-#include "torch_openreg/common/math/checks/check_types.h"
-#include "torch_openreg/common/math/checks/indices.h"
-#include "torch_openreg/common/math/checks/outputs.h"
+#include "torch_openreg/common/math/checks/checks.h"
 #include "torch_openreg/common/math/interface/openreg_math.h"
 #include "torch_openreg/common/math/kernels/kernels.h"
 #include "torch_openreg/common/math/launch/argument.h"
