@@ -5,7 +5,6 @@
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 #include "torch_openreg/common/math/checks/rehearsal.h"
 #include "torch_openreg/common/math/launch/argument.h"
-#include "torch_openreg/chapters/operators/library/binding.h"
 #include "torch_openreg/common/math/launch/held.h"
 #include "torch_openreg/common/math/plan/primitives.h"
 
@@ -81,6 +80,10 @@ class CallKey {
 };
 
 // [operators.unboxed.boxed] The boxed kernel of a form can be called with the types of its schema.
+/// A kernel of `op` that takes its arguments from a stack; the library must
+/// have the operator.
+c10::KernelFunction boxedKernel(const c10::OperatorHandle& op);
+
 /// "mul_.Tensor" for "mul.Tensor".
 std::string inPlaceName(std::string name);
 
