@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <ATen/ScalarOps.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_embedding_bag_backward_native.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/cumprod.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/isin.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/relu.h>
 #include <torch/library.h>
@@ -31,24 +29,6 @@ at::Tensor relu(const at::Tensor& self) {
 at::Tensor& reluInPlace(at::Tensor& self) {
   checkNotBool(self);
   return at::clamp_min_(self, 0);
-}
-
-// [operators.compositions.element] One number is a tensor without dimensions, so the tensor's form gives the right size.
-at::Tensor isinScalarTensor(const at::Scalar& element,
-                            const at::Tensor& test_elements, bool assume_unique,
-                            bool invert) {
-  return at::isin(
-      at::native::wrapped_scalar_tensor(element, test_elements.device()),
-      test_elements, assume_unique, invert);
-}
-
-at::Tensor& isinScalarTensorOut(const at::Scalar& element,
-                                const at::Tensor& test_elements,
-                                bool assume_unique, bool invert,
-                                at::Tensor& out) {
-  return at::isin_out(
-      out, at::native::wrapped_scalar_tensor(element, test_elements.device()),
-      test_elements, assume_unique, invert);
 }
 
 // [operators.compositions.encoder] An encoder must not continue with a nested tensor on this device.
@@ -80,8 +60,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("vander", &vander);
   m.impl("relu", &relu);
   m.impl("relu_", &reluInPlace);
-  m.impl("isin.Scalar_Tensor", &isinScalarTensor);
-  m.impl("isin.Scalar_Tensor_out", &isinScalarTensorOut);
   m.impl("_nested_tensor_from_mask_left_aligned",
          &nestedTensorFromMaskLeftAligned);
   // PyTorch's own composition, which calls the dense form or the sparse one.

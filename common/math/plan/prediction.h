@@ -17,7 +17,7 @@ torch::jit::Stack predict(const c10::OperatorHandle& op,
 /// dispatcher would find a slow one in Python in its place, with other errors.
 const c10::KernelFunction* metaFunction(const c10::OperatorHandle& op);
 
-// [common.correction] Five Meta kernels describe results that no device returns, one refuses what devices take, and three refuse because of CUDA.
+// [common.correction] Six Meta kernels describe results that no device returns, one refuses what devices take, and three refuse because of CUDA.
 /// Changes `results`, announced by the Meta kernel of `op`, into what the
 /// operator returns on every device.
 void correct(const c10::OperatorHandle& op, const torch::jit::Stack& arguments,
