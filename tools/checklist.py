@@ -165,25 +165,43 @@ class Checklist:
             if not self.waiting(claim):
                 self.trouble[claim] = trouble_of(program, claim)
 
+    def suspects(self, claim: str) -> set[str]:
+        """The functions of a claim that no claim that holds calls; all of them, if there is none."""
+        proven = {name for c in self.claims if self.trouble.get(c) == "" for name in self.claims[c]}
+        return self.claims[claim] - proven or self.claims[claim]
+
     def line(self, function: str) -> str:
         mine = [claim for claim, called in self.claims.items() if function in called]
-        failed = [claim for claim in mine if self.trouble.get(claim)]
         ran = [claim for claim in mine if claim in self.trouble]
+        failed = [c for c in ran if self.trouble[c] and function in self.suspects(c)]
         if function in self.missing:
             mark, text = " ", "to write"
         elif failed:
             mark, text = "!", f"{failed[0]} {self.trouble[failed[0]]}"
             text += f"; {len(failed) - 1} more" if len(failed) > 1 else ""
         elif not mine:
-            mark, text = "x", "written; no claim calls it"
+            mark, text = ".", "written; no claim calls it"
         elif not ran:
             nearest = min(mine, key=lambda claim: len(self.waiting(claim)))
             names = sorted(self.waiting(nearest))
             mark, text = "-", f"written; {nearest} waits for {', '.join(names)}"
         else:
-            later = f"; {len(mine) - len(ran)} wait" if len(ran) < len(mine) else ""
-            mark, text = "x", f"{len(ran)} of {len(mine)} claims hold{later}"
+            held = sum(not self.trouble[claim] for claim in ran)
+            counts = [(len(ran) - held, "fail"), (len(mine) - len(ran), "wait")]
+            others = "".join(f"; {count} {how}" for count, how in counts if count)
+            mark, text = "x", f"{held} of {len(mine)} claims hold{others}"
         return f"  [{mark}] {function:<31} {text}"
+
+    def summary(self, program: Path) -> str:
+        """How many claims hold, and which fail."""
+        failed = [claim for claim, trouble in self.trouble.items() if trouble]
+        held = len(self.trouble) - len(failed)
+        waiting = len(self.claims) - len(self.trouble)
+        lines = [f"{held} of {len(self.claims)} claims hold, {len(failed)} fail, {waiting} wait."]
+        lines += [f"  {claim} {self.trouble[claim]}" for claim in failed]
+        if failed:
+            lines.append(f"Why the first one fails: {program} --gtest_filter={failed[0]}")
+        return "\n".join(lines)
 
 
 def trouble_of(program: Path, claim: str) -> str:
@@ -241,14 +259,8 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     for step, names in steps.items():
         print("\n".join([step, *map(checklist.line, names)]) if names else step + "\n  (none)")
         order += names
-    failed = [claim for claim, trouble in checklist.trouble.items() if trouble]
-    held = len(checklist.trouble) - len(failed)
-    print(
-        f"\n{len(checklist.missing)} of {len(functions)} functions are to be written; {held} of "
-        f"{len(claims)} claims hold, {len(failed)} fail, {len(claims) - held - len(failed)} wait."
-    )
-    if failed:
-        print(f"Why the first one fails: {program} --gtest_filter={failed[0]}")
+    print(f"\n{len(checklist.missing)} of {len(functions)} functions are to be written; ", end="")
+    print(checklist.summary(program))
     following = next((name for name in order if name in checklist.missing), None)
     if following:
         wanted, waiting = checklist.most_wanted()
@@ -256,7 +268,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         print(f"The next function is {following if called else wanted}.")
         if called and wanted != following:
             print(f"Most claims wait for {wanted}: {waiting} of {len(claims)}.")
-    return 1 if failed or following else 0
+    return 1 if any(checklist.trouble.values()) or following else 0
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ KEPT = (
     f"{DRIVER}memory/region.cpp",
     f"{DRIVER}memory/region.h",
     "tests/openreg/allocate.h",
+    "tests/openreg/printed.h",
     "tests/openreg/refused.h",
     "tests/openreg/streams.h",
 )
@@ -115,13 +116,13 @@ python tools/checklist.py
 ```
 
 prints all functions, in the order in which the steps need them: `[ ]` is to be written, `[x]` does what the claims in
-`tests/openreg/any_driver` say, `[!]` does not, and `[-]` waits for others before a claim can run. Write a function
-in `{folder}`, in any file there, delete the one that waits in `api.cpp`, and run the checklist
-again; after a new file, type `meson setup --reconfigure build` once. The files of the driver are compiled together,
-so the names of their helpers must differ, even in anonymous namespaces. What `core/failure.h` offers turns an error
-into a code and a sentence; `memory/region.h` hands out addresses, if you have no allocator. The functions under
-`called by no step` are for the claims: the network trains without them, but hardly a claim runs before
-`orStreamDestroy` is written.
+`tests/openreg/any_driver` say, `[!]` is called by a claim that fails and by none that holds, `[-]` waits for others
+before a claim can run, and `[.]` is called by no claim. Write a function in `{folder}`, in any file there, delete the
+one that waits in `api.cpp`, and run the checklist again; after a new file, type `meson setup --reconfigure build` once.
+The files of the driver are compiled together, so the names of their helpers must differ, even in anonymous namespaces.
+What `core/failure.h` offers turns an error into a code and a sentence; `memory/region.h` hands out addresses, if you
+have no allocator. The functions under `called by no step` are for the claims: the network trains without them, but
+hardly a claim runs before `orStreamDestroy` is written.
 
 Some claims are about devices that not every vendor has. If the host can follow the addresses of yours, empty the list
 `own_memory` in `meson.build`. From the list `claims` there, take `'destroyed_handles'` if your handles are plain

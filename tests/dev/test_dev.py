@@ -409,6 +409,13 @@ def test_a_new_tree_goes_on_with_what_it_can_pass(dev, monkeypatch, capsys):
         assert capsys.readouterr().out.splitlines()[-1].strip() == last
     dev.main(["new", "name", "there", "--prefix", "qu"])
     assert [given[-1] for given in taken] == [None, None, "qu"]
+    capsys.readouterr()
+    backend.make = lambda *given: (made, ["ruff", "clang-format"])
+    dev.main(["new", "name", "there"])
+    assert capsys.readouterr().out.splitlines()[1] == (
+        "ruff and clang-format were not found, so its lines are wrapped for the old names, and its "
+        "tests of the formatting need what is missing. `./dev setup` here installs the formatters."
+    )
 
 
 @pytest.mark.parametrize("command", ["build", "test"])

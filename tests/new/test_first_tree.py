@@ -162,7 +162,7 @@ def test_the_stub_compiles_and_another_driver_in_its_place_passes_all_tests(tree
     assert ended == {name: "OK" for name in ("any-driver", *STEPS)}, said
     code, said = said_by_the_checklist(folder)
     assert code == 0, said
-    assert set(re.findall(r"\[x\] (\w+)", said)) == set(functions)
+    assert set(re.findall(r"\[[x.]\] (\w+)", said)) == set(functions)
     assert "0 of 43 functions are to be written; 48 of 48 claims hold, 0 fail, 0 wait." in said
 
 
@@ -198,7 +198,7 @@ def test_a_function_is_ticked_off_when_its_claims_hold(some):
     assert some.line("f").split(maxsplit=3) == ["[x]", "f", "2", "of 2 claims hold"]
     assert some.line("g").endswith("1 of 2 claims hold; 1 wait")
     assert some.line("h").split() == ["[", "]", "h", "to", "write"]
-    assert some.line("unused").endswith("written; no claim calls it")
+    assert some.line("unused") == f"  [.] {'unused':<31} written; no claim calls it"
 
 
 def test_a_function_whose_claims_cannot_run_names_what_the_nearest_waits_for(some):
@@ -269,6 +269,25 @@ def test_a_claim_that_fails_is_named_beside_its_functions(some):
     some.trouble = {"A.one": "fails", "A.two": "dies of signal 11"}
     assert some.line("f").endswith("A.one fails; 1 more")
     assert some.line("g").endswith("A.two dies of signal 11")
+
+
+def test_a_function_that_another_claim_proves_is_no_suspect(some):
+    some.trouble = {"A.one": "", "A.two": "fails"}
+    assert some.line("f") == f"  [x] {'f':<31} 1 of 2 claims hold; 1 fail"
+    assert some.line("g").startswith("  [!] g")
+    some.trouble = {"A.one": "", "A.two": "fails", "A.three": ""}
+    assert some.suspects("A.two") == {"f", "g"}
+    assert some.line("f").startswith("  [!] f")
+
+
+def test_every_claim_that_fails_is_listed(some):
+    some.trouble = {"A.one": "", "A.two": "fails", "A.three": "dies of signal 11"}
+    assert some.summary("test-any-driver") == (
+        "1 of 4 claims hold, 2 fail, 1 wait.\n"
+        "  A.two fails\n"
+        "  A.three dies of signal 11\n"
+        "Why the first one fails: test-any-driver --gtest_filter=A.two"
+    )
 
 
 @pytest.mark.parametrize(

@@ -323,6 +323,7 @@ def test_the_readme_of_a_tree_without_the_device_leads_to_the_plan(made):
     linked = "The driver is yours to write. [The plan](docs/your_own_backend.md)"
     text = (folder / "README.md").read_text()
     assert linked in text and "`./dev test` ends with the line" in text
+    assert "python tools/checklist.py" in text
     assert "98.2%" not in text and "[simulated device]" not in text
     assert (folder / "docs/your_own_backend.md").is_file()
     assert "The driver is yours to write" not in (made(NAMES[1]) / "README.md").read_text()
@@ -344,6 +345,7 @@ def test_a_driver_of_ones_own_needs_no_markers(made, tmp_path):
     shutil.copytree(made(NAMES[1], None, True), folder, symlinks=True)
     plain = (folder / "examples/plain/memory.cpp").read_text("utf-8")
     (folder / f"common/{NAMES[1]}/driver/memory.cpp").write_text(plain, "utf-8")
+    (folder / f"common/{NAMES[1]}/interface/launch.h").write_text("#pragma once\n", "utf-8")
     run(folder, sys.executable, "tools/passages.py")
 
 

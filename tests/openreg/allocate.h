@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "torch_openreg/common/openreg/interface/openreg.h"
+#include "torch_openreg/tests/openreg/printed.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a driver promises whose devices have memory of their own.
 #include "torch_openreg/tests/openreg/allocate.h"
-#include "torch_openreg/common/openreg/interface/openreg.h"
 
 #include <gtest/gtest.h>
 

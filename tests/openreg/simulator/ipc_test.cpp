@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Handles that were damaged or invented.
-#include "torch_openreg/common/openreg/interface/openreg.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/common/openreg/tools/ipc_memory.h"
+#include "torch_openreg/tests/openreg/printed.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the driver takes from the host, and what it does where that is limited.
 #include "torch_openreg/common/openreg/core/memory_limit.h"
-#include "torch_openreg/common/openreg/interface/openreg.h"
 #include "torch_openreg/tests/openreg/shorthands.h"
 
 #include <gtest/gtest.h>

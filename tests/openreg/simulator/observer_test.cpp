@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What observers of the driver see, and what they never see.
-#include "torch_openreg/common/openreg/interface/openreg.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/tests/openreg/printed.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
