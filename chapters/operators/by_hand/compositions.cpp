@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <ATen/ScalarOps.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
 #include <ATen/ops/_embedding_bag_backward_native.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/cumprod.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/isin.h>
-#include <ATen/ops/mode.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/relu.h>
 #include <torch/library.h>
 
 #include <algorithm>
-#include <tuple>
 
 namespace openreg {
 namespace {
@@ -34,24 +29,6 @@ at::Tensor relu(const at::Tensor& self) {
 at::Tensor& reluInPlace(at::Tensor& self) {
   checkNotBool(self);
   return at::clamp_min_(self, 0);
-}
-
-// [operators.compositions.element] One number is a tensor without dimensions, so the tensor's form gives the right size.
-at::Tensor isinScalarTensor(const at::Scalar& element,
-                            const at::Tensor& test_elements, bool assume_unique,
-                            bool invert) {
-  return at::isin(
-      at::native::wrapped_scalar_tensor(element, test_elements.device()),
-      test_elements, assume_unique, invert);
-}
-
-at::Tensor& isinScalarTensorOut(const at::Scalar& element,
-                                const at::Tensor& test_elements,
-                                bool assume_unique, bool invert,
-                                at::Tensor& out) {
-  return at::isin_out(
-      out, at::native::wrapped_scalar_tensor(element, test_elements.device()),
-      test_elements, assume_unique, invert);
 }
 
 // [operators.compositions.encoder] An encoder must not continue with a nested tensor on this device.
@@ -78,34 +55,11 @@ at::Tensor vander(const at::Tensor& x, std::optional<int64_t> columns,
 
 TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) { m.impl("vander", &vander); }
 
-// [operators.compositions.mode] PyTorch's own composition refuses devices that it does not know by name.
-std::tuple<at::Tensor&, at::Tensor&> modeOut(const at::Tensor& self,
-                                             int64_t dim, bool keepdim,
-                                             at::Tensor& values,
-                                             at::Tensor& indices) {
-  const auto check = [](const at::Tensor& out, at::ScalarType type,
-                        const char* name) {
-    TORCH_CHECK(out.scalar_type() == type, "expected scalar type '", type,
-                "' but got '", out.scalar_type(), "' for ", name, " output");
-  };
-  check(values, self.scalar_type(), "values");
-  check(indices, at::kLong, "indices");
-  const auto [modes, places] = at::mode(self, dim, keepdim);
-  at::native::resize_output(values, modes.sizes());
-  at::native::resize_output(indices, places.sizes());
-  values.copy_(modes);
-  indices.copy_(places);
-  return std::tie(values, indices);
-}
-
 // [operators.compositions.register] Compositions at our key run below autograd, which has already recorded `relu`.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("vander", &vander);
   m.impl("relu", &relu);
   m.impl("relu_", &reluInPlace);
-  m.impl("mode.values", &modeOut);
-  m.impl("isin.Scalar_Tensor", &isinScalarTensor);
-  m.impl("isin.Scalar_Tensor_out", &isinScalarTensorOut);
   m.impl("_nested_tensor_from_mask_left_aligned",
          &nestedTensorFromMaskLeftAligned);
   // PyTorch's own composition, which calls the dense form or the sparse one.

@@ -22,6 +22,7 @@ constexpr const char* kHostReaders[] = {
     "fbgemm_pack_gemm_matrix_fp16",
     "fbgemm_pack_quantized_matrix",
     "fbgemm_pack_quantized_matrix.KN",
+    "mode.values",  // It refuses devices that it does not know by name.
     "range.out_",
 };
 

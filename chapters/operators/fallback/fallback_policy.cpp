@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/operators/fallback/fallback_policy.h"
+#include "torch_openreg/chapters/operators/fallback/fallback.h"
 
 #include <atomic>
 #include <cstdlib>

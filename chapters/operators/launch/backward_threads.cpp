@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/operators/launch/backward_threads.h"
 #include "torch_openreg/chapters/device/runtime.h"
+#include "torch_openreg/common/bindings.h"
 
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -8,9 +8,10 @@
 #include <thread>
 
 namespace openreg {
+namespace {
 
-// [operators.backward-threads.wait] A thread that completes another pass has released the one before.
-static void runBackwardPass(c10::DeviceIndex index) {
+// [operators.backward-threads] A thread of autograd that completes another pass has released the one before, and its Python objects.
+void runBackwardPass(c10::DeviceIndex index) {
   const auto options = at::device({kDeviceType, index});
   const at::Tensor leaf = at::empty({1}, options).requires_grad_();
   torch::autograd::grad({leaf.view(-1)}, {leaf}, {at::empty({1}, options)});
@@ -28,5 +29,12 @@ void waitForBackwardThreads() {
   }).join();
 }
 
+/// Releases the GIL, because the backward threads need it.
+const ChapterBindings end_bindings("operators", [](pybind11::module_& module) {
+  module.def("wait_for_backward_threads", &waitForBackwardThreads,
+             pybind11::call_guard<pybind11::gil_scoped_release>());
+});
+
 // [-]
+}  // namespace
 }  // namespace openreg

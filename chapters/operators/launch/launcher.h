@@ -3,9 +3,9 @@
 
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/chapters/operators/launch/operands.h"
-#include "torch_openreg/common/math/checks/outputs.h"
+#include "torch_openreg/common/math/checks/checks.h"
 #include "torch_openreg/common/math/checks/rehearsal.h"
-#include "torch_openreg/common/math/launch/launch_views.h"
+#include "torch_openreg/common/math/launch/device_code.h"
 
 #include <tuple>
 #include <utility>

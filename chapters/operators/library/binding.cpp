@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/operators/library/binding.h"
 #include "torch_openreg/chapters/operators/fallback/fallback.h"
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 #include "torch_openreg/chapters/operators/library/registration.h"
@@ -42,9 +41,11 @@ c10::IValue withMemory(const c10::IValue& result, c10::DeviceIndex device) {
   });
 }
 
-}  // namespace
-
-// [operators.binding.compute] The math library checks before anything is allocated, and runs after everything is.
+// [operators.binding] One boxed function binds all operators of the math library: ask, allocate, enqueue.
+/// Takes the arguments of `primitive` from the stack and leaves its results,
+/// which the current stream of their device will compute. The library checks
+/// before anything is allocated, and runs after everything is.
+/// @throws what PyTorch throws for arguments that do not fit.
 void compute(const math::Primitive& primitive, Stack* stack) {
   const size_t count = primitive.op.schema().arguments().size();
   moveIndices(*stack, count);
@@ -60,8 +61,6 @@ void compute(const math::Primitive& primitive, Stack* stack) {
 }
 
 // [operators.binding.kernel] A boxed kernel can be an object, so each operator's has its description at hand.
-namespace {
-
 class LibraryKernel final : public c10::OperatorKernel {
  public:
   explicit LibraryKernel(const math::Primitive& primitive)

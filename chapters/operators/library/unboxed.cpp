@@ -1,63 +1,35 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/library/unboxed.h"
 
-#include <ATen/ops/_log_softmax_backward_data_cpu_dispatch.h>
+#include <ATen/CPUFunctions.h>
 #include <ATen/ops/_log_softmax_backward_data_meta.h>
-#include <ATen/ops/_log_softmax_cpu_dispatch.h>
 #include <ATen/ops/_log_softmax_meta.h>
-#include <ATen/ops/_softmax_cpu_dispatch.h>
 #include <ATen/ops/_softmax_meta.h>
-#include <ATen/ops/addcdiv_cpu_dispatch.h>
 #include <ATen/ops/addcdiv_meta.h>
-#include <ATen/ops/addcmul_cpu_dispatch.h>
 #include <ATen/ops/addcmul_meta.h>
-#include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/addmm_meta.h>
-#include <ATen/ops/bmm_cpu_dispatch.h>
 #include <ATen/ops/bmm_meta.h>
-#include <ATen/ops/cat_cpu_dispatch.h>
 #include <ATen/ops/cat_meta.h>
-#include <ATen/ops/cos_cpu_dispatch.h>
 #include <ATen/ops/cos_meta.h>
-#include <ATen/ops/div_cpu_dispatch.h>
 #include <ATen/ops/div_meta.h>
-#include <ATen/ops/exp_cpu_dispatch.h>
 #include <ATen/ops/exp_meta.h>
-#include <ATen/ops/gelu_backward_cpu_dispatch.h>
 #include <ATen/ops/gelu_backward_meta.h>
-#include <ATen/ops/gelu_cpu_dispatch.h>
 #include <ATen/ops/gelu_meta.h>
-#include <ATen/ops/index_cpu_dispatch.h>
 #include <ATen/ops/index_meta.h>
-#include <ATen/ops/lerp_cpu_dispatch.h>
 #include <ATen/ops/lerp_meta.h>
-#include <ATen/ops/mean_cpu_dispatch.h>
 #include <ATen/ops/mean_meta.h>
-#include <ATen/ops/mm_cpu_dispatch.h>
 #include <ATen/ops/mm_meta.h>
-#include <ATen/ops/mul_cpu_dispatch.h>
 #include <ATen/ops/mul_meta.h>
-#include <ATen/ops/neg_cpu_dispatch.h>
 #include <ATen/ops/neg_meta.h>
-#include <ATen/ops/pow_cpu_dispatch.h>
 #include <ATen/ops/pow_meta.h>
-#include <ATen/ops/rsqrt_cpu_dispatch.h>
 #include <ATen/ops/rsqrt_meta.h>
-#include <ATen/ops/sigmoid_cpu_dispatch.h>
 #include <ATen/ops/sigmoid_meta.h>
-#include <ATen/ops/silu_cpu_dispatch.h>
 #include <ATen/ops/silu_meta.h>
-#include <ATen/ops/sin_cpu_dispatch.h>
 #include <ATen/ops/sin_meta.h>
-#include <ATen/ops/sqrt_cpu_dispatch.h>
 #include <ATen/ops/sqrt_meta.h>
-#include <ATen/ops/sub_cpu_dispatch.h>
 #include <ATen/ops/sub_meta.h>
-#include <ATen/ops/sum_cpu_dispatch.h>
 #include <ATen/ops/sum_meta.h>
-#include <ATen/ops/tanh_cpu_dispatch.h>
 #include <ATen/ops/tanh_meta.h>
-#include <ATen/ops/threshold_backward_cpu_dispatch.h>
 #include <ATen/ops/threshold_backward_meta.h>
 
 #include <unordered_map>
@@ -67,13 +39,6 @@ namespace openreg {
 // [operators.unboxed.names] The name of an in-place form has an underscore before the overload's name.
 std::string inPlaceName(std::string name) {
   return name.insert(std::min(name.find('.'), name.size()), 1, '_');
-}
-
-std::optional<c10::OperatorHandle> findOperator(const std::string& name) {
-  const size_t dot = std::min(name.find('.'), name.size());
-  return c10::Dispatcher::singleton().findSchema(
-      {"aten::" + name.substr(0, dot),
-       dot < name.size() ? name.substr(dot + 1) : ""});
 }
 
 // [operators.unboxed.table] Elementwise operators check overlap in their meta function, so their in-place forms can be here too.
@@ -91,10 +56,10 @@ c10::KernelFunction kernelFrom() {
 template <Name name, auto meta, typename MetaOf<meta>::Out out_form>
 void addForms(Kernels& kernels) {
   using Both = Unboxed<name, meta, out_form>;
-  kernels.emplace(findOperator(name.text).value(),
+  kernels.emplace(math::findOperator(name.text).value(),
                   kernelFrom<&Both::functional>());
   if constexpr (MetaOf<meta>::is_elementwise) {
-    if (const auto in_place = findOperator(inPlaceName(name.text)))
+    if (const auto in_place = math::findOperator(inPlaceName(name.text)))
       kernels.emplace(*in_place, kernelFrom<&Both::inPlace>());
   }
 }

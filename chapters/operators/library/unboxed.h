@@ -5,8 +5,8 @@
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 #include "torch_openreg/common/math/checks/rehearsal.h"
 #include "torch_openreg/common/math/launch/argument.h"
-#include "torch_openreg/chapters/operators/library/binding.h"
 #include "torch_openreg/common/math/launch/held.h"
+#include "torch_openreg/common/math/plan/primitives.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -80,8 +80,9 @@ class CallKey {
 };
 
 // [operators.unboxed.boxed] The boxed kernel of a form can be called with the types of its schema.
-/// @param name  without a namespace, such as "mul.Tensor".
-std::optional<c10::OperatorHandle> findOperator(const std::string& name);
+/// A kernel of `op` that takes its arguments from a stack; the library must
+/// have the operator.
+c10::KernelFunction boxedKernel(const c10::OperatorHandle& op);
 
 /// "mul_.Tensor" for "mul.Tensor".
 std::string inPlaceName(std::string name);
@@ -93,9 +94,9 @@ class Boxed;
 template <class Result, class... Args>
 class Boxed<Result(Args...)> {
  public:
-  /// @param name  as of `findOperator`; the library must have the operator.
+  /// @param name  such as "mul.Tensor"; the library must have the operator.
   explicit Boxed(const std::string& name)
-      : op_(findOperator(name).value()), kernel_(boxedKernel(op_)) {}
+      : op_(math::findOperator(name).value()), kernel_(boxedKernel(op_)) {}
 
   /// Does all checks, launches and returns the result.
   Result operator()(Args... args) const {

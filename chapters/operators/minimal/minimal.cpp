@@ -76,6 +76,21 @@ at::Tensor emptyStrided(Sizes size, Sizes stride,
       size, stride, &allocator(), kKeys, c10::dtype_or_default(dtype)));
 }
 
+// [operators.factories.zero] Zeros without memory, which autograd uses for gradients that are zero whatever the input.
+at::Tensor efficientZeroTensor(Sizes size, std::optional<at::ScalarType> dtype,
+                               std::optional<at::Layout>,
+                               std::optional<at::Device> device,
+                               std::optional<bool>) {
+  refuseOtherLayouts();
+  at::native::ZeroTensorAllocator allocator(
+      {kDeviceType, resolveDevice(device ? device->index() : -1)});
+  return at::detail::empty_generic(
+      size, &allocator,
+      c10::DispatchKeySet(
+          {c10::DispatchKey::PrivateUse1, c10::DispatchKey::ZeroTensor}),
+      c10::dtype_or_default(dtype), std::nullopt);
+}
+
 // [operators.resize] A tensor grows through `resizeStorage`, because PyTorch's own `resize_` would call memcpy on device memory.
 const at::Tensor& resize(const at::Tensor& self, Sizes size,
                          std::optional<at::MemoryFormat> memory_format) {
@@ -150,6 +165,7 @@ void recordStream(at::Tensor& self, at::Stream stream) {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty.memory_format", &emptyMemoryFormat);
   m.impl("empty_strided", &emptyStrided);
+  m.impl("_efficientzerotensor", &efficientZeroTensor);
   m.impl("resize_", &resize);
   m.impl("as_strided", &at::native::as_strided_tensorimpl);
   m.impl("view", &at::native::view);

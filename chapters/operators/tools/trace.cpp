@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/operators/tools/trace.h"
 #include "torch_openreg/chapters/device/runtime.h"
+#include "torch_openreg/common/bindings.h"
 #include "torch_openreg/common/tensors.h"
 
 #include <ATen/record_function.h>
+#include <pybind11/stl.h>
 
 #include <algorithm>
 #include <mutex>
@@ -12,9 +13,14 @@
 namespace openreg {
 namespace {
 
-// [operators.trace.state] Any thread may call operators, so a lock protects the counts.
-std::mutex calls_mutex;
-std::map<std::string, Calls> calls;
+// [operators.trace] The dispatcher counts which operators a program calls on our devices.
+/// For each operator the calls by the program or a backward pass, and those by
+/// other operators.
+using Counts = std::map<std::string, std::pair<uint64_t, uint64_t>>;
+
+/// Any thread may call operators, so a lock protects the counts.
+std::mutex counts_mutex;
+Counts counts;
 at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
 
 // [operators.trace.call] A call is counted when it returns, because only the result of a factory has a device.
@@ -50,30 +56,34 @@ void end(const at::RecordFunction& function, at::ObserverContext* context) {
       !anyOurs(function.outputs())) {
     return;
   }
-  std::lock_guard lock(calls_mutex);
-  Calls& of_operator = calls[c10::toString(*function.operator_name())];
-  ++(depth == 0 ? of_operator.direct : of_operator.inner);
+  std::lock_guard lock(counts_mutex);
+  auto& [direct, inner] = counts[c10::toString(*function.operator_name())];
+  ++(depth == 0 ? direct : inner);
 }
 
-// [-]
-}  // namespace
+// [operators.trace.start] The dispatcher calls the observer for every operator, on every thread. A second trace begins anew.
+Counts stopTrace() {
+  std::lock_guard lock(counts_mutex);
+  if (handle != at::INVALID_CALLBACK_HANDLE) at::removeCallback(handle);
+  handle = at::INVALID_CALLBACK_HANDLE;
+  return std::exchange(counts, {});
+}
 
-// [operators.trace.start] The dispatcher calls the observer for every operator, on every thread.
 void startTrace() {
   stopTrace();
-  std::lock_guard lock(calls_mutex);
+  std::lock_guard lock(counts_mutex);
   handle = at::addGlobalCallback(at::RecordFunctionCallback(&begin, &end)
                                      .needsInputs(true)
                                      .needsOutputs(true)
                                      .scopes({at::RecordScope::FUNCTION}));
 }
 
-std::map<std::string, Calls> stopTrace() {
-  std::lock_guard lock(calls_mutex);
-  if (handle != at::INVALID_CALLBACK_HANDLE) at::removeCallback(handle);
-  handle = at::INVALID_CALLBACK_HANDLE;
-  return std::exchange(calls, {});
-}
+const ChapterBindings trace_bindings("operators",
+                                     [](pybind11::module_& module) {
+                                       module.def("start_trace", &startTrace);
+                                       module.def("stop_trace", &stopTrace);
+                                     });
 
 // [-]
+}  // namespace
 }  // namespace openreg

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/common/math/checks/check_types.h"
+#include "torch_openreg/common/math/checks/checks.h"
 #include "torch_openreg/common/math/launch/argument.h"
-#include "torch_openreg/common/math/checks/indices.h"
 #include "torch_openreg/common/math/checks/rehearsal.h"
 
 #include <algorithm>
@@ -73,17 +72,6 @@ bool haveNoIntegers(const c10::OperatorHandle& op,
   return true;
 }
 
-/// PyTorch throws this for a wrong dimension, whatever the sizes.
-bool isIndexError(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const c10::IndexError&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
 // [common.check-types.masks] The stand-ins of a mask select all elements or none, so other indices may not fit, whatever the dtypes.
 bool hasMask(c10::ArrayRef<c10::IValue> arguments) {
   return std::any_of(arguments.begin(), arguments.end(), [](const auto& each) {
@@ -112,7 +100,7 @@ bool acceptsTypes(const c10::OperatorHandle& op,
   if (!error) return true;
   const bool is_masked = hasMask(arguments);
   const bool is_settled = small ? is_masked || haveNoIntegers(op, arguments)
-                                : isIndexError(error) && !is_masked &&
+                                : isA<c10::IndexError>(error) && !is_masked &&
                                       haveNoIntegers(op, arguments);
   bool wrong = isTypeError(error) ||
                (is_settled && messageOf(first) == messageOf(error));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/common/math/checks/outputs.h"
+#include "torch_openreg/common/math/checks/checks.h"
+#include "torch_openreg/common/tensors.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>

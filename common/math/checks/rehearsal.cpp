@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/math/checks/rehearsal.h"
 #include "torch_openreg/common/math/launch/device_code.h"
-#include "torch_openreg/common/math/kernels/cpu_kernel.h"
+#include "torch_openreg/common/math/kernels/kernels.h"
 #include "torch_openreg/common/math/launch/argument.h"
 
 #include <ATen/Context.h>
@@ -87,17 +87,6 @@ at::Tensor makeStandIn(const at::Tensor& tensor, at::ScalarType type, int value,
   for (int64_t& size : sizes)
     size = full_size ? size : std::min<int64_t>(size, 2);
   return filled(at::empty(sizes, type), value);
-}
-
-// [common.rehearsal.reason] PyTorch's switch over dtypes throws its own class of error.
-bool isTypeError(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const c10::NotImplementedError&) {
-    return true;  // "..." not implemented for 'Half'
-  } catch (...) {
-    return false;
-  }
 }
 
 // [common.rehearsal.key] The key leaves out sizes and most numbers, which change in a loop.

@@ -36,8 +36,23 @@ at::Tensor filled(at::Tensor stand_in, int value);
 /// full size.
 inline bool isSmall(int64_t elements) { return elements <= 1 << 14; }
 
+// [common.rehearsal.reason] PyTorch's switch over dtypes throws its own class of error: "..." not implemented for 'Half'.
+/// Whether `error` is of this class.
+template <class Error>
+bool isA(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 /// Whether the error is about dtypes, and so does not depend on values.
-bool isTypeError(const std::exception_ptr& error);
+inline bool isTypeError(const std::exception_ptr& error) {
+  return isA<c10::NotImplementedError>(error);
+}
 
 // [common.rehearsal.cache] A rehearsal is not repeated for a call with the same key.
 /// The keys of calls that have passed. Each thread keeps its own, so no call

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/common/math/kernels/corrected.h"
-#include "torch_openreg/common/math/kernels/cpu_kernel.h"
-#include "torch_openreg/common/math/checks/outputs.h"
+#include "torch_openreg/common/math/kernels/kernels.h"
+#include "torch_openreg/common/math/checks/checks.h"
 #include "torch_openreg/common/math/launch/argument.h"
+#include "torch_openreg/common/math/plan/primitives.h"
 
 #include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>
@@ -192,10 +192,7 @@ const Corrections& corrections() {
   static const Corrections& table = *[] {
     auto* found = new Corrections;
     for (const auto& [name, correction] : kCorrections) {
-      const std::string full = std::string("aten::") + name;
-      const size_t dot = std::min(full.find('.'), full.size());
-      const auto op = c10::Dispatcher::singleton().findSchema(
-          {full.substr(0, dot), dot < full.size() ? full.substr(dot + 1) : ""});
+      const auto op = math::findOperator(name);
       if (op) found->emplace(*op, correction);
     }
     return found;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/common/math/kernels/cpu_kernel.h"
-#include "torch_openreg/common/math/checks/outputs.h"
+#include "torch_openreg/common/math/kernels/kernels.h"
+#include "torch_openreg/common/math/checks/checks.h"
 #include "torch_openreg/common/tensors.h"
 
 #include <ATen/MemoryOverlap.h>

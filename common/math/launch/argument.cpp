@@ -23,6 +23,24 @@ Argument::Argument(const c10::IValue& value, Access access) {
   }
 }
 
+// [common.argument.value] On the device, the views become tensors again while the kernel runs.
+c10::IValue Argument::value() const {
+  if (auto* view = std::get_if<View>(&captured_)) return view->tensor();
+  if (auto* plain = std::get_if<c10::IValue>(&captured_)) return *plain;
+  const auto& views = std::get<std::vector<View>>(captured_);
+  if (list_ == List::tensors) {
+    c10::List<at::Tensor> tensors;
+    for (const View& view : views) tensors.push_back(view.tensor());
+    return tensors;
+  }
+  c10::List<std::optional<at::Tensor>> tensors;
+  for (const View& view : views) {
+    at::Tensor tensor = view.tensor();
+    tensors.push_back(tensor.defined() ? std::optional(tensor) : std::nullopt);
+  }
+  return tensors;
+}
+
 // [common.argument.promotion] In the common case the default dtype is that of the launch, and nothing is converted.
 void promoteAsLaunched(torch::jit::Stack& arguments, size_t inputs,
                        at::ScalarType result, at::ScalarType default_dtype) {
@@ -43,16 +61,6 @@ void promoteAsLaunched(torch::jit::Stack& arguments, size_t inputs,
 }
 
 // [common.argument.host] Only lists of optional tensors are moved, because in PyTorch these are indices.
-c10::List<std::optional<at::Tensor>> moveIndices(
-    const c10::List<std::optional<at::Tensor>>& indices, c10::Device device) {
-  c10::List<std::optional<at::Tensor>> moved;
-  for (std::optional<at::Tensor> index : indices) {
-    if (index && index->defined() && index->is_cpu()) index = index->to(device);
-    moved.push_back(std::move(index));
-  }
-  return moved;
-}
-
 /// TorchScript gives its lists types that are equal to PyTorch's constant one
 /// and not the same object, so `isOptionalTensorList` overlooks them.
 static bool isIndices(const c10::IValue& value) {
@@ -64,11 +72,42 @@ void moveIndices(torch::jit::Stack& stack, size_t count) {
   const size_t first = stack.size() - count;
   for (size_t i = first; i < stack.size(); ++i) {
     if (!isIndices(stack[i])) continue;
-    c10::List<std::optional<at::Tensor>> indices;
-    for (const c10::IValue& index : stack[i].toListRef())
-      indices.push_back(index.toOptional<at::Tensor>());
-    stack[i] = moveIndices(indices, stack[first].toTensor().device());
+    c10::List<std::optional<at::Tensor>> moved;
+    for (const c10::IValue& each : stack[i].toListRef()) {
+      auto index = each.toOptional<at::Tensor>();
+      if (index && index->defined() && index->is_cpu())
+        index = index->to(stack[first].toTensor().device());
+      moved.push_back(std::move(index));
+    }
+    stack[i] = std::move(moved);
   }
+}
+
+// [common.captured.same] PyTorch's kernels treat an output that is their input itself differently from one that shares its memory.
+Captured::Captured(c10::ArrayRef<c10::IValue> arguments,
+                   c10::function_ref<Access(size_t i)> access) {
+  beginAccesses();
+  const bool is_wanted = accessesAreWanted();
+  arguments_.reserve(arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    arguments_.emplace_back(arguments[i],
+                            is_wanted ? access(i) : Access::write);
+    size_t first = arguments[i].isTensor() ? 0 : i;
+    while (first < i &&
+           !(arguments[first].isTensor() &&
+             arguments[first].toTensor().is_same(arguments[i].toTensor())))
+      ++first;
+    first_.push_back(static_cast<uint8_t>(first));
+  }
+}
+
+// [common.captured.values] The kernel gets the arguments in the order of the schema.
+torch::jit::Stack Captured::values(size_t count) const {
+  torch::jit::Stack values;
+  for (size_t i = 0; i < count; ++i) {
+    values.push_back(first_[i] < i ? values[first_[i]] : arguments_[i].value());
+  }
+  return values;
 }
 
 // [-]

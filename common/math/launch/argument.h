@@ -6,6 +6,8 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
+#include <c10/util/FunctionRef.h>
+#include <c10/util/SmallVector.h>
 
 #include <variant>
 #include <vector>
@@ -42,12 +44,33 @@ void promoteAsLaunched(torch::jit::Stack& arguments, size_t inputs,
                        at::ScalarType result, at::ScalarType default_dtype);
 
 // [common.argument.from-host] Indices on the host are copied to the device before the launch.
-/// `indices` with those on the host replaced by copies on `device`.
-c10::List<std::optional<at::Tensor>> moveIndices(
-    const c10::List<std::optional<at::Tensor>>& indices, c10::Device device);
-/// The same for every list of indices among the last `count` values of `stack`;
-/// the device is that of the first of these values.
+/// Replaces those in every list of indices among the last `count` values of
+/// `stack` by copies on the device of the first of these values.
 void moveIndices(torch::jit::Stack& stack, size_t count);
+
+// [common.captured] The arguments of one launch: a tensor that is passed twice is one tensor on the device, too.
+/// Six arguments fit into the command. More need memory that the host allocates
+/// and the device frees, so that the two contend for `malloc`.
+class Captured {
+ public:
+  /// Takes a view of each tensor; other values are copied. `access(i)` says
+  /// what the kernel does with argument `i`.
+  Captured(c10::ArrayRef<c10::IValue> arguments,
+           c10::function_ref<Access(size_t i)> access);
+
+  /// The first `count` arguments with CPU tensors in place of the views. Only
+  /// for code that runs on the device; must not outlive this object.
+  torch::jit::Stack values(size_t count) const;
+
+  /// How many arguments there are.
+  size_t size() const { return arguments_.size(); }
+  /// The one at `i`, by itself.
+  const Argument& operator[](size_t i) const { return arguments_[i]; }
+
+ private:
+  c10::SmallVector<Argument, 6> arguments_;
+  c10::SmallVector<uint8_t, 8> first_;  ///< for each, where it occurs first
+};
 
 // [-]
 }  // namespace openreg

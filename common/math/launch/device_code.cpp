@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/math/launch/device_code.h"
-#include "torch_openreg/common/check.h"
-#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
-#include "torch_openreg/common/waiting.h"
 
 #include <c10/core/InferenceMode.h>
 #include <omp.h>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/math/launch/view.h"
+#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/tensors.h"
 
-#include <ATen/core/Tensor.h>
+#include <ATen/EmptyTensor.h>
+#include <c10/core/CPUAllocator.h>
 #include <c10/core/DefaultDtype.h>
 
 #include <cstring>
@@ -31,6 +33,45 @@ View::View(const at::Tensor& tensor, Access access)
     data_ = tensor.data_ptr();
     announceAccess(tensor, access);
   }
+}
+
+// [common.view.use] On the device, a view becomes a CPU tensor that does not own its memory.
+at::Tensor View::tensor() const {
+  if (!defined_) return {};
+  void* data = on_host_ ? const_cast<std::byte*>(scalar_) : onDevice(data_);
+  const size_t bytes = at::detail::computeStorageNbytes(
+      sizes_, strides_, c10::elementSize(dtype_));
+  at::Storage storage(at::Storage::use_byte_size_t(), bytes, {data, c10::kCPU},
+                      c10::GetCPUAllocator(), true);
+  at::Tensor tensor = at::detail::make_tensor<at::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
+      c10::scalarTypeToTypeMeta(dtype_));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes_, strides_);
+  tensor._set_conj(conj_);
+  tensor._set_neg(neg_);
+  return wrapped_number_ ? wrapped(tensor) : tensor;
+}
+
+// [common.view.wrapped] A Python number takes the default dtype of its launch, whatever the default is when the kernel runs.
+at::Tensor View::wrapped(const at::Tensor& number) const {
+  if (default_dtype_ != c10::get_default_dtype_as_scalartype()) {
+    if (number.is_floating_point()) return number.to(default_dtype_);
+    if (number.is_complex())
+      return number.to(c10::toComplexType(default_dtype_));
+  }
+  number.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return number;
+}
+
+// [common.view.write-back] The host has already read the strides and bits of the output, so the bytes must match them.
+void writeBack(const at::Tensor& output, const at::Tensor& result) {
+  const bool same_bytes = output.const_data_ptr() == result.const_data_ptr();
+  if (same_bytes && output.is_conj() == result.is_conj() &&
+      output.is_neg() == result.is_neg() &&
+      output.strides() == result.strides()) {
+    return;
+  }
+  output.copy_(same_bytes ? result.clone() : result);
 }
 
 // [-]

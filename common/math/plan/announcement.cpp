@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/common/math/plan/announcement.h"
+#include "torch_openreg/common/math/plan/prediction.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/OpMathType.h>

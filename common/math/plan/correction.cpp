@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/common/math/plan/correction.h"
+#include "torch_openreg/common/math/plan/prediction.h"
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
@@ -10,7 +10,7 @@ namespace openreg {
 
 using Stack = torch::jit::Stack;
 
-// [common.correction.correct] Five Meta kernels describe results that no device returns.
+// [common.correction.correct] Six Meta kernels describe results that no device returns.
 void correct(const c10::OperatorHandle& op, const Stack& arguments,
              Stack& results) {
   const std::string_view name = op.schema().name();
@@ -24,6 +24,8 @@ void correct(const c10::OperatorHandle& op, const Stack& arguments,
   } else if (name == "aten::huber_loss") {
     results[0] =
         results[0].toTensor().to(arguments[0].toTensor().scalar_type());
+  } else if (name == "aten::isin" && arguments[0].isScalar()) {
+    results[0] = results[0].toTensor().new_empty({});
   } else if (name.starts_with("aten::_embedding_bag") && results.size() == 4) {
     const at::ScalarType widest =
         at::promoteTypes(arguments[1].toTensor().scalar_type(),

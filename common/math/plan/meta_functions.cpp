@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/common/math/plan/meta_functions.h"
+#include "torch_openreg/common/math/plan/prediction.h"
+
+#include <ATen/MetaFunctions.h>
+#include <ATen/Operators.h>
 
 #include <unordered_map>
 
-// [common.meta-functions.table] The table is written while the build is configured, from the list of the installed release.
-#define HEADERS
-#include "meta_functions.inc"
-#undef HEADERS
-
-namespace openreg::math {
+namespace openreg {
 namespace {
 
+// [common.meta-functions.table] The table is written while the build is configured, from the list of the installed release.
 using Functions = std::unordered_map<c10::OperatorHandle, c10::KernelFunction>;
 
 template <class Function>
@@ -42,4 +41,4 @@ const c10::KernelFunction* metaFunction(const c10::OperatorHandle& op) {
 }
 
 // [-]
-}  // namespace openreg::math
+}  // namespace openreg

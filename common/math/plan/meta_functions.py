@@ -27,19 +27,8 @@ def row(name, overload, is_out, symbolic):
     return f'META("{name}", "{overload}", {function}, {kind})'
 
 
-# [common.meta-functions.write] The headers come first, and then the rows.
-def table(text):
-    forms = list(structured(text))
-    headers = [
-        f"#include <ATen/ops/{name}_{part}.h>"
-        for name in sorted({name.removesuffix("_") for name, *_ in forms})
-        for part in ("meta_dispatch", "ops")
-    ]
-    rows = [row(*form) for form in forms]
-    return "\n".join(["#ifdef HEADERS", *headers, "#else", *rows, "#endif"])
-
-
 if __name__ == "__main__":
-    print(table(Path(sys.argv[1]).read_text()))
+    for form in structured(Path(sys.argv[1]).read_text()):
+        print(row(*form))
 
 # [-]

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/check.h"
-#include "torch_openreg/common/math/checks/check_types.h"
-#include "torch_openreg/common/math/checks/indices.h"
-#include "torch_openreg/common/math/checks/outputs.h"
+#include "torch_openreg/common/math/checks/checks.h"
 #include "torch_openreg/common/math/interface/openreg_math.h"
-#include "torch_openreg/common/math/kernels/corrected.h"
-#include "torch_openreg/common/math/launch/captured.h"
+#include "torch_openreg/common/math/kernels/kernels.h"
+#include "torch_openreg/common/math/launch/argument.h"
 #include "torch_openreg/common/math/launch/device_code.h"
-#include "torch_openreg/common/math/plan/correction.h"
 #include "torch_openreg/common/math/plan/prediction.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 

@@ -2,9 +2,6 @@
 #include "torch_openreg/common/math/plan/prediction.h"
 #include "torch_openreg/common/math/launch/argument.h"
 #include "torch_openreg/common/math/checks/recent.h"
-#include "torch_openreg/common/math/plan/announcement.h"
-#include "torch_openreg/common/math/plan/correction.h"
-#include "torch_openreg/common/math/plan/meta_functions.h"
 #include "torch_openreg/common/math/plan/primitives.h"
 
 #include <ATen/Context.h>
@@ -48,7 +45,7 @@ Stack runMetaKernel(const c10::OperatorHandle& op, const Stack& arguments) {
     stack.push_back(mapTensors(arguments[i], out ? &emptyLike : &metaOf));
   }
   accept(op, stack);
-  if (const c10::KernelFunction* meta = math::metaFunction(op)) {
+  if (const c10::KernelFunction* meta = metaFunction(op)) {
     meta->callBoxed(op, c10::DispatchKeySet(), &stack);
   } else {
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);

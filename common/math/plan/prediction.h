@@ -12,5 +12,32 @@ namespace openreg {
 torch::jit::Stack predict(const c10::OperatorHandle& op,
                           const torch::jit::Stack& arguments);
 
+// [common.meta-functions] Every structured operator has a C++ function that checks arguments and announces results.
+/// PyTorch's own, which takes meta tensors; null if `op` is not structured. The
+/// dispatcher would find a slow one in Python in its place, with other errors.
+const c10::KernelFunction* metaFunction(const c10::OperatorHandle& op);
+
+// [common.correction] Six Meta kernels describe results that no device returns, one refuses what devices take, and three refuse because of CUDA.
+/// Changes `results`, announced by the Meta kernel of `op`, into what the
+/// operator returns on every device.
+void correct(const c10::OperatorHandle& op, const torch::jit::Stack& arguments,
+             torch::jit::Stack& results);
+
+/// Changes the meta tensors of a call into ones that the Meta kernel of `op`
+/// accepts, if the operator accepts the call.
+void accept(const c10::OperatorHandle& op, torch::jit::Stack& arguments);
+
+/// Whether, under `torch.use_deterministic_algorithms`, the Meta kernel of `op`
+/// throws an error that applies to CUDA's kernel and not to the CPU's.
+bool hasCudaOnlyAlert(const c10::OperatorHandle& op);
+
+// [common.announcement] For the operators of most models we announce the common case ourselves, because PyTorch's Meta kernels for them are slow.
+/// They are written in Python, and the first of them imports `torch._dynamo`,
+/// which takes more than a second.
+/// The results of `op` as its Meta kernel would announce them; empty if that
+/// kernel has to be asked.
+torch::jit::Stack announceInCpp(const c10::OperatorHandle& op,
+                                const torch::jit::Stack& arguments);
+
 // [-]
 }  // namespace openreg

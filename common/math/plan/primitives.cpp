@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 
 namespace openreg::math {
@@ -101,34 +99,45 @@ bool isDense(const c10::OperatorHandle& op) {
 }
 
 // [common.math.derived] PyTorch derives the functional and in-place forms of a structured operator from its `.out` form, which we match by name and inputs.
-using OutForms = std::multimap<std::string, c10::OperatorHandle>;
+using Forms = std::multimap<std::string, c10::OperatorHandle>;
 
-OutForms outForms() {
-  OutForms found;
+/// By name: the forms with outputs, or the others, that have a kernel for
+/// `key`.
+Forms formsWith(bool outputs, DispatchKey key) {
+  Forms found;
   for (const c10::OperatorHandle& op : atenOperators()) {
-    if (hasOutputs(op) && op.hasKernelForDispatchKey(DispatchKey::CPU))
+    if (hasOutputs(op) == outputs && op.hasKernelForDispatchKey(key))
       found.emplace(op.schema().name(), op);
   }
   return found;
 }
 
+/// The first of `forms` of this name that `fits`.
+template <class Fits>
+std::optional<c10::OperatorHandle> findForm(const Forms& forms,
+                                            const std::string& name,
+                                            Fits fits) {
+  const auto [begin, end] = forms.equal_range(name);
+  const auto found = std::find_if(
+      begin, end, [&](const auto& each) { return fits(each.second.schema()); });
+  return found == end ? std::nullopt : std::optional(found->second);
+}
+
 std::optional<c10::OperatorHandle> outFormOf(const c10::OperatorHandle& op,
-                                             const OutForms& all) {
+                                             const Forms& all) {
   // The in-place form has the operator's name with an underscore.
   std::string name = op.schema().name();
   if (name.back() == '_') name.pop_back();
-  const auto [begin, end] = all.equal_range(name);
-  const auto found = std::find_if(begin, end, [&](const auto& each) {
-    return haveSameInputs(op.schema(), each.second.schema());
+  return findForm(all, name, [&](const c10::FunctionSchema& with_out) {
+    return haveSameInputs(op.schema(), with_out);
   });
-  return found == end ? std::nullopt : std::optional(found->second);
 }
 
 // [common.math.primitives] The library has every operator with a CPU kernel, alone or in its `.out` form, unless PyTorch composes it of others.
 std::vector<Primitive> findPrimitives() {
   std::vector<Primitive> all;
   std::unordered_set<c10::OperatorHandle> structured;
-  const OutForms with_out = outForms();
+  const Forms with_out = formsWith(/*outputs=*/true, DispatchKey::CPU);
   for (const c10::OperatorHandle& op : atenOperators()) {
     if (!op.hasKernelForDispatchKey(
             DispatchKey::CompositeExplicitAutogradNonFunctional))
@@ -166,26 +175,23 @@ const std::vector<c10::OperatorHandle>& atenOperators() {
   return operators;
 }
 
-// [common.math.find-functional] The functional form of an operator is searched for only once.
+std::optional<c10::OperatorHandle> findOperator(const std::string& name) {
+  const size_t dot = std::min(name.find('.'), name.size());
+  return c10::Dispatcher::singleton().findSchema(
+      {"aten::" + name.substr(0, dot),
+       dot < name.size() ? name.substr(dot + 1) : ""});
+}
+
 std::optional<c10::OperatorHandle> functionalOf(
     const c10::OperatorHandle& with_out) {
   if (!hasOutputs(with_out)) return std::nullopt;
-  static std::mutex mutex;
-  static auto& known =
-      *new std::unordered_map<c10::OperatorHandle,
-                              std::optional<c10::OperatorHandle>>();
-  std::lock_guard lock(mutex);
-  const auto [found, is_new] = known.emplace(with_out, std::nullopt);
+  static const auto& all =
+      *new Forms(formsWith(/*outputs=*/false, DispatchKey::Meta));
   const auto& schema = with_out.schema();
-  for (size_t i = 0; is_new && i < atenOperators().size(); ++i) {
-    const c10::OperatorHandle& op = atenOperators()[i];
-    if (op.schema().name() == schema.name() &&
-        haveSameInputs(op.schema(), schema) &&
-        op.schema().returns().size() == schema.returns().size() &&
-        op.hasKernelForDispatchKey(DispatchKey::Meta))
-      found->second = op;
-  }
-  return found->second;
+  return findForm(all, schema.name(), [&](const c10::FunctionSchema& form) {
+    return haveSameInputs(form, schema) &&
+           form.returns().size() == schema.returns().size();
+  });
 }
 
 // [-]

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "torch_openreg/common/math/interface/openreg_random.h"
-#include "torch_openreg/common/math/launch/launch_views.h"
+#include "torch_openreg/common/math/launch/device_code.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/core/PhiloxRNGEngine.h>

@@ -594,6 +594,23 @@ def test_the_count_of_a_mask_is_not_known_on_the_host_and_the_rest_of_the_size_i
     torch.openreg.synchronize()
 
 
+@pytest.mark.parametrize("device", ["cpu", "openreg"])
+def test_a_mask_without_dimensions_selects_all(device):
+    x, value = torch.zeros(2, 3, device=device), torch.tensor(5.0, device=device)
+    torch.ops.aten.index_put_(x, [torch.tensor(True, device=device)], value.view(1))
+    assert x.tolist() == [[5] * 3] * 2
+
+
+@pytest.mark.parametrize("device", ["cpu", "openreg"])
+def test_a_mask_without_elements_selects_none(device):
+    x = torch.zeros(0, 3, device=device)
+    for values in (torch.tensor(1.0), torch.ones(3), torch.ones(1, 3)):
+        x[x.sum(1) > 0] = values.to(device)
+    with pytest.raises(RuntimeError, match=r"value tensor of shape \[5, 3\] cannot be broadcast"):
+        x[x.sum(1) > 0] = torch.ones(5, 3, device=device)
+    torch.accelerator.synchronize()
+
+
 @pytest.mark.parametrize(
     "indices",
     [

@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "torch_openreg/common/math/launch/argument.h"
-
+#include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <span>
 
 namespace openreg {
+
+// [common.check-types] Dtypes that the CPU's kernel does not accept are refused before the launch.
+/// Decided once for each operator and each combination of dtypes. `results` are
+/// those that the kernel will allocate. `structured` says that PyTorch has
+/// already checked the sizes, so the kernel can safely be rehearsed over
+/// smaller tensors.
+/// @throws what the CPU's kernel throws, if the dtypes are the reason, because
+/// it passes with other dtypes, or if it throws the same whatever the values.
+void checkTypes(const c10::OperatorHandle& op,
+                c10::ArrayRef<c10::IValue> arguments,
+                c10::ArrayRef<c10::IValue> results, bool structured);
 
 // [common.outputs] An output must be on the device, must not overlap, and must have the right size.
 /// A kernel gets a host tensor by value, so it cannot write to one.
@@ -48,6 +58,19 @@ void resizeOutputs(const c10::OperatorHandle& op,
 /// Resizes `out` to the sizes of `like`. If they differ, `out` gets the strides
 /// of `like` too, and PyTorch warns unless `out` was empty.
 void resizeLike(const at::Tensor& out, const at::Tensor& like);
+
+// [common.indices] An assignment to indexed elements is refused on the host if the sizes of its indices or values do not fit.
+/// Whether `index` selects elements instead of numbering them.
+bool isMask(const at::Tensor& index);
+
+/// If `op` is one of the operators that index: replaces masks by the numbers
+/// that they select, and waits for the device, unless a mask is alone and the
+/// operator writes.
+/// @throws in the CPU's words if indices do not fit their tensor or each other,
+/// or values do not fit what they are assigned to. How many elements a mask
+/// selects is not known then, so any number of values fits.
+void prepareIndices(const c10::OperatorHandle& op,
+                    torch::jit::Stack& arguments);
 
 // [-]
 }  // namespace openreg

@@ -5,6 +5,11 @@
 
 namespace openreg {
 
+// [common.cpu-kernel] PyTorch announces for our device what a GPU's kernels return, but some CPU kernels keep other intermediate results.
+/// Calls the CPU's kernel of `op` with CPU tensors on `stack`. Intermediate
+/// results are those of our device, where the kernel has others.
+void callCpuKernel(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+
 // [common.corrected] Every kernel of PyTorch's that runs on the device is called here, so one table can replace those that compute wrong numbers.
 /// Calls the kernel of `op` with CPU tensors on `stack`: ours if the table of
 /// corrections has one, and else the CPU's.
