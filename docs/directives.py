@@ -125,6 +125,11 @@ class Listing(LiteralInclude):
         found = super().run()
         if name is not None:
             found[0]["ids"].append(anchor(name))
+        if "diff" in self.options:
+            # Its first two lines are the paths of the files on this machine.
+            block = next(found[0].findall(nodes.literal_block))
+            text = block.astext().split("\n", 2)[2]
+            block.rawsource, block[:] = text, [nodes.Text(text)]
         return found
 
 

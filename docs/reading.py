@@ -121,11 +121,14 @@ def show(app, document, page):
         words = "The vendor's software: on a real device, yours takes its place."
         found += nodes.paragraph("", "", nodes.strong("", words))
     title.parent.insert(title.parent.index(title) + 1, found)
-    # At its end the page leads on.
+    # At its end the page leads on; ways that go on together share a line.
+    onward = {}
     for name, pages in ways(env).items():
         if page in pages[:-1]:
-            onward = [nodes.Text(f"Next for {name.lower()}: "), link(pages[pages.index(page) + 1])]
-            title.parent += nodes.paragraph("", "", *onward, classes=["reading"])
+            onward.setdefault(pages[pages.index(page) + 1], []).append(name.lower())
+    for to, names in onward.items():
+        words = nodes.Text(f"Next for {' and '.join(names)}: ")
+        title.parent += nodes.paragraph("", "", words, link(to), classes=["reading"])
 
 
 def setup(app):

@@ -68,6 +68,19 @@ def test_a_page_leads_to_the_next_one_of_each_way_at_its_end(site):
     assert onward == [("the curious", "../one_call.html"), ("the vendor", "../introduction.html")]
 
 
+def test_what_changed_between_two_files_is_shown_without_their_paths(site):
+    text = (site / "yours/doctor.html").read_text("utf-8")
+    changed = re.findall(r"highlight-udiff.*?<pre>(.*?)</pre>", text, re.DOTALL)
+    assert changed and all("@@ -" in block for block in changed)
+    assert str(DOCS.parent) not in text
+
+
+def test_ways_that_go_on_together_share_a_line(site):
+    text = (site / "first/guard.html").read_text("utf-8")
+    onward = re.findall(r'<p class="reading">Next for (.*?): <a [^>]*href="([^"]*)"', text)
+    assert onward == [("the curious and the vendor", "memory.html")]
+
+
 class Links(HTMLParser):
     """The anchors of a page, and what it links to or loads."""
 

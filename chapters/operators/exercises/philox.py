@@ -7,4 +7,4 @@ def philox(seed, offset, place):
 
 
 def rand(seed, offset, count):
-    raise NotImplementedError("Make one fraction of each place's first word.")
+    raise NotImplementedError("Make two fractions of each place's four words.")

@@ -18,7 +18,7 @@ def philox(seed, offset, place):
 def rand(seed, offset, count):
     """What `torch.rand(count)` draws in float32: of 64 bits the 24 highest, as a fraction."""
     numbers = []
-    for place in range(count):
-        high = philox(seed, offset, place)[0]
-        numbers.append((high >> 8) / 2**24)
-    return numbers
+    for place in range(-(-count // 2)):
+        words = philox(seed, offset, place)
+        numbers += [(high >> 8) / 2**24 for high in words[::2]]
+    return numbers[:count]

@@ -15,7 +15,7 @@ namespace openreg::math {
 
 // [common.math.random.numbers] The caller's generator says where in a sequence a call begins.
 /// Number i of a call depends on `seed`, `offset` and i alone. One offset
-/// provides 128 random bits for every i.
+/// provides 64 random bits for every i.
 struct RandomNumbers {
   uint64_t seed;    ///< names a sequence
   uint64_t offset;  ///< where in the sequence, from 0

@@ -3,6 +3,7 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/Dispatch_v2.h>
+#include <ATen/OpMathType.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/view_as_real.h>
@@ -41,17 +42,14 @@ Draw uniform(const at::Tensor& out, double from, double to) {
 
 namespace {
 
-// [common.math.random.normal] The Box-Muller transform makes one normal number of two uniform ones.
-template <class T>
-double standardNormal(const RandomNumbers& from, int64_t i) {
-  // A double needs more than the 64 bits that serve two floats.
-  constexpr bool wide = std::is_same_v<T, double>;
-  using Uniform = std::conditional_t<wide, double, float>;
-  const uint64_t bits = randomBits(from, i);
-  const uint64_t more = wide ? moreRandomBits(from, i) : bits << 32;
-  const double radius =
-      std::sqrt(-2 * std::log1p(-unitInterval<Uniform>(bits)));
-  return radius * std::cos(2 * std::numbers::pi * unitInterval<Uniform>(more));
+// [common.math.random.normal] The Box-Muller transform makes two normal numbers of two uniform ones.
+template <class Real>
+std::pair<Real, Real> standardNormals(Pair bits) {
+  const Real one = unitInterval<Real>(bits.even);
+  const Real other = unitInterval<Real>(bits.odd);
+  const Real radius = std::sqrt(-2 * std::log(1 - one));
+  const Real angle = 2 * std::numbers::pi_v<Real> * other;
+  return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
 }  // namespace
@@ -66,9 +64,10 @@ Draw normal(const at::Tensor& out, double mean, double std) {
     const double scale = out.is_complex() ? std / std::numbers::sqrt2 : std;
     AT_DISPATCH_FLOATING_TYPES_AND2(
         at::kHalf, at::kBFloat16, reals.scalar_type(), "normal_", [&] {
-          fillEach<scalar_t>(reals, [&](int64_t i) {
-            return static_cast<scalar_t>(
-                mean + scale * standardNormal<scalar_t>(numbers, i));
+          using Real = at::opmath_type<scalar_t>;
+          fillPairs<scalar_t>(reals, numbers, [&](Pair bits) {
+            const auto [one, other] = standardNormals<Real>(bits);
+            return std::pair(mean + scale * one, mean + scale * other);
           });
         });
   };

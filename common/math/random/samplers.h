@@ -7,52 +7,84 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/PhiloxRNGEngine.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 namespace openreg::math {
 
-// [common.math.random.bits] Number i is a function of seed, offset and i, so any thread may compute it.
-inline uint64_t randomBits(const RandomNumbers& from, int64_t i) {
-  at::Philox4_32 engine(from.seed, static_cast<uint64_t>(i), from.offset);
-  const uint64_t high = engine();
-  return high << 32 | engine();
+// [common.math.random.bits] Numbers 2k and 2k + 1 are a function of seed, offset and k, so any thread may compute them.
+struct Pair {
+  uint64_t even, odd;
+};
+
+inline Pair randomPair(const RandomNumbers& from, int64_t k) {
+  at::Philox4_32 engine(from.seed, static_cast<uint64_t>(k), from.offset);
+  const auto next = [&] {
+    const uint64_t high = engine();
+    return high << 32 | engine();
+  };
+  const uint64_t even = next();
+  return {even, next()};
 }
 
-/// Number i of a second sequence, independent of `randomBits`.
-inline uint64_t moreRandomBits(const RandomNumbers& from, int64_t i) {
-  at::Philox4_32 engine(from.seed, static_cast<uint64_t>(i), from.offset);
-  engine(), engine();
-  const uint64_t high = engine();
-  return high << 32 | engine();
+/// The bits of number i alone.
+inline uint64_t randomBits(const RandomNumbers& from, int64_t i) {
+  const Pair pair = randomPair(from, i / 2);
+  return i % 2 ? pair.odd : pair.even;
 }
 
 /// A number in [0, 1) with as many binary digits as T has.
 template <class T>
 double unitInterval(uint64_t bits) {
   constexpr int digits = std::numeric_limits<T>::digits;
-  return std::ldexp(static_cast<double>(bits >> (64 - digits)), -digits);
+  constexpr double unit = 1. / (uint64_t{1} << digits);
+  return static_cast<double>(bits >> (64 - digits)) * unit;
 }
 
-// [common.math.random.fill] A sampler is a function from 64 random bits to an element.
-/// Sets `self[i] = sample(i)` for every element, in logical order. Must run on
-/// the device.
-template <class Element, class Sample>
-void fillEach(at::Tensor& self, Sample sample) {
+// [common.math.random.fill] A kernel that draws is a function from a position to an element.
+/// Calls `fill(data, begin, end)` for ranges of the elements in logical order;
+/// all but the last end are even. Must run on the device.
+template <class Element, class Fill>
+void fillRanges(at::Tensor& self, Fill fill) {
   at::Tensor packed = self.contiguous();
   auto* data = packed.data_ptr<Element>();
-  at::parallel_for(0, packed.numel(), 1 << 12, [&](int64_t begin, int64_t end) {
+  const int64_t count = packed.numel();
+  at::parallel_for(0, (count + 1) / 2, 1 << 11,
+                   [&](int64_t begin, int64_t end) {
+                     fill(data, 2 * begin, std::min(2 * end, count));
+                   });
+  if (!packed.is_same(self)) self.copy_(packed);
+}
+
+/// Sets `self[i] = sample(i)` for every element.
+template <class Element, class Sample>
+void fillEach(at::Tensor& self, Sample sample) {
+  fillRanges<Element>(self, [&](Element* data, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) data[i] = sample(i);
   });
-  if (!packed.is_same(self)) self.copy_(packed);
+}
+
+// [common.math.random.sample] A sampler is a function from 64 random bits to an element, or from a pair of them to two.
+/// Sets `self[2k], self[2k + 1] = sample(pair k)`, with elements of any type.
+template <class Element, class Sample>
+void fillPairs(at::Tensor& self, const RandomNumbers& from, Sample sample) {
+  fillRanges<Element>(self, [&](Element* data, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += 2) {
+      const auto [even, odd] = sample(randomPair(from, i / 2));
+      data[i] = static_cast<Element>(even);
+      if (i + 1 < end) data[i + 1] = static_cast<Element>(odd);
+    }
+  });
 }
 
 /// Sets `self[i] = sample(bits)`, with different bits for every element.
 template <class Element, class Sample>
 void sampleInto(at::Tensor& self, const RandomNumbers& from, Sample sample) {
-  fillEach<Element>(self,
-                    [&](int64_t i) { return sample(randomBits(from, i)); });
+  fillPairs<Element>(self, from, [&](Pair bits) {
+    return std::pair(sample(bits.even), sample(bits.odd));
+  });
 }
 
 // [common.math.random.on-device] A launch that is replayed begins elsewhere each time, so the kernel itself looks where.

@@ -218,17 +218,20 @@ def test_an_exponential_number_is_never_zero():
     assert (x > 0).all()
 
 
-def test_a_normal_number_has_as_many_random_digits_as_its_dtype():
-    """Box and Muller's formula, with the 53 highest bits of two times 64 for float64."""
+@pytest.mark.parametrize(("dtype", "digits"), [(torch.float64, 53), (torch.float32, 24)])
+def test_normal_numbers_are_those_of_box_and_muller(dtype, digits):
+    """Two of each place: a cosine and a sine, from the highest bits of two times 64."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "solutions"))
     from philox import philox
 
     seed = 1234
     torch.openreg.manual_seed(seed)
-    drawn = torch.randn(50, dtype=torch.float64, device="openreg")
+    drawn = torch.randn(51, dtype=dtype, device="openreg")
     expected = []
-    for place in range(50):
+    for place in range(26):
         words = philox(seed, 0, place)
-        one, other = (((a << 32 | b) >> 11) / 2**53 for a, b in (words[:2], words[2:]))
-        expected.append(math.sqrt(-2 * math.log1p(-one)) * math.cos(2 * math.pi * other))
-    torch.testing.assert_close(drawn.cpu(), torch.tensor(expected, dtype=torch.float64))
+        halves = (words[0] << 32 | words[1], words[2] << 32 | words[3])
+        one, other = ((half >> 64 - digits) / 2**digits for half in halves)
+        radius, angle = math.sqrt(-2 * math.log1p(-one)), 2 * math.pi * other
+        expected += [radius * math.cos(angle), radius * math.sin(angle)]
+    torch.testing.assert_close(drawn.cpu(), torch.tensor(expected[:51], dtype=dtype))
