@@ -41,6 +41,13 @@ c10::IValue withMemory(const c10::IValue& result, c10::DeviceIndex device) {
   });
 }
 
+// [operators.binding.zeros] PyTorch writes out zero tensors for all operators but `dot` and `vdot`, so here they are written out for these two.
+void writeZeros(Stack& stack, size_t count) {
+  for (auto argument = stack.end() - count; argument != stack.end(); ++argument)
+    if (argument->isTensor() && argument->toTensor()._is_zerotensor())
+      *argument = argument->toTensor().clone();
+}
+
 // [operators.binding] One boxed function binds all operators of the math library: ask, allocate, enqueue.
 /// Takes the arguments of `primitive` from the stack and leaves its results,
 /// which the current stream of their device will compute. The library checks
@@ -51,6 +58,7 @@ void compute(const math::Primitive& primitive, Stack* stack) {
   moveIndices(*stack, count);
   const c10::DeviceIndex device =
       deviceOf(primitive.op, torch::jit::last(*stack, count));
+  writeZeros(*stack, count);
   const orStream_t stream = nativeStream(currentStream(device));
   math::Plan plan(primitive, torch::jit::pop(*stack, count), stream);
   Stack outputs;

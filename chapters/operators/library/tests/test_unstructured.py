@@ -147,6 +147,26 @@ def test_what_does_not_fit_is_refused_at_once(call, sentence):
     torch.openreg.synchronize()  # The device has not failed.
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
+@pytest.mark.parametrize("product", [torch.dot, torch.vdot])
+def test_a_product_of_a_vector_with_zeros_without_memory_is_zero(product, dtype):
+    ones = torch.ones(3, dtype=dtype, device="openreg")
+    zeros = torch._efficientzerotensor((3,), dtype=dtype, device="openreg")
+    for vectors in ((zeros, ones), (ones, zeros), (zeros, zeros)):
+        assert product(*vectors).item() == 0
+    with pytest.raises(RuntimeError, match="inconsistent tensor size"):
+        product(zeros, ones[:2])
+
+
+def test_a_product_with_a_constant_has_a_derivative_forward():
+    def slope(device):
+        x, constant = torch.arange(3.0, device=device), torch.arange(3.0, device=device)
+        return torch.func.jvp(torch.func.grad(lambda x: constant @ x), (x,), (x,))
+
+    for here, there in zip(slope("openreg"), slope("cpu"), strict=True):
+        assert torch.equal(here.cpu(), there)
+
+
 def test_the_host_does_not_wait_if_the_size_is_known():
     x = torch.ones(2000, 2000, device="openreg")
     x.isnan()
