@@ -98,6 +98,7 @@ bool acceptsTypes(const c10::OperatorHandle& op,
   const auto first = attempt(1, unchanged);
   const auto error = first ? attempt(0, unchanged) : nullptr;
   if (!error) return true;
+  if (isTypeError(first)) std::rethrow_exception(first);
   const bool is_masked = hasMask(arguments);
   const bool is_settled = small ? is_masked || haveNoIntegers(op, arguments)
                                 : isA<c10::IndexError>(error) && !is_masked &&

@@ -49,6 +49,9 @@ def refusal(call, device):
         lambda ones: torch.normal(0.0, ones(3, dtype=torch.complex64)),
         lambda ones: torch.multinomial(ones(3, dtype=torch.complex64), 1),
         lambda ones: torch.multinomial(ones(3), 1, out=ones(1)),
+        lambda ones: torch.nn.functional.multilabel_margin_loss(
+            ones((), dtype=torch.bool), ones((), dtype=torch.long) - 1
+        ),
         # Kernels by hand.
         lambda ones: ones(3).to(torch.float8_e5m2) + 1,
         lambda ones: ones(70000).to(torch.float8_e5m2) + 1,
