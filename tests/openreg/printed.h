@@ -5,7 +5,8 @@
 
 #include <ostream>
 
-/// GoogleTest prints the names of codes, so a failed claim says orErrorInvalidValue and not 1.
+/// GoogleTest prints the names of codes, so a failed claim says
+/// orErrorInvalidValue and not 1.
 inline void PrintTo(orError_t error, std::ostream* out) {
   *out << orGetErrorName(error);
 }
