@@ -33,11 +33,11 @@ namespace {
 /// The location is valid while both this process and the storage live.
 std::pair<pybind11::bytes, size_t> shareStorage(const c10::Storage& storage) {
   orPointerAttributes block;
-  check(orPointerGetAttributes(&block, storage.data()));
   orIpcMemHandle_t handle;
-  check(orIpcGetMemHandle(&handle, block.pointer));
   {
     WithoutGil others_run;
+    check(orPointerGetAttributes(&block, storage.data()));
+    check(orIpcGetMemHandle(&handle, block.pointer));
     synchronizeDevice(storage.device().index());
   }
   storage.unsafeGetStorageImpl()->set_resizable(false);

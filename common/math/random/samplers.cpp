@@ -9,6 +9,7 @@
 #include <ATen/ops/view_as_real.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numbers>
 #include <vector>
 

@@ -8,7 +8,6 @@
 #include <ATen/core/PhiloxRNGEngine.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
