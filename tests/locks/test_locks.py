@@ -14,7 +14,7 @@ import torch_openreg
 HERE = Path(__file__).parent
 # From the outermost lock inwards: by the functions that take it, as on the page.
 LAYERS = [
-    ["CapturedOffsets", "newBase"],
+    ["CapturedOffsets", "newBase", "baseOf", "latestOf"],
     ["Counter"],
     ["at::CachingHostAllocatorImpl", "void std::lock"],
     ["Cache"],
