@@ -204,15 +204,17 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_copy_from_and_resize", &copyFromAndResize);
 }
 
-// [operators.copy.register.bits] PyTorch resolves conjugate and negative views by copying them; a fallthrough ends that recursion.
+// [operators.copy.register.bits] PyTorch resolves conjugate and negative views by copying them. A copy must not be copied again, and a stream uses the view's own memory.
 TORCH_LIBRARY_IMPL(aten, Conjugate, m) {
   m.impl("_copy_from", torch::CppFunction::makeFallthrough());
   m.impl("_copy_from_and_resize", torch::CppFunction::makeFallthrough());
+  m.impl("record_stream", torch::CppFunction::makeFallthrough());
 }
 
 TORCH_LIBRARY_IMPL(aten, Negative, m) {
   m.impl("_copy_from", torch::CppFunction::makeFallthrough());
   m.impl("_copy_from_and_resize", torch::CppFunction::makeFallthrough());
+  m.impl("record_stream", torch::CppFunction::makeFallthrough());
 }
 
 // [-]
