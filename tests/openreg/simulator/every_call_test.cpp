@@ -7,6 +7,9 @@
 #include "torch_openreg/tests/openreg/captures.h"
 #include "torch_openreg/tests/openreg/scarce.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -335,6 +338,41 @@ TEST(EveryCall, is_refused_or_does_without_memory) {
   }
   ASSERT_EQ(orMemGetInfo(&after, &total), orSuccess);
   EXPECT_EQ(after, before);
+}
+
+// The threads of the devices are the parent's, so a call could wait for ever.
+// What asks no device goes on: destructors free, and tools are told to stop.
+TEST(EveryCall, is_refused_in_a_forked_child_if_it_needs_a_device) {
+  Scene scene;
+  int words[2];
+  ASSERT_EQ(pipe(words), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::string others;
+    for (const auto calls :
+         {memoryCalls, streamCalls, deviceCalls, graphCalls}) {
+      for (const Call& call : calls(scene)) {
+        const orError_t error = call.make();
+        if (error != orErrorForked) others += call.name + std::string(" ");
+      }
+    }
+    const ssize_t written = write(words[1], others.data(), others.size());
+    _exit(written == static_cast<ssize_t>(others.size()) ? 0 : 1);
+  }
+  close(words[1]);
+  std::string others(4096, '\0');
+  others.resize(read(words[0], others.data(), others.size()));
+  close(words[0]);
+  int status;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(others,
+            "orFree orFreeHost orGetDeviceCount orGetDevice orSetDevice "
+            "orGetDeviceProperties orDeviceGetStreamPriorityRange orInject "
+            "orSetWaitLimit orAddObserver orRemoveObserver orRangePush "
+            "orRangePop orVisitRaces orClearRaces orVisitViolations "
+            "orClearViolations orMemoryIsGuarded orGraphGetNodeCount "
+            "orGraphDebugDotPrint orGraphExecDestroy ");
 }
 
 TEST(EveryCall, is_so_under_every_schedule_and_sanitizer) {
