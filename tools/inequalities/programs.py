@@ -36,27 +36,11 @@ def device_context():
 
 
 @row(
-    "`torch.openreg.current_stream()` in a compiled function",
-    "torch/_dynamo/variables/streams.py",
-    "torch.cuda.current_stream: CudaStreamVariable,",
-    cuda="one graph",
-    means="Only the functions of CUDA and XPU are known.",
-    here="Write `torch.accelerator.current_stream()`.",
-)
-def current_stream():
-    def function(x):
-        torch.openreg.current_stream()
-        return x + 1
-
-    return whole(function, x())
-
-
-@row(
     "`torch.openreg.is_available()` in a compiled function",
     "torch/_dynamo/variables/torch.py",
     "torch.cuda.is_available,",
     cuda="one graph",
-    means="The same.",
+    means="Only the functions of CUDA and XPU are known.",
     here="Write `torch.accelerator.is_available()`.",
 )
 def is_available():
