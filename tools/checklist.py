@@ -20,8 +20,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 30
+LINES = 9  # of what GoogleTest says, for each claim
 PROGRAM = "test-any-driver"
 NO_STEP = "called by no step"
+# Files of claims about what some devices do not have.
+OPTIONAL = ("own_memory", "two_devices", "destroyed_handles", "freed_memory")
 
 
 # What there is, read from the sources.
@@ -118,6 +121,16 @@ def claims_of(root: Path, functions: list[str]) -> dict[str, set[str]]:
     return claims
 
 
+def optional_in(root: Path) -> dict[str, str]:
+    """The claims that a device need not meet, each with the file that a build may leave out."""
+    found = {}
+    for name in OPTIONAL:
+        file = root / "tests" / header_of(root).stem / "any_driver" / f"{name}_test.cpp"
+        text = file.read_text("utf-8") if file.is_file() else ""
+        found |= {claim: name for claim in blocks_of(text) if "." in claim}
+    return found
+
+
 def blocks_of(text: str) -> dict[str, str]:
     """The functions and classes of a file; a test is called by the name that GoogleTest gives it."""
     blocks = {}
@@ -149,7 +162,9 @@ def words_of(name: str, blocks: dict[str, str]) -> set[str]:
 class Checklist:
     claims: dict[str, set[str]]
     missing: set[str]
+    optional: dict[str, str] = field(default_factory=dict)
     trouble: dict[str, str] = field(default_factory=dict)
+    why: dict[str, str] = field(default_factory=dict)
 
     def waiting(self, claim: str) -> set[str]:
         return self.claims[claim] & self.missing
@@ -163,12 +178,12 @@ class Checklist:
         """Runs each claim whose functions are all written."""
         for claim in self.claims:
             if not self.waiting(claim):
-                self.trouble[claim] = trouble_of(program, claim)
+                self.trouble[claim], self.why[claim] = trouble_of(program, claim)
 
     def suspects(self, claim: str) -> set[str]:
-        """The functions of a claim that no claim that holds calls; all of them, if there is none."""
+        """The functions of a claim that no claim that holds calls; there may be none."""
         proven = {name for c in self.claims if self.trouble.get(c) == "" for name in self.claims[c]}
-        return self.claims[claim] - proven or self.claims[claim]
+        return self.claims[claim] - proven
 
     def line(self, function: str) -> str:
         mine = [claim for claim, called in self.claims.items() if function in called]
@@ -198,24 +213,31 @@ class Checklist:
         held = len(self.trouble) - len(failed)
         waiting = len(self.claims) - len(self.trouble)
         lines = [f"{held} of {len(self.claims)} claims hold, {len(failed)} fail, {waiting} wait."]
-        lines += [f"  {claim} {self.trouble[claim]}" for claim in failed]
+        for claim in failed:
+            lines.append(f"  {claim} {self.trouble[claim]}")
+            lines += [f"      {line}" for line in self.why.get(claim, "").splitlines()]
+            if claim in self.optional:
+                left_out = f"in meson.build, leave out `{self.optional[claim]}`"
+                lines.append(f"      If your device cannot promise this, {left_out}.")
         if failed:
-            lines.append(f"Why the first one fails: {program} --gtest_filter={failed[0]}")
+            lines.append(f"All of it: {program} --gtest_filter={failed[0]}")
         return "\n".join(lines)
 
 
-def trouble_of(program: Path, claim: str) -> str:
-    """What is wrong with a claim; nothing if it holds."""
+def trouble_of(program: Path, claim: str) -> tuple[str, str]:
+    """What is wrong with a claim, and what GoogleTest says first; nothing if it holds."""
     command = [program, f"--gtest_filter={claim}"]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=SECONDS
         )
     except subprocess.TimeoutExpired:
-        return f"does not end within {SECONDS} seconds"
+        return f"does not end within {SECONDS} seconds", ""
+    first = re.search(r"^\S+:\d+: Failure\n(?:(?!\[).+\n)*", done.stdout, re.MULTILINE)
+    why = "\n".join(first[0].splitlines()[:LINES]) if first else ""
     if done.returncode < 0:
-        return f"dies of signal {-done.returncode}"
-    return "fails" if done.returncode else ""
+        return f"dies of signal {-done.returncode}", why
+    return ("fails", why) if done.returncode else ("", "")
 
 
 def there_are(program: Path) -> set[str]:
@@ -253,7 +275,8 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         return 2
     there = there_are(program)
     claims = {c: called for c, called in claims_of(root, functions).items() if c in there}
-    checklist = Checklist(claims, to_write(root, build) & set(functions))
+    missing = to_write(root, build) & set(functions)
+    checklist = Checklist(claims, missing, optional_in(root))
     checklist.run(program)
     order, steps = [], steps_of(root, functions)
     for step, names in steps.items():

@@ -117,7 +117,8 @@ python tools/checklist.py
 
 prints all functions, in the order in which the steps need them: `[ ]` is to be written, `[x]` does what the claims in
 `tests/openreg/any_driver` say, `[!]` is called by a claim that fails and by none that holds, `[-]` waits for others
-before a claim can run, and `[.]` is called by no claim. Write a function in `{folder}`, in any file there, delete the
+before a claim can run, and `[.]` is called by no claim. A tick does not mean that a function
+is finished: the header promises more than the claims ask. Write a function in `{folder}`, in any file there, delete the
 one that waits in `api.cpp`, and run the checklist again; after a new file, type `meson setup --reconfigure build` once.
 The files of the driver are compiled together, so the names of their helpers must differ, even in anonymous namespaces.
 What `core/failure.h` offers turns an error into a code and a sentence; `memory/region.h` hands out addresses, if you

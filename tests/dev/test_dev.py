@@ -866,7 +866,7 @@ def test_a_build_with_other_kernels_is_left_as_it_is(dev, tmp_path, capsys, opti
 def test_an_exercise_of_a_chapter_that_is_not_built_is_refused(dev, built, capsys):
     first, last = dev.CHAPTERS[0], dev.CHAPTERS[-1]
     assert dev.main(["exercise", last]) == 1
-    assert f"build goes nowhere; run `./dev build {last}` first." in capsys.readouterr().out
+    assert f"There is no build yet; run `./dev build {last}` first." in capsys.readouterr().out
     if first != last:
         built(first)
         assert dev.main(["exercise", last]) == 1

@@ -239,6 +239,7 @@ OPENREG_EXPORT orError_t orStreamGetDevice(orStream_t stream,
 OPENREG_EXPORT orError_t orDeviceGetDefaultStream(orStream_t* stream,
                                                   int device) OPENREG_NOEXCEPT;
 /// The handle is invalid at once; commands that were enqueued before still run.
+/// @returns orErrorInvalidResourceHandle for a default stream, too
 OPENREG_EXPORT orError_t orStreamDestroy(orStream_t stream) OPENREG_NOEXCEPT;
 /// @returns orErrorNotReady while work is pending.
 OPENREG_EXPORT orError_t orStreamQuery(orStream_t stream) OPENREG_NOEXCEPT;
@@ -250,6 +251,7 @@ OPENREG_EXPORT orError_t orStreamSynchronize(orStream_t stream)
 // [common.api.stream.order] A stream can wait for an event of another, and run a function of the host.
 /// Commands enqueued on `stream` from now on wait until the latest recording of
 /// `event` completes. They do not wait for an event that was never recorded.
+/// `flags` must be 0.
 OPENREG_EXPORT orError_t orStreamWaitEvent(orStream_t stream, orEvent_t event,
                                            unsigned int flags) OPENREG_NOEXCEPT;
 /// Enqueues a function that runs on a thread of the driver, after the commands

@@ -38,6 +38,9 @@ TEST(Memory, nothing_is_leaked) {
   orMemGetInfo(&before, &total);
   std::vector<void*> blocks;
   for (size_t i = 1; i < 200; ++i) blocks.push_back(allocate(i * 100));
+  orMemGetInfo(&after, &total);
+  EXPECT_LT(after, before);
+  EXPECT_GE(total, before);
   for (size_t i = 0; i < blocks.size(); i += 2) orFree(blocks[i]);
   for (size_t i = 1; i < blocks.size(); i += 2) orFree(blocks[i]);
   orMemGetInfo(&after, &total);
@@ -50,6 +53,18 @@ TEST(Memory, freeing_waits_for_work_that_still_writes) {
   orMemsetAsync(pointer, 7, 1 << 20, nullptr);
   EXPECT_EQ(orFree(pointer), orSuccess);
   EXPECT_EQ(orStreamQuery(nullptr), orSuccess);
+}
+
+TEST(Memory, a_fill_waits_for_what_comes_before_it) {
+  void* pointer = allocate(64);
+  std::atomic<bool> ran{false};
+  enqueue(nullptr, [&] {
+    usleep(10000);
+    ran = true;
+  });
+  EXPECT_EQ(orMemset(pointer, 7, 64), orSuccess);
+  EXPECT_TRUE(ran);
+  orFree(pointer);
 }
 
 TEST(Memory, a_pointer_is_recognized_anywhere_inside_its_block) {

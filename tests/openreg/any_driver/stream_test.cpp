@@ -185,6 +185,43 @@ TEST(Stream, a_function_of_the_host_runs_in_its_place) {
   EXPECT_EQ(orLaunchHostFunc(nullptr, nullptr, nullptr), orErrorInvalidValue);
 }
 
+TEST(Stream, a_function_of_the_host_cannot_wait_for_the_device) {
+  struct Found {
+    orError_t device, stream;
+  } found{};
+  orLaunchHostFunc(
+      nullptr,
+      [](void* data) {
+        *static_cast<Found*>(data) = {orDeviceSynchronize(),
+                                      orStreamSynchronize(nullptr)};
+      },
+      &found);
+  EXPECT_EQ(orStreamSynchronize(nullptr), orSuccess);
+  EXPECT_EQ(found.device, orErrorNotPermitted);
+  EXPECT_EQ(found.stream, orErrorNotPermitted);
+}
+
+TEST(Stream, a_priority_is_clamped_to_the_range) {
+  int least, greatest, low, high;
+  ASSERT_EQ(orDeviceGetStreamPriorityRange(&least, &greatest), orSuccess);
+  Stream lowest(least + 5), highest(greatest - 5);
+  EXPECT_EQ(orStreamGetPriority(lowest.handle, &low), orSuccess);
+  EXPECT_EQ(orStreamGetPriority(highest.handle, &high), orSuccess);
+  EXPECT_EQ(low, least);
+  EXPECT_EQ(high, greatest);
+}
+
+TEST(Stream, a_reset_of_the_device_waits_for_its_work) {
+  Stream stream;
+  std::atomic<bool> ran{false};
+  enqueue(stream.handle, [&] {
+    usleep(5000);
+    ran = true;
+  });
+  EXPECT_EQ(orDeviceReset(), orSuccess);
+  EXPECT_TRUE(ran);
+}
+
 TEST(Device, one_that_does_not_exist_is_refused_by_number) {
   const std::string there_are = std::to_string(deviceCount());
   const std::string refused = "openreg:1000 does not exist; this machine has " +

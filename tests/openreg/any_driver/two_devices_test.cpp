@@ -41,12 +41,25 @@ TEST(TwoDevices, freeing_waits_for_another_devices_copy) {
   there = allocate(4096);
   enqueue(nullptr, [] { usleep(20000); });
   orMemcpyPeerAsync(there, 1, here, 0, 4096, nullptr);
+  orSetDevice(0);
   EXPECT_EQ(orFree(here), orSuccess);
   char out[4096];
   orMemcpy(out, there, 4096, orMemcpyDeviceToHost);
   EXPECT_EQ(out[4095], 7);
   orFree(there);
+}
+
+TEST(TwoDevices, each_thread_has_a_current_device_of_its_own) {
+  orSetDevice(1);
+  int there = -1, here = -1;
+  std::thread([&] {
+    orGetDevice(&there);
+    orSetDevice(0);
+  }).join();
+  orGetDevice(&here);
   orSetDevice(0);
+  EXPECT_EQ(there, 0);
+  EXPECT_EQ(here, 1);
 }
 
 TEST(TwoDevices, peers_are_checked) {
