@@ -7,7 +7,6 @@
 #include "torch_openreg/tests/openreg/captures.h"
 #include "torch_openreg/tests/openreg/scarce.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
@@ -363,9 +362,7 @@ TEST(EveryCall, is_refused_in_a_forked_child_if_it_needs_a_device) {
   std::string others(4096, '\0');
   others.resize(read(words[0], others.data(), others.size()));
   close(words[0]);
-  int status;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(statusOf(child), 0);
   EXPECT_EQ(others,
             "orFree orFreeHost orGetDeviceCount orGetDevice orSetDevice "
             "orGetDeviceProperties orDeviceGetStreamPriorityRange orInject "

@@ -4,7 +4,6 @@
 #include "torch_openreg/tests/openreg/refused.h"
 #include "torch_openreg/tests/openreg/shorthands.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
@@ -133,9 +132,7 @@ TEST(Sentences, a_forked_child_is_told_to_spawn) {
                          detail().find("'spawn'") != std::string::npos;
     _exit(refused && orIsForked() ? 0 : 1);
   }
-  int status;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(statusOf(child), 0);
   EXPECT_FALSE(orIsForked());
 }
 
