@@ -9,7 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import run
 
-PROGRAMS = {"eager": 10, "compiled": 1, "graphs": 30, "streams": 20, "groups": 5}
+PROGRAMS = {"eager": 10, "compiled": 1, "graphs": 100, "streams": 20, "groups": 5}
 # In each kind, `wrong` computes something else on the device than on the CPU, or in a replay than eagerly.
 WRONG = {
     "eager": [
