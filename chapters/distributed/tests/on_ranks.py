@@ -53,15 +53,6 @@ class Ranks:
     def err(self, rank):
         return self.path(rank, "err").read_text(errors="replace")
 
-    def said(self, rank, word, seconds=60):
-        """Waits until a rank has printed this word; false if it ended without it, or took longer."""
-        end = time.monotonic() + seconds
-        while word not in self.out(rank):
-            if self.processes[rank].poll() is not None or time.monotonic() > end:
-                return word in self.out(rank)
-            time.sleep(0.01)
-        return True
-
     def ends(self, seconds, patience=None):
         """How each rank ended; those that still run after `seconds`, or `patience` seconds after
         another one failed, are killed."""

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whatever a rank or its peers do wrong, each rank ends within a known time, with a sentence."""
 
+import ctypes
 import datetime
 import os
 import signal
+import threading
 import time
+from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
+import torch_openreg
 from ranks import Ranks, device, gloo
 
 SECOND = datetime.timedelta(seconds=1)
@@ -29,7 +33,7 @@ def pair():
     """Two ranks that a test may ruin."""
     ranks = Ranks(2)
     yield ranks
-    ranks.end()
+    assert ranks.end()[0] == 0
 
 
 # Groups that fail may be made again, so most tests share their processes.
@@ -154,6 +158,27 @@ def test_a_rank_that_never_joins_is_named(two):
     )
 
 
+def has_no_memory():
+    driver = ctypes.CDLL(str(Path(torch_openreg._C.__file__).with_name("libopenreg.so")))
+    tensor = torch.ones(2, device=device())
+    alone = dist.get_rank() == 1
+    assert driver.orInject(b"alloc:1+" if alone else None) == 0
+    group = dist.new_group(timeout=2 * SECOND)
+    begin = time.monotonic()
+    kind = torch.OutOfMemoryError if alone else dist.DistBackendError
+    message = message_of(lambda: dist.all_reduce(tensor, group=group), kind)
+    assert driver.orInject(None) == 0
+    assert time.monotonic() - begin < 3.5
+    assert (tensor + 1).tolist() == [2, 2]
+    dist.destroy_process_group(group)
+    return message
+
+
+def test_the_peers_of_a_rank_without_memory_for_a_mailbox_wait_until_the_timeout(pair):
+    message, _ = pair(has_no_memory)
+    assert "did not join within the timeout of 2000 ms" in message
+
+
 def message_of_disagreement(timeout, most):
     """What a rank is told in less than `most` seconds, when the second call of a group differs."""
     group = dist.new_group(timeout=timeout)
@@ -218,15 +243,49 @@ def meets_the_dead():
     return message, time.monotonic() - begin
 
 
-def test_a_killed_peer_is_named_within_two_seconds(pair):
+@pytest.mark.parametrize("when", ["before the call", "during the call"])
+def test_a_killed_peer_is_named_within_two_seconds(pair, when):
     _, process = pair(waits_for_the_dead)
-    os.kill(process, signal.SIGKILL)
+    if when == "before the call":
+        os.kill(process, signal.SIGKILL)
+    else:
+        threading.Timer(0.3, os.kill, (process, signal.SIGKILL)).start()
     [(message, taken)] = pair(meets_the_dead, ranks=[0])
     assert message.startswith(
         f"orccl: rank 1 (process {process}) has ended without leaving the group while barrier, "
         "number 2 of rank 0 was under way; the group was aborted, so destroy it and make a new one."
     )
     assert taken < 2
+
+
+def joins():
+    global group
+    group = dist.new_group(timeout=2 * SECOND)
+    dist.all_reduce(torch.ones(2, device=device()), group=group)
+    torch.openreg.synchronize()
+    return os.getpid()
+
+
+def reduces_once_more():
+    tensor, message = torch.ones(2, device=device()), ""
+    try:
+        dist.all_reduce(tensor, group=group, async_op=True).wait(30 * SECOND)
+        assert tensor.tolist() == [2, 2]
+    except dist.DistBackendError as failure:
+        message = str(failure)
+    dist.destroy_process_group(group)
+    assert (torch.ones(3, device=device()) + 1).tolist() == [2, 2, 2]
+    return message
+
+
+def test_a_stopped_peer_is_waited_for_until_the_timeout(pair):
+    _, process = pair(joins)
+    os.kill(process, signal.SIGSTOP)
+    [message] = pair(reduces_once_more, ranks=[0])
+    os.kill(process, signal.SIGCONT)
+    assert "all_reduce, number 2 of rank 0 was not done within 2000 ms" in message
+    # The peer goes on. It gets the sum, because rank 0 had given its part, or an error.
+    pair(reduces_once_more, ranks=[1])
 
 
 def reads_what_the_dead_should_have_added(read):
@@ -326,7 +385,7 @@ def blocking_pair(monkeypatch):
     monkeypatch.setenv("OPENREG_SCHEDULE", "blocking")
     ranks = Ranks(2)
     yield ranks
-    ranks.end()
+    assert ranks.end()[0] == 0
 
 
 def receives_first():
@@ -371,7 +430,8 @@ def test_a_call_that_blocks_ends_at_the_timeout_or_with_its_peer(blocking_pair):
 
 def leave_work_pending(rank, size, store, backend, environment, calls):
     torch.openreg.set_device(rank)
-    dist.init_process_group("orccl", store=dist.FileStore(store, size), rank=rank, world_size=size)
+    files = dist.FileStore(store, size)
+    dist.init_process_group("orccl", None, 5 * SECOND, size, rank, files)
     tensor = torch.ones(2, device="openreg")
     dist.all_reduce(tensor)
     tensor.cpu()
@@ -379,13 +439,25 @@ def leave_work_pending(rank, size, store, backend, environment, calls):
     if rank == 0:
         dist.all_reduce(tensor)
         dist.irecv(tensor, 1)
-    calls.recv()  # Then the process ends, without destroy_process_group.
+    calls.recv()
+    if rank == 1:
+        # The peer has given its part of the sum, or this rank waits until the timeout.
+        try:
+            dist.all_reduce(tensor, async_op=True).wait(30 * SECOND)
+            assert tensor.tolist() == [4, 4]
+        except dist.DistBackendError as failure:
+            assert "all_reduce, number 2 of rank 1 was not done within 5000 ms" in str(failure)
+        assert (torch.ones(3, device="openreg") + 1).tolist() == [2, 2, 2]
+    # The process ends without destroy_process_group.
 
 
 def test_a_process_may_end_with_work_pending():
     ranks = Ranks(2, group=leave_work_pending)
     for calls in ranks.calls:
         assert calls.poll(60) and calls.recv() == (True, None)
+    ranks.calls[0].send(None)
+    ranks.processes[0].join(10)
+    assert ranks.processes[0].exitcode == 0
     assert ranks.end() == [0, 0]
 
 

@@ -151,10 +151,12 @@ def test_a_barrier_holds_the_host(two):
 def uses_groups():
     rank, size = dist.get_rank(), dist.get_world_size()
     groups = [dist.new_group(list(range(size))) for _ in range(3)]
+    tensors = [torch.full((2,), 10.0**n, device=device()) for n in range(3)]
     # Used for the first time in opposite orders.
-    for group in groups if rank == 0 else reversed(groups):
-        dist.all_reduce(torch.ones(2, device=device()), group=group, async_op=True)
+    for n in range(3) if rank == 0 else reversed(range(3)):
+        dist.all_reduce(tensors[n], group=groups[n], async_op=True)
     torch.openreg.synchronize()
+    assert [tensor.tolist() for tensor in tensors] == [[size * 10.0**n] * 2 for n in range(3)]
     pair = dist.new_group([0, size - 1])
     if rank in (0, size - 1):
         tensor = torch.full((2,), 1.0 * rank, device=device())
