@@ -18,9 +18,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import new_bookmark
 import new_driver
 import new_first
+import pruning
 
 OLD, OLD_CAMEL, OLD_PREFIX = "openreg", "OpenReg", "or"
 ROOT = Path(__file__).resolve().parents[1]
@@ -326,7 +326,6 @@ def format_code(folder: Path) -> list[str]:
 def make(
     name: str,
     folder: Path,
-    chapter: str | None = None,
     bare: bool = False,
     prefix: str | None = None,
     root: Path = ROOT,
@@ -343,14 +342,12 @@ def make(
     modes = {names.rename(path): (root / path).stat().st_mode for path in tree}
     leave_out_the_reference(tree)
     begin_the_changelog(tree)
-    if chapter:
-        new_bookmark.stop_at(tree, chapter)
     if bare:
         new_driver.leave_out_the_device(tree)
     if part_of_words(name, tree):
         # The new tree cannot be renamed in its turn, so it does not test that.
-        new_bookmark.leave_out(tree, {path for path in tree if path.startswith(OURS)})
-    new_bookmark.leave_out_links_to_sections(tree)
+        pruning.leave_out(tree, {path for path in tree if path.startswith(OURS)})
+    pruning.leave_out_links_to_sections(tree)
     new = renamed(tree, names)
     name_the_origin(new, name, tree)
     write(new, folder, modes)

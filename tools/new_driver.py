@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-import new_bookmark
+import pruning
 
 DRIVER = "common/openreg"
 PAGE = "docs/driver/yours.md"
@@ -154,6 +154,52 @@ WITHOUT_THE_DEVICE = (
         r"The simulated machine has two devices\. Note",
         "The text is of a machine with two devices. Note",
     ),
+    (
+        "README.md",
+        r"The device is simulated, but behaves as hardware does:.*?\n\n",
+        "The driver is yours to write. [The plan](docs/your_own_backend.md) says in which order, and\n"
+        "which command passes after each step. `./dev demo`, `./dev test` and `pip install` build\n"
+        "the kernels that launch functions of the host, with `orLaunchCommand`. For a device that has\n"
+        "only kernels of its own, type `./dev demo --kernels FOLDER`, or `--kernels none`, and what\n"
+        "the plan says.\n\n",
+    ),
+    (
+        "README.md",
+        r"- \*\*You need a device for tests\.\*\*.*?\n(?=\n)",
+        "",
+    ),
+    (
+        "README.md",
+        r"The first ends with:\n\n```.*?\n```\n\n",
+        "Both need the driver. Until it is written, the first ends at `not implemented yet`.\n\n",
+    ),
+    (
+        "docs/index.md",
+        r"The first command ends with:\n\n```.*?\n```\n\n",
+        "Both need the driver. Until it is written, the first ends at `not implemented yet`.\n\n",
+    ),
+    ("README.md", r"The second (?=ends)", "`./dev test` "),
+    ("docs/index.md", r"The second (?=counts)", "`./dev test` "),
+    (
+        "docs/reference.md",
+        r"The simulated device reads its \[configuration\].*?and PyTorch one:",
+        "The package and its libraries read four, and PyTorch one:",
+    ),
+    (
+        "README.md",
+        r" `\.venv/bin/meson test -C build --benchmark --verbose`\nprints what the device costs on your machine, and ",
+        "\n",
+    ),
+    (
+        "README.md",
+        r"Not fast hardware: the device computes on your processor, with PyTorch's own CPU kernels\. ",
+        "",
+    ),
+    (
+        "README.md",
+        r"PyTorch itself judges it: all 677 operators.*?with its reason\. ",
+        "PyTorch's own database of operators is the judge. ",
+    ),
     ("README.md", r" CI runs it every night\.", ""),
     ("README.md", r"; the simulated device needs `memfd_create`(?=\.)", ""),
     ("docs/index.md", r"## Three(?= ways in)", "## Two"),
@@ -196,7 +242,7 @@ def leave_out_the_device(tree: dict[str, str]) -> None:
         for sentence in re.findall(r"[^.]*`\w+\.\w+`[^.]*\.", tree[page]):
             if any(test in sentence for test in tests):
                 tree[page] = tree[page].replace(sentence, "")
-    new_bookmark.leave_out(tree, gone)
+    pruning.leave_out(tree, gone)
     tree[f"{DRIVER}/meson.build"] = with_folders(tree[f"{DRIVER}/meson.build"], FOLDERS)
     add_driver(tree)
     tree[".ci/run"] = CI

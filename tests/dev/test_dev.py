@@ -905,14 +905,6 @@ def test_a_snapshot_says_how_many_files_it_has(dev, capsys, monkeypatch, tmp_pat
     assert "is not empty" in capsys.readouterr().out
 
 
-def test_the_thousand_lines_have_no_chapter_to_stop_at(dev, tmp_path, capsys):
-    command = ["new", "some_card", str(tmp_path / "some_card"), "--first", "--chapter"]
-    assert dev.main([*command, dev.CHAPTERS[0]]) == 1
-    sentence = "The backend in a thousand lines has no chapters; leave out --chapter or --first."
-    assert sentence in capsys.readouterr().out
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_thousand_lines_are_made_for_the_release_that_was_chosen(
     dev, tmp_path, capsys, monkeypatch
 ):

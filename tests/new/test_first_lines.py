@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import new_backend
-import new_bookmark
 import new_driver
+import pruning
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,13 +33,6 @@ def test_a_driver_that_is_to_be_written_is_built_from_the_folders_that_are_left(
     assert sorted(built) == sorted(there)
 
 
-def test_every_row_about_a_file_says_words_that_there_are(tree):
-    places = [path for path in tree if path.endswith(".md")]
-    texts = [tree[path] for path in (*places, "dev", "meson.options", ".gitignore")]
-    for _, words, _ in new_bookmark.ABOUT:
-        assert any(re.search(words, text, re.DOTALL) for text in texts), words
-
-
 def test_the_name_of_this_tree_can_be_told_from_other_words(tree):
     new_backend.check_old_name(tree)
 
@@ -47,19 +40,17 @@ def test_the_name_of_this_tree_can_be_told_from_other_words(tree):
 def test_pages_of_a_tree_without_the_device_name_nothing_that_was_left_out(tree):
     bare = dict(tree)
     new_driver.leave_out_the_device(bare)
-    gone = new_bookmark.names_in(tree) - new_bookmark.names_in(bare)
+    gone = pruning.names_in(tree) - pruning.names_in(bare)
     pages = {path: text for path, text in bare.items() if path.endswith(".md")}
     assert "docs/driver/machine.md" in pages and "docs/driver/graphs.md" not in pages
-    assert not {
-        p: lost for p, text in pages.items() if (lost := gone & new_bookmark.paths_in(text))
-    }
+    assert not {p: lost for p, text in pages.items() if (lost := gone & pruning.paths_in(text))}
 
 
 def test_notes_go_with_the_listing_that_they_are_about():
     notes = "```{notes}\n1. `a` A note.\n```\n\n"
     lost, kept = (f"```{{literalinclude}}\n:passage: {name}\n```\n\n" for name in ("x", "y"))
     page = lost + notes + kept + notes + "Text.\n"
-    assert new_bookmark.page_without(page, "docs", {":x"}) == kept + notes + "Text.\n"
+    assert pruning.page_without(page, "docs", {":x"}) == kept + notes + "Text.\n"
 
 
 @pytest.mark.parametrize("lists", [0, 2])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cuts a tree down to a chapter, so that a backend of your own can start there.
+"""Leaves files out of a tree, a dictionary of texts by path.
 
-A tree is a dictionary of texts by path. What is left out is left out everywhere: the files, the
-lists of the build that name them, and the rows, listings and links of the pages that lead to them.
+What is left out is left out everywhere: the files, the lists of the build that name them, and the
+rows, listings and links of the pages that lead to them.
 """
 
 from __future__ import annotations
@@ -10,183 +10,13 @@ from __future__ import annotations
 import posixpath
 import re
 
-from contents import CONTENTS, NOT_IN_THE_BOOK, quoted_list
+from contents import NOT_IN_THE_BOOK
 from passages import FOLDERS, NAME
 
-NUMBERS = "no one two three four five six seven eight nine ten eleven twelve"
-# What belongs to no chapter needs all of them, but for this, which a chapter before the last has.
-SHARED = ("benchmarks", "examples", "tests")
-FIRST_CHAPTER = {
-    "benchmarks/device.cpp": "",
-    "benchmarks/import_cost.py": "",
-    "benchmarks/memory.cpp": "",
-    "benchmarks/signals.cpp": "",
-    "benchmarks/meson.build": "",
-    "common/background.h": "distributed",
-    "common/math": "operators",
-    "common/tensors.cpp": "operators",
-    "common/tensors.h": "operators",
-    "common/orccl": "distributed",
-    "docs/math": "operators",
-    "docs/math.md": "operators",
-    "docs/orccl": "distributed",
-    "docs/orccl.md": "distributed",
-    "examples/compiled": "operators",
-    "examples/device_agnostic": "operators",
-    "examples/digits.py": "amp",
-    "examples/extension": "operators",
-    "examples/fallback": "operators",
-    "examples/first": "",
-    "examples/opencl": "amp",
-    "examples/own": "operators",
-    "examples/plain": "",
-    "examples/package": "compile",
-    "examples/stub": "",
-    "examples/usage.py": "operators",
-    "tests/book": "",
-    "tests/dev": "",
-    "tests/end_to_end/test_digits.py": "amp",
-    "tests/end_to_end/test_extension.py": "operators",
-    "tests/end_to_end/test_usage.py": "operators",
-    "tests/first": "",
-    "tests/install/test_configure.py": "",
-    "tests/install/test_headers.py": "operators",
-    "tests/install/test_install.py": "operators",
-    "tests/ladder/ladder.py": "",
-    "tests/math": "operators",
-    "tests/ladder/test_bookmark.py": "",
-    "tests/meson.build": "",
-    "tests/new/test_first_lines.py": "",
-    "tests/new/test_new.py": "",
-    "tests/new/test_path.py": "amp",
-    "tests/new/test_proven.py": "operators",
-    "tests/openreg": "",
-    "tests/plugin": "operators",
-    "tests/pytorch": "operators",
-    "tests/vendor": "",
-}
-PAGES_OF = {
-    "tests/site/test_afterword.py": "afterword",
-    "examples/opencl/meson.build": "opencl",
-    "tests/onnx/test_onnx.py": "onnx",
-    "tests/ecosystem/recorded.csv": "yours/ecosystem",
-    "tests/pytorch/test_databases.py": "yours/pytorch",
-}
-# What the pages and `dev` say of a file in words that do not name it.
-ABOUT = [
-    ("examples/digits.py", r", trains? a digit classifier on it", ""),
-    ("examples/digits.py", r" and trains? a (?:digit classifier|classifier of digits) on it", ""),
-    ("examples/digits.py", r"The first (?:command )?ends with:\n\n```.*?\n```\n\n", ""),
-    ("examples/digits.py", r"The second (?=counts|ends)", "`./dev test` "),
-    ("examples/digits.py", r"#[^\n]*\n/digits\.png\n\n", ""),
-    ("examples/opencl", r"\| `\./dev (?:demo --driver|test) opencl` .*?\n", ""),
-    ("tests/ecosystem/run.py", r" +ecosystem: \"[^\n]*\n", ""),
-    (
-        "common/openreg/execution",
-        r"The device is simulated, but behaves as hardware does:.*?\n\n",
-        "The driver is yours to write. [The plan](docs/your_own_backend.md) says in which order, and\n"
-        "which command passes after each step. `./dev demo`, `./dev test` and `pip install` build\n"
-        "the kernels that launch functions of the host, with `orLaunchCommand`. For a device that has\n"
-        "only kernels of its own, type `./dev demo --kernels FOLDER`, or `--kernels none`, and what\n"
-        "the plan says.\n\n",
-    ),
-    (
-        "common/openreg/execution",
-        r"- \*\*You need a device for tests\.\*\*.*?\n(?=\n)",
-        "",
-    ),
-    (
-        "common/openreg/execution",
-        r"The first (?:command )?ends with:\n\n```.*?\n```\n\n",
-        "Both need the driver. Until it is written, the first ends at `not implemented yet`.\n\n",
-    ),
-    ("common/openreg/execution", r"The second (?=counts|ends)", "`./dev test` "),
-    (
-        "common/openreg/execution",
-        r"The simulated device reads its \[configuration\].*?and PyTorch one:",
-        "The package and its libraries read four, and PyTorch one:",
-    ),
-    (
-        "common/openreg/execution",
-        r" `\.venv/bin/meson test -C build --benchmark --verbose`\nprints what the device costs on your machine, and ",
-        "\n",
-    ),
-    (
-        "common/openreg/execution",
-        r"Not fast hardware: the device computes on your processor, with PyTorch's own CPU kernels\. ",
-        "",
-    ),
-    (
-        "common/openreg/execution",
-        r"PyTorch itself judges it: all 677 operators.*?with its reason\. ",
-        "PyTorch's own database of operators is the judge. ",
-    ),
-    ("tests/ladder/test_book.py", r"## Everything is there\n.*\Z", ""),
-    ("chapters/operators/conformance", r"## How it is judged\n.*?(?=## )", ""),
-    ("chapters/operators/conformance", r" +conformance: \"[^\n]*\n", ""),
-]
 FILE = r"[\w./-]+\.(?:py|cpp|c|h|csv|txt|sh|md|cl|in)"
 PATH = r"`((?:benchmarks|chapters|common|docs|examples|tests|tools)/[\w./]+)`"
 LISTING = r"```\{literalinclude\}\n:passage: (\S+)\n"
 LINK = r"(?<!!)\[([^][]*)\]\(([^() ]+)\)"
-
-
-def stop_at(tree: dict[str, str], chapter: str) -> None:
-    """Leaves out the chapters after `chapter`, and what needs them."""
-    order = quoted_list(tree["meson.build"], CONTENTS)
-    kept = order[: order.index(chapter) + 1]
-    if kept == order:
-        return
-    tree["README.md"] = shortened_picture(tree["README.md"], chapter, order)
-    tree["docs/index.md"] = shortened_tower(tree["docs/index.md"], order[len(kept) :])
-    leave_out(tree, later_files(tree, order, chapter))
-    many, few = (NUMBERS.split()[len(chapters)] for chapters in (order, kept))
-    for path, text in tree.items():
-        for mark in ("", "'", '"'):
-            text = re.sub(listed(order, mark, r",\s+"), listed(kept, mark, ", "), text)
-        text = re.sub(rf"\b{many}(?= chapters\b)", few, text)
-        tree[path] = re.sub(rf"\b{many.title()}(?= chapters\b)", few.title(), text)
-    # The default of the option, which stands before its choices.
-    tree["meson.options"] = tree["meson.options"].replace(f"'{order[-1]}'", f"'{chapter}'", 1)
-
-
-def listed(words: list[str], mark: str, between: str) -> str:
-    return between.join(f"{mark}{word}{mark}" for word in words)
-
-
-def later_files(tree: dict[str, str], order: list[str], chapter: str) -> set[str]:
-    later = order[order.index(chapter) + 1 :]
-    owned = re.compile(rf"chapters/({'|'.join(later)})/|docs/({'|'.join(later)})(/|\.md$)")
-    gone = {path for path in tree if owned.match(path) or first_chapter(path, order[-1]) in later}
-    pages = "|".join(page for file, page in PAGES_OF.items() if file in gone)
-    return gone | {path for path in tree if pages and re.match(f"docs/({pages})(/|\\.md$)", path)}
-
-
-def first_chapter(path: str, last: str) -> str:
-    """The chapter from which a file that belongs to none makes sense; empty if always."""
-    parts = path.split("/")
-    prefixes = ("/".join(parts[:length]) for length in range(len(parts), 0, -1))
-    known = (FIRST_CHAPTER[prefix] for prefix in prefixes if prefix in FIRST_CHAPTER)
-    return next(known, last if parts[0] in SHARED else "")
-
-
-def shortened_picture(page: str, last: str, order: list[str]) -> str:
-    """README's picture up to the box of the last chapter, and the error beside it."""
-    lines = page.split("\n")
-    boxes = [n for n, line in enumerate(lines) if re.match(rf" *│ *({'|'.join(order)}) *│", line)]
-    end = next(n for n in boxes if last in lines[n].split("│")[1]) + 1
-    lines[end] = lines[end].replace("┬", "─")
-    return "\n".join(lines[: end + 1] + lines[boxes[-1] + 2 :])
-
-
-def shortened_tower(page: str, later: list[str]) -> str:
-    """The same for the first page of the book, where each box stands below the error it removes."""
-    wall = r"```\{container\} wall\n[^\n]*\n```\n\n"
-    step = wall + r":::\{container\} chapter\n\[(\w+)\].*?\n:::\n\n"
-    return re.sub(step, lambda s: "" if s[1] in later else s[0], page, flags=re.DOTALL)
-
-
-# Leaving out files, and what names them.
 
 
 def leave_out(tree: dict[str, str], gone: set[str]) -> None:
@@ -203,10 +33,6 @@ def leave_out(tree: dict[str, str], gone: set[str]) -> None:
             tree[path] = build_without(text, posixpath.dirname(path), missing)
     for page, text in lost_pages.items():
         move_listings(tree, page, text, missing)
-    for about, words, instead in ABOUT:
-        if about in missing:
-            for path in [*pages, "dev", "meson.options", ".gitignore"]:
-                tree[path] = re.sub(words, instead, tree[path], flags=re.DOTALL)
     for page in pages:
         tree[page] = page_without(tree[page], posixpath.dirname(page), missing)
 
@@ -247,7 +73,8 @@ def build_without(text: str, folder: str, missing: set[str]) -> str:
         paths = names if loop or "subdir(" in statement else [n for n in names if "." in n]
         lost = [n for n in paths if joined(folder, n + ".py" * loop) in missing]
         left = [n for n in names if n not in lost and re.fullmatch(FILE, n)]
-        if lost and not left and not loop and "= {" not in statement:
+        is_read_later = re.search(r"^\w+ = |= \{", statement, re.MULTILINE)
+        if lost and not left and not loop and not is_read_later:
             continue
         for name in lost:
             statement = re.sub(rf"'{re.escape(name)}',?[ \n]*", "", statement)
