@@ -32,25 +32,6 @@ class Residual(nn.Module):
         return self.head(F.relu(x + self.body(x)))
 
 
-class Block(nn.Module):
-    """Embedding, causal attention and a feed-forward network, as in a language model."""
-
-    def __init__(self):
-        super().__init__()
-        self.embedding = nn.Embedding(11, 16)
-        self.norms = nn.ModuleList([nn.LayerNorm(16), nn.LayerNorm(16)])
-        self.qkv, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
-        self.feed = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16), nn.Dropout(0.0))
-        self.head = nn.Linear(16, 5)
-
-    def forward(self, tokens):
-        x = self.embedding(tokens)
-        q, k, v = self.qkv(self.norms[0](x)).view(*x.shape[:2], 3, 4, 4).permute(2, 0, 3, 1, 4)
-        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(attended.transpose(1, 2).reshape(x.shape))
-        return self.head((x + self.feed(self.norms[1](x))).mean(1))
-
-
 class Recurrent(nn.Module):
     """The last state of a recurrent layer, classified."""
 
@@ -70,7 +51,6 @@ def encoder():
 
 MODELS = {
     "residual": (Residual, lambda: torch.randn(4, 3, 32, 32)),
-    "transformer": (Block, lambda: torch.randint(0, 11, (4, 7))),
     "encoder": (encoder, lambda: torch.randn(4, 7, 16)),
     "lstm": (lambda: Recurrent(nn.LSTM), lambda: torch.randn(4, 7, 6)),
     "lstm-both-ways": (lambda: Recurrent(nn.LSTM, bidirectional=True, bias=False),

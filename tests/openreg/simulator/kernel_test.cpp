@@ -180,15 +180,6 @@ TEST(Refusal, a_stream_that_waited_for_a_failed_device_tells_of_it) {
   }
 }
 
-TEST(Refusal, a_destroyed_stream_leaves_it_to_the_device) {
-  {
-    Stream stream;
-    refuse(stream.handle);
-  }
-  EXPECT_EQ(orDeviceSynchronize(), orErrorKernelRefused);
-  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
-}
-
 TEST(Refusal, a_stream_in_the_slot_of_a_destroyed_one_begins_without_it) {
   {
     Stream stream;

@@ -387,18 +387,6 @@ TEST(Signals, freeing_waits_for_the_streams_that_wait) {
   frees.get();
 }
 
-TEST(Signals, a_forked_child_is_refused) {
-  Numbers number;
-  const pid_t child = fork();
-  if (child == 0) {
-    const bool refused =
-        orStreamWaitValue32(nullptr, number.at, 1) == orErrorForked &&
-        orStreamWriteValue32(nullptr, number.at, 1) == orErrorForked;
-    _exit(refused ? 0 : 1);
-  }
-  EXPECT_EQ(statusOf(child), 0);
-}
-
 TEST(Signals, a_capture_records_a_write_and_refuses_a_wait) {
   Stream stream;
   Numbers number;
