@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Models at the widths at which they were published, with two of their equal layers, and how their calls are recorded.
 
+Of each operator at most five calls are kept, those that differ most.
+
 .venv/bin/meson devenv -C build -w . .venv/bin/python tests/models/sizes.py calls.jsonl
 """
 
+import collections
+import json
+import math
 import sys
+from pathlib import Path
 
 import conftest  # noqa: F401
 import timm
 import torch
 import transformers as hf
 from programs import loss_of
-from torch_openreg.calls import recording
+from torch_openreg.calls import Call, recording
 
+KEPT = 5  # calls of an operator
 LAYERS = {"num_hidden_layers": 2}
 
 
@@ -84,6 +91,35 @@ def step(model, given, optimize):
         optimizer.step()
 
 
+def aspects(value, path=()):
+    """What of a recorded call may lead a kernel another way, each with the argument that it is of."""
+    if isinstance(value, dict) and isinstance(value.get("size"), list):
+        size, stride = value["size"], value.get("stride")
+        yield from [(path, "dtype", value["dtype"]), (path, "ones", tuple(n == 1 for n in size))]
+        yield from [(path, "is strided", bool(stride)), (path, "is expanded", 0 in (stride or []))]
+        yield path, "size", math.prod(size).bit_length() // 4
+    elif isinstance(value, (dict, list)):
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from aspects(each, (*path, key))
+    else:
+        yield path, "value", value
+
+
+def varied(lines):
+    """Few calls of each operator, in their order. Each one adds the most aspects to those before, and is small if it can."""
+    calls, kept = collections.defaultdict(dict), set()
+    for line in lines:
+        call = json.loads(line)
+        calls[call["op"]][line] = set(aspects([call["args"], call["kwargs"]]))
+    for left in calls.values():
+        seen = set()
+        for _ in range(min(KEPT, len(left))):
+            line = max(left, key=lambda line: (len(left[line] - seen), -Call(line).elements()))
+            seen |= left.pop(line)
+            kept.add(line)
+    return [line for line in lines if line in kept]
+
+
 if __name__ == "__main__":
     made = {}
     for name in MODELS:
@@ -92,3 +128,5 @@ if __name__ == "__main__":
     with recording(sys.argv[1]):
         for name, (model, given) in made.items():
             step(model, given, optimize=name == "gpt2")  # one is enough: it is the same for all
+    file = Path(sys.argv[1])
+    file.write_text("\n".join(varied(file.read_text().splitlines())) + "\n")
