@@ -63,7 +63,7 @@ ON_THE_CPU = {
 LEFT_OUT = {
     "softmax": {"aten::_softmax.out", "aten::_softmax_backward_data.out"},
     "log_softmax": {"aten::_log_softmax.out", "aten::_log_softmax_backward_data.out"},
-    "nn.functional.layer_norm": {"aten::native_layer_norm", "aten::native_layer_norm_backward"},
+    "nn.functional.layer_norm": {"aten::native_layer_norm_backward"},
     "nn.functional.nll_loss": {
         "aten::nll_loss_forward.output",
         "aten::nll_loss_backward.grad_input",
