@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/examples/opencl/kernels/matmul.h"
-
 #include "torch_openreg/chapters/operators/by_hand/structured.h"
 #include "torch_openreg/chapters/operators/fallback/fallback.h"
 #include "torch_openreg/examples/opencl/kernels/rows.h"
@@ -75,8 +73,9 @@ void multiplyIn(const at::Tensor& out, const at::Tensor& a,
 }
 
 // [opencl.matmul.types] Halves are multiplied as floats, and rounded once at the end.
-}  // namespace
-
+/// out = beta * c + alpha * a @ b, for tensors [batch, row, column] of one
+/// floating dtype. `c` has the sizes of `out`, and may be `out`; it is not read
+/// if `beta` is 0.
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
               const at::Tensor& c, double beta, double alpha) {
   if (out.numel() == 0) return;
@@ -97,8 +96,6 @@ void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
              alpha);
   out.copy_(result);
 }
-
-namespace {
 
 // [opencl.matmul.operators] PyTorch's meta functions check the sizes; a single matrix becomes a batch of one.
 bool canMultiply(const at::Tensor& out, const at::Tensor& a,

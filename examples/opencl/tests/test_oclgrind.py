@@ -10,17 +10,13 @@ import pytest
 
 PROGRAM = """
 import torch
-from torch.nn import functional as F
 
 def there(*sizes):
     return torch.randn(*sizes).to("openreg").requires_grad_()
 
 x, y = there(5, 7), there(7, 33)
 losses = [
-    (x.t() + 1).exp().sum(), x.sum(0).mean(), x.amax(1).sum(), (x @ y).sum(), x.softmax(0)[1].sum(),
-    F.layer_norm(x, (7,)).sum(), F.cross_entropy(x, torch.arange(5, device="openreg")),
-    F.max_pool2d(F.conv2d(there(1, 2, 6, 6), there(3, 2, 3, 3), padding=1), 2).sum(),
-    F.embedding(torch.tensor([1, 3, 1], device="openreg"), there(4, 3)).sum(),
+    (x.t() + 1).exp().sum(), x.sum(0).mean(), x.amax(1).sum(), (x @ y).sum(),
     there(40, 9) @ there(9, 70) @ there(70) @ there(40),
     torch.where(x > 0, x, torch.rand(5, 7, device="openreg")).to(torch.bfloat16).sum().float(),
 ]

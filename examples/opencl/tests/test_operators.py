@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The operators with kernels in OpenCL C, over PyTorch's operator database, against the CPU."""
+"""Operators with kernels in OpenCL C, and without, over PyTorch's operator database, against the CPU."""
 
 import pytest
 import torch
@@ -41,21 +41,12 @@ FLOATS = [
     "sum",
     "mean",
     "amax",
-    "softmax",
-    "log_softmax",
-    "nn.functional.layer_norm",
-    "nn.functional.nll_loss",
-    "nn.functional.cross_entropy",
     "mm",
     "addmm",
     "bmm",
     "baddbmm",
     "matmul",
     "nn.functional.linear",
-    "nn.functional.conv2d",
-    "nn.functional.max_pool2d",
-    "index_select",
-    "nn.functional.embedding",
 ]
 TRUTHS = ["eq", "ne", "lt", "le", "gt", "ge", "argmax"]
 NAMES = {
@@ -67,20 +58,28 @@ NAMES = {
 ON_THE_CPU = {
     "nn.functional.gelu": {"aten::gelu.out", "aten::gelu_backward.grad_input"},
     "masked_fill": {"aten::masked_select"},
-    "index_select": {"aten::index_add.out", "aten::index_select"},  # without dimensions
-    "nn.functional.conv2d": {"aten::convolution", "aten::convolution_backward"},  # in groups
-    "nn.functional.embedding": {"aten::embedding_renorm_"},
 }
-LOSSES = {
-    f"aten::{name}"
-    for name in (
-        "nll_loss_forward.output",
-        "nll_loss_backward.grad_input",
-        "nll_loss2d_forward",
-        "nll_loss2d_backward",
-    )
+# Without a kernel in OpenCL C, and operators that the fallback runs for each.
+LEFT_OUT = {
+    "softmax": {"aten::_softmax.out", "aten::_softmax_backward_data.out"},
+    "log_softmax": {"aten::_log_softmax.out", "aten::_log_softmax_backward_data.out"},
+    "nn.functional.layer_norm": {"aten::native_layer_norm_backward"},
+    "nn.functional.nll_loss": {
+        "aten::nll_loss_forward.output",
+        "aten::nll_loss_backward.grad_input",
+    },
+    "nn.functional.cross_entropy": {"aten::_log_softmax.out", "aten::nll_loss_forward.output"},
+    "nn.functional.conv1d": {"aten::convolution", "aten::convolution_backward"},
+    "nn.functional.conv2d": {"aten::convolution", "aten::convolution_backward"},
+    "nn.functional.conv3d": {"aten::convolution", "aten::convolution_backward"},
+    "nn.functional.conv_transpose2d": {"aten::convolution", "aten::convolution_backward"},
+    "nn.functional.max_pool2d": {
+        "aten::max_pool2d_with_indices.out",
+        "aten::max_pool2d_with_indices_backward.grad_input",
+    },
+    "index_select": {"aten::index_select"},
+    "nn.functional.embedding": {"aten::index_select", "aten::embedding_dense_backward"},
 }
-ON_THE_CPU |= {f"nn.functional.{name}": LOSSES for name in ("nll_loss", "cross_entropy")}
 
 
 def info(name):
@@ -140,6 +139,11 @@ def test_forward_and_backward_agree_with_the_cpu(name):
     assert fallen <= ON_THE_CPU.get(name, set())
 
 
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_what_has_no_kernel_runs_on_the_cpu_and_is_counted(name):
+    assert compare(name, torch.float32, backward=True) >= LEFT_OUT[name]
+
+
 @pytest.mark.parametrize("name", TRUTHS)
 def test_what_has_no_gradient_agrees_with_the_cpu(name):
     assert compare(name, torch.float32, backward=False) == set()
@@ -155,7 +159,6 @@ PROMOTED = [
     "exp",
     "eq",
     "matmul",
-    "softmax",
 ]
 
 
@@ -219,15 +222,10 @@ def philox(seed, offset, count):
     return torch.tensor(numbers, dtype=torch.float64)
 
 
-def test_a_class_that_does_not_exist_makes_the_loss_nan():
-    scores = torch.randn(3, 4, device="openreg")
-    targets = torch.tensor([0, 9, 1], device="openreg")
-    assert torch.nn.functional.cross_entropy(scores, targets).isnan()
-
-
-def test_an_index_that_does_not_exist_gives_zeros():
+def test_an_index_that_does_not_exist_is_refused_by_the_cpu():
     x = torch.ones(3, 2, device="openreg")
-    assert x.index_select(0, torch.tensor([1, 9], device="openreg")).tolist() == [[1, 1], [0, 0]]
+    with pytest.raises(IndexError, match="index out of range in self"):
+        x.index_select(0, torch.tensor([1, 9], device="openreg"))
 
 
 def test_more_dimensions_than_the_kernels_take_are_refused():
@@ -250,25 +248,3 @@ def test_products_of_all_shapes_agree(sizes, transposed):
     torch.testing.assert_close(
         sum_.cpu(), torch.addmm(c, a, b, beta=2, alpha=3), rtol=1e-4, atol=1e-4
     )
-
-
-@pytest.mark.parametrize("kind", ["depthwise", "transposed", "one dimension", "three dimensions"])
-def test_convolutions_of_other_kinds_run_on_the_cpu_and_are_counted(kind):
-    layers = {
-        "depthwise": (torch.nn.Conv2d(4, 4, 3, groups=4), (2, 4, 8, 8)),
-        "transposed": (torch.nn.ConvTranspose2d(4, 4, 3), (2, 4, 8, 8)),
-        "one dimension": (torch.nn.Conv1d(4, 4, 3), (2, 4, 8)),
-        "three dimensions": (torch.nn.Conv3d(4, 4, 3), (2, 4, 8, 8, 8)),
-    }
-    layer, shape = layers[kind]
-    x = torch.randn(shape, requires_grad=True)
-    expected = layer(x)
-    expected.sum().backward()
-    ours = x.detach().to("openreg").requires_grad_()
-    torch.openreg.reset_fallback_report()
-    found = layer.to("openreg")(ours)
-    found.sum().backward()
-    torch.testing.assert_close(found.cpu(), expected, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(ours.grad.cpu(), x.grad, rtol=1e-4, atol=1e-4)
-    counted = torch.openreg.fallback_report()
-    assert ("aten::convolution" in counted) == (kind != "one dimension")
