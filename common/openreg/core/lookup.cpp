@@ -36,11 +36,9 @@ StreamRef findStream(orStream_t handle) {
   return stream;
 }
 
-Position findPosition(orStream_t handle, CommandQueue** queue) {
+Position findPosition(orStream_t handle) {
   const StreamRef stream = findStream(handle);
-  if (!stream) return {};
-  if (queue) *queue = stream.queue;
-  return stream.position();
+  return stream ? stream.position() : Position{};
 }
 
 // [common.lookup.event] Another thread may destroy the event and create the next one in its slot, so the handle is compared under the lock.

@@ -32,8 +32,8 @@ struct StreamRef {
 /// The queue of stream `handle`, where null means the current device's default
 /// stream. Null, and the last error, if there is no such stream.
 StreamRef findStream(orStream_t handle);
-/// The position of that stream, and its queue if `queue` is not null.
-Position findPosition(orStream_t handle, CommandQueue** queue = nullptr);
+/// The position of that stream.
+Position findPosition(orStream_t handle);
 
 /// The event of `handle`, locked; the handle stays valid as long as the lock.
 /// Null, and the last error, if there is no such event.

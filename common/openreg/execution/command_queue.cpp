@@ -165,6 +165,8 @@ struct AtEnd {
   Body body;
   ~AtEnd() { body(); }
 };
+template <class Body>
+AtEnd(Body) -> AtEnd<Body>;
 
 // [common.queue.run] A stream gives way to a more urgent one after each command, to an equal one after its turn.
 void CommandQueue::run(int turn) {

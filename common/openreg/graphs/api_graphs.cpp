@@ -65,7 +65,7 @@ orError_t refuseExecutable(const void* handle) {
 }
 
 orError_t checkMode(orStreamCaptureMode mode) {
-  if (mode >= orStreamCaptureModeGlobal && mode <= orStreamCaptureModeRelaxed)
+  if (static_cast<unsigned>(mode) <= orStreamCaptureModeRelaxed)
     return orSuccess;
   return fail(orErrorInvalidValue, "A capture has the mode 0, 1 or 2; ",
               int{mode}, " was given.");

@@ -5,7 +5,8 @@
 #include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
 
-#include <utility>
+#include <cstdint>
+#include <new>
 
 using namespace openreg::hardware;
 
@@ -21,18 +22,12 @@ orError_t orMemoryIsGuarded(int* is_guarded) noexcept try {
 // [common.api-guards.retirement] A command's arguments are destroyed on a failed device, too, so the block is closed there.
 namespace {
 
-/// Closes a block when it is destroyed.
-struct Retirement {
-  explicit Retirement(uintptr_t block) : block(block) {}
-  Retirement(Retirement&& other) noexcept
-      : block(std::exchange(other.block, 0)) {}
-  ~Retirement() {
-    if (block) machine().guards.retire(block);
-  }
-  void operator()() const {}
-
-  uintptr_t block;
-};
+/// A command that does nothing but close the block that is its argument.
+const orKernel kRetirement{
+    "free", sizeof(uintptr_t), nullptr, [](void*) {},
+    [](void* block) {
+      machine().guards.retire(*static_cast<const uintptr_t*>(block));
+    }};
 
 orError_t enqueueRetirement(const StreamRef& stream, uintptr_t block) {
   Position position;
@@ -44,11 +39,11 @@ orError_t enqueueRetirement(const StreamRef& stream, uintptr_t block) {
       },
       [&](Command& command) {
         command.kind = Command::Kind::kernel;
-        command.kernel = &openreg::KernelOf<Retirement>::kernel;
-        command.name = "free";
+        command.kernel = &kRetirement;
+        command.name = kRetirement.name;
         command.fault = nullptr;
         command.launch = nullptr;
-        new (command.arguments) Retirement(block);
+        new (command.arguments) uintptr_t(block);
       });
 }
 

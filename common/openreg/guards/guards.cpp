@@ -84,8 +84,7 @@ std::optional<Guards::Damage> Guards::damageOf(Blocks::iterator block) {
 void Guards::noteFree(uintptr_t begin) {
   const int64_t here = placeHere();
   std::lock_guard lock(mutex_);
-  const auto block = blocks_.find(begin);
-  if (block != blocks_.end()) block->second.freed_at = here;
+  blocks_.at(begin).freed_at = here;
 }
 
 void Guards::retire(uintptr_t begin) noexcept try {

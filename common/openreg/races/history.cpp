@@ -45,17 +45,12 @@ void History::splitAt(uintptr_t address) {
 
 // [common.races.history.merge] After a use of a whole block, the block is one segment again.
 void History::mergeWithin(uintptr_t begin, uintptr_t end) {
-  const auto same = [](const Segment& one, const Segment& other) {
-    return one.uses.size() == 1 && other.uses.size() == 1 &&
-           one.uses[0].launch == other.uses[0].launch &&
-           one.uses[0].touch == other.uses[0].touch &&
-           one.uses[0].tick == other.uses[0].tick;
-  };
+  // Each segment here has the new use, and so all have the same if it is alone.
+  const auto is_alone = [](const Segment& one) { return one.uses.size() == 1; };
   auto segment = segments_.find(begin);
   for (auto next = std::next(segment);
        next != segments_.end() && next->first < end;) {
-    if (segment->second.end == next->first &&
-        same(segment->second, next->second)) {
+    if (is_alone(segment->second) && is_alone(next->second)) {
       segment->second.end = next->second.end;
       next = segments_.erase(next);
     } else {
