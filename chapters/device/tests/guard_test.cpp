@@ -26,6 +26,7 @@ TEST(Guard, the_device_is_switched_and_switched_back) {
 
 TEST(Guard, an_index_that_does_not_exist_is_refused_and_changes_nothing) {
   EXPECT_THROW(c10::DeviceGuard({kDeviceType, 9}), c10::AcceleratorError);
+  EXPECT_THROW(openreg::resolveDevice(-2), c10::AcceleratorError);
   EXPECT_EQ(openreg::currentDevice(), 0);
   const c10::impl::VirtualGuardImpl guard(kDeviceType);
   EXPECT_THROW(guard.getDeviceCapability({kDeviceType, 9}), c10::Error);
@@ -57,6 +58,19 @@ TEST(Streams, a_stream_of_high_priority_has_the_highest_there_is) {
   orStreamGetPriority(openreg::nativeStream(stream), &priority);
   orDeviceGetStreamPriorityRange(&least, &greatest);
   EXPECT_EQ(priority, greatest);
+  const c10::Stream other =
+      guard.getStreamFromGlobalPool({kDeviceType, 0}, /*high_priority=*/false);
+  orStreamGetPriority(openreg::nativeStream(other), &priority);
+  EXPECT_EQ(priority, least);
+}
+
+// PyTorch's class looks first, but the interface is open to everybody.
+TEST(Streams, an_event_that_was_never_recorded_is_reached) {
+  const c10::impl::VirtualGuardImpl guard(kDeviceType);
+  guard.block(nullptr, openreg::poolStream(0, 0));
+  EXPECT_TRUE(guard.queryEvent(nullptr));
+  guard.synchronizeEvent(nullptr);
+  guard.destroyEvent(nullptr, 0);
 }
 
 TEST(Streams, a_stream_and_its_event_are_not_ready_while_work_is_left) {
@@ -86,6 +100,10 @@ TEST(Streams, a_refusal_that_a_destructor_meets_is_left_for_the_next_wait) {
   });
   openreg::check(orStreamDestroy(handle));
   // No event can be recorded there, so this waits for the device.
+  EXPECT_TRUE(openreg::isReached(openreg::eventIn(stream)));
+  // A second one is dropped, because it may follow from the first.
+  openreg::launch(nullptr, "refuses, too",
+                  [] { throw openreg::Refusal("others"); });
   EXPECT_TRUE(openreg::isReached(openreg::eventIn(stream)));
   try {
     openreg::synchronizeDevice(0);

@@ -302,12 +302,49 @@ TEST(Fork, a_stream_that_is_not_joined_is_named) {
 TEST(Fork, a_stream_that_joined_and_did_nothing_need_not_be_joined) {
   Stream main, side;
   Event forked;
-  orGraphDestroy(captured(main, [&] {
-    launch(main.handle, "first", [] {});
+  int ran = 0;
+  const orGraphExec_t exec = executable(captured(main, [&] {
+    launch(main.handle, "first", [&ran] { ++ran; });
     orEventRecord(forked.handle, main.handle);
     orStreamWaitEvent(side.handle, forked.handle, 0);
   }));
   EXPECT_EQ(statusOf(side), orStreamCaptureStatusNone);
+  EXPECT_EQ(orGraphLaunch(exec, main.handle), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(main.handle), orSuccess);
+  EXPECT_EQ(ran, 1);
+  orGraphExecDestroy(exec);
+}
+
+TEST(Fork, two_streams_may_wait_for_one_node) {
+  Stream main, left, right;
+  Event forked, joined;
+  std::atomic<int> ran{0};
+  const orGraphExec_t exec = executable(captured(main, [&] {
+    launch(main.handle, "first", [&ran] { ++ran; });
+    orEventRecord(forked.handle, main.handle);
+    for (const Stream* side : {&left, &right}) {
+      orStreamWaitEvent(side->handle, forked.handle, 0);
+      launch(side->handle, "side", [&ran] { ran += ran > 0; });
+      orEventRecord(joined.handle, side->handle);
+      orStreamWaitEvent(main.handle, joined.handle, 0);
+    }
+  }));
+  EXPECT_EQ(orGraphLaunch(exec, main.handle), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(main.handle), orSuccess);
+  EXPECT_EQ(ran, 3);
+  orGraphExecDestroy(exec);
+}
+
+TEST(Fork, a_capture_does_not_forbid_to_wait_for_another_device) {
+  Stream main;
+  orGraphDestroy(captured(
+      main,
+      [] {
+        orSetDevice(1);
+        EXPECT_EQ(orDeviceSynchronize(), orSuccess) << detail();
+        orSetDevice(0);
+      },
+      orStreamCaptureModeRelaxed));
 }
 
 TEST(Fork, only_the_stream_that_began_a_capture_ends_it) {
@@ -764,7 +801,7 @@ TEST(GraphHandle, a_drawing_names_the_kernels_and_has_their_dependencies) {
   Event forked, joined;
   char* block = allocate(64);
   orGraph_t graph = captured(main, [&] {
-    launch(main.handle, "a \"quoted\" name", [] {});
+    launch(main.handle, "a \"quoted\" \\name", [] {});
     orEventRecord(forked.handle, main.handle);
     orStreamWaitEvent(side.handle, forked.handle, 0);
     orMemsetAsync(block, 1, 64, side.handle);
@@ -780,7 +817,7 @@ TEST(GraphHandle, a_drawing_names_the_kernels_and_has_their_dependencies) {
   EXPECT_EQ(text.str(),
             "digraph graph_of_4_nodes {\n"
             "  node [shape=box];\n"
-            "  0 [label=\"a \\\"quoted\\\" name\"];\n"
+            "  0 [label=\"a \\\"quoted\\\" \\\\name\"];\n"
             "  1 [label=\"memset\\n64 bytes\"];\n"
             "  0 -> 1;\n"
             "  2 [label=\"mul\"];\n"

@@ -2,7 +2,7 @@
 // Handles that were damaged or invented.
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/common/openreg/tools/ipc_memory.h"
-#include "torch_openreg/tests/openreg/printed.h"
+#include "torch_openreg/tests/openreg/shorthands.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -70,6 +70,39 @@ TEST_F(Handle, of_another_origin_is_refused) {
   wrong = block;
   wrong.file = -1;
   expectRefused(wrong, "cannot be opened");
+}
+
+// Its addresses are forgotten when it is closed.
+TEST_F(Handle, opens_under_a_search_for_races_and_is_gone_when_it_is_closed) {
+  EXPECT_EQ(orFindRaces(1), orSuccess);
+  void* theirs = nullptr;
+  ASSERT_EQ(open(&theirs), orSuccess);
+  EXPECT_EQ(orMemset(theirs, 7, 10000), orSuccess);
+  EXPECT_EQ(orIpcCloseMemHandle(theirs), orSuccess);
+  EXPECT_EQ(orFindRaces(0), orSuccess);
+  char byte = 0;
+  EXPECT_EQ(orMemcpy(&byte, theirs, 1, orMemcpyHostToHost),
+            orErrorInvalidValue);
+  EXPECT_NE(std::string(orGetErrorDetail()).find("but in no block"),
+            std::string::npos)
+      << orGetErrorDetail();
+}
+
+TEST(Handles, DISABLED_larger_than_the_reserve) {
+  char* block = allocate(2 << 20);
+  orIpcMemHandle_t handle;
+  ASSERT_EQ(orIpcGetMemHandle(&handle, block), orSuccess);
+  void* opened = nullptr;
+  EXPECT_EQ(orIpcOpenMemHandle(&opened, handle), orErrorMemoryAllocation);
+  EXPECT_STREQ(orGetErrorDetail(),
+               "There are no addresses left for 2097152 bytes of another "
+               "process.");
+}
+
+TEST(Handles, need_addresses) {
+  EXPECT_EQ(
+      again("Handles.DISABLED_larger_than_the_reserve", {"OPENREG_RESERVE=1M"}),
+      0);
 }
 
 TEST_F(Handle, of_a_file_that_is_not_device_memory_is_refused) {

@@ -180,7 +180,7 @@ TEST_F(ControlGroups, of_version_2_limit_memory_at_every_level) {
 
 TEST_F(ControlGroups, of_version_1_limit_memory_in_a_folder_of_its_own) {
   write("/proc/self/cgroup",
-        "5:cpu,cpuacct:/other\n4:memory:/docker/x\n0::/\n");
+        "5:cpu,cpuacct:/other\n4:memory:/docker/x\n7:memory\n0::none\n0::/\n");
   write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712");
   write("/sys/fs/cgroup/memory/docker/x/memory.limit_in_bytes", "4096");
   write("/sys/fs/cgroup/memory/other/memory.limit_in_bytes", "1");

@@ -298,6 +298,14 @@ TEST(Observer, ranges_are_seen_by_those_that_saw_them_begin) {
   EXPECT_LE(ranges[0].record.end, ranges[1].record.end);
 }
 
+TEST(Observer, a_range_that_ends_unobserved_is_not_reported) {
+  Watch watch;
+  orRangePush("unfinished");
+  watch.stop();
+  EXPECT_EQ(orRangePop(), orSuccess);
+  EXPECT_TRUE(watch.in(orRangeEnds).empty());
+}
+
 TEST(Observer, threads_launch_while_others_come_and_go) {
   std::atomic<bool> done{false};
   std::vector<std::thread> threads;
@@ -343,6 +351,8 @@ TEST(Observer, a_wait_that_its_limit_cuts_is_one_wait) {
   openreg::launch(nullptr, "hold", [&] {
     while (!go) usleep(1000);
   });
+  EXPECT_EQ(orDeviceSynchronize(), orErrorNotReady);
+  EXPECT_EQ(orStreamSynchronize(nullptr), orErrorNotReady);
   EXPECT_EQ(orDeviceSynchronize(), orErrorNotReady);
   orSetWaitLimit(0);
   go = true;

@@ -160,6 +160,7 @@ TEST(Order, a_list_that_can_fit_no_program_is_refused) {
            {"A,x", "Entry x" + name},
            {"A,,B", "Entry " + name},
            {"-A,B", "Entry B" + name},
+           {"-1", "Entry -1" + name},
            {"seed:x", "Entry seed:x" + name},
            {"A,seed:", "Entry seed:" + name},
            {"seed:18446744073709551616",
@@ -274,6 +275,91 @@ TEST(Order, a_query_is_a_step_of_the_host) {
   EXPECT_EQ(under("order:A,host", "DISABLED_query", "1y|2"), 0);
   EXPECT_EQ(under("order:host", "DISABLED_query", "n1|2"), 0);
   EXPECT_EQ(under("order:host,B", "DISABLED_query", "n21|"), 0);
+}
+
+// A stream is asked like an event, and only for its own work.
+TEST(Order, DISABLED_ask_a_stream) {
+  Stream a, b;
+  std::string ran;
+  launch(a, "1", &ran);
+  launch(b, "2", &ran);
+  orError_t answer;
+  while ((answer = orStreamQuery(a.handle)) == orErrorNotReady) ran += "n";
+  EXPECT_EQ(answer, orSuccess);
+  // What the host knows is no question, whatever came since.
+  launch(b, "3", &ran);
+  EXPECT_EQ(orStreamQuery(a.handle), orSuccess);
+  ran += "|";
+  orDeviceSynchronize();
+  EXPECT_EQ(ran, wanted());
+}
+
+TEST(Order, a_query_of_a_stream_is_a_step_of_the_host) {
+  EXPECT_EQ(under("order:", "DISABLED_ask_a_stream", "12|3"), 0);
+  EXPECT_EQ(under("order:host", "DISABLED_ask_a_stream", "n1|23"), 0);
+}
+
+// The host asks, enqueues, and asks again: the second question is new.
+TEST(Order, DISABLED_ask_again) {
+  Stream a, b;
+  Event event;
+  std::string ran;
+  launch(a, "1", &ran);
+  orEventRecord(event.handle, a.handle);
+  EXPECT_EQ(orEventQuery(event.handle), orErrorNotReady);
+  launch(b, "2", &ran);
+  EXPECT_EQ(orEventQuery(event.handle), orErrorNotReady);
+  EXPECT_EQ(orEventQuery(event.handle), orSuccess);
+  orDeviceSynchronize();
+  EXPECT_EQ(ran, wanted());
+}
+
+TEST(Order, a_question_after_new_work_is_another_question) {
+  EXPECT_EQ(under("order:host,host", "DISABLED_ask_again", "12"), 0);
+}
+
+// The host's thread of the device touches memory: a step of that stream.
+TEST(Order, DISABLED_host_function) {
+  Stream a, b;
+  static char byte = 0;
+  std::string ran;
+  EXPECT_EQ(orLaunchHostFunc(
+                a.handle,
+                [](void*) {
+                  const orAccess access{&byte, 1, 0, nullptr, nullptr, 1};
+                  EXPECT_EQ(orAnnounceHostAccess("host", &access), orSuccess);
+                },
+                nullptr),
+            orSuccess);
+  launch(b, "1", &ran);
+  orDeviceSynchronize();
+  EXPECT_EQ(steps().size(), 2u);
+}
+
+TEST(Order, a_host_function_makes_no_step_of_the_host) {
+  EXPECT_EQ(under("order:", "DISABLED_host_function", ""), 0);
+}
+
+// The two touch memory far apart, the one behind first, on both devices.
+TEST(Order, DISABLED_behind) {
+  Stream a, b;
+  std::string ran;
+  char* block = allocate(64);
+  touch(block + 32, true);
+  launch(a, "1", &ran);
+  touch(block, true);
+  launch(b, "2", &ran);
+  orSetDevice(1);
+  Stream c;
+  launch(c, "3", &ran);
+  orDeviceSynchronize();
+  orSetDevice(0);
+  orDeviceSynchronize();
+  EXPECT_TRUE(steps()[1].conflicts.empty());
+}
+
+TEST(Order, memory_behind_and_memory_before_are_apart) {
+  EXPECT_EQ(under("order:", "DISABLED_behind", ""), 0);
 }
 
 // The host touches pinned memory while a copy may still write it.

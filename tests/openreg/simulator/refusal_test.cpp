@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/openreg/interface/openreg_graphs.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/tests/openreg/refused.h"
 #include "torch_openreg/tests/openreg/shorthands.h"
+#include "torch_openreg/tests/openreg/streams.h"
 
 #include <unistd.h>
 
@@ -37,13 +39,105 @@ TEST_F(Refused, tools) {
       {"host access to nothing", orErrorInvalidValue,
        [] { return orAnnounceHostAccess("sum", nullptr); }},
       {"order", orErrorInvalidConfiguration, [] { return orInject("no"); }},
+      {"priorities to null", orErrorInvalidValue,
+       [] {
+         int greatest;
+         return orDeviceGetStreamPriorityRange(nullptr, &greatest);
+       }},
+      {"flag to null", orErrorInvalidValue,
+       [] { return orAccessFlag(nullptr); }},
+      {"races to nobody", orErrorInvalidValue,
+       [] { return orVisitRaces(nullptr, nullptr); }},
+      {"capture in no mode", orErrorInvalidValue,
+       [] {
+         Stream stream;
+         return orStreamBeginCapture(stream.handle,
+                                     static_cast<orStreamCaptureMode>(3));
+       }},
   });
+}
+
+TEST_F(Refused, handles_that_are_destroyed) {
+  float ms;
+  orGraph_t graph;
+  orStreamCaptureStatus status;
+  uint64_t id;
+  orEvent_t untimed;
+  orEventCreateWithFlags(&untimed, orEventDisableTiming);
+  expectAll({
+      {"time from one", orErrorInvalidResourceHandle,
+       [&] { return orEventElapsedTime(&ms, gone_event, event); }},
+      {"time to one without timing", orErrorInvalidValue,
+       [&] { return orEventElapsedTime(&ms, event, untimed); }},
+      {"end of its capture", orErrorInvalidResourceHandle,
+       [&] { return orStreamEndCapture(no_stream, &graph); }},
+      {"whether it is captured", orErrorInvalidResourceHandle,
+       [&] { return orStreamIsCapturing(no_stream, &status); }},
+      {"the number of its capture", orErrorInvalidResourceHandle,
+       [&] { return orStreamGetCaptureId(no_stream, &id); }},
+      {"set on it", orErrorInvalidResourceHandle,
+       [&] { return orMemsetAsync(block, 0, 1, no_stream); }},
+  });
+  EXPECT_EQ(orStreamGetCaptureId(nullptr, &id), orSuccess);
+  EXPECT_EQ(id, 0u);
+  orEventDestroy(untimed);
+}
+
+TEST_F(Refused, frees_by_the_device) {
+  struct Frees {
+    void *block, *pinned;
+    orError_t of_block, of_pinned;
+  } frees{block, pinned, orSuccess, orSuccess};
+  ASSERT_EQ(orLaunchHostFunc(
+                nullptr,
+                [](void* data) {
+                  auto* frees = static_cast<Frees*>(data);
+                  frees->of_block = orFree(frees->block);
+                  frees->of_pinned = orFreeHost(frees->pinned);
+                },
+                &frees),
+            orSuccess);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  EXPECT_EQ(frees.of_block, orErrorNotPermitted);
+  EXPECT_EQ(frees.of_pinned, orErrorNotPermitted);
+}
+
+// What has no bytes or no name is nothing to refuse.
+TEST_F(Refused, nothing_for_what_is_empty) {
+  void* none = block;
+  EXPECT_EQ(orMalloc(&none, 0), orSuccess);
+  EXPECT_EQ(none, nullptr);
+  none = block;
+  EXPECT_EQ(orMallocHost(&none, 0), orSuccess);
+  EXPECT_EQ(none, nullptr);
+  EXPECT_EQ(orMemcpyPeerAsync(block, 0, block, 0, 0, nullptr), orSuccess);
+  EXPECT_EQ(orMemsetAsync(nullptr, 0, 0, nullptr), orSuccess);
+  EXPECT_EQ(orMemcpy(host, host + 50, 50, orMemcpyHostToHost), orSuccess);
+  EXPECT_EQ(openreg::launch(nullptr, nullptr, [] {}), orSuccess);
+  bool is_null = false;
+  EXPECT_EQ(openreg::launch(nullptr, "null",
+                            [&is_null] {
+                              char* nothing = nullptr;
+                              is_null = !openreg::onDevice(nothing);
+                            }),
+            orSuccess);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  EXPECT_TRUE(is_null);
+  int is_started = 1;
+  EXPECT_EQ(orDeviceIsStarted(-1, &is_started), orSuccess);
+  EXPECT_FALSE(is_started);
 }
 
 TEST_F(Refused, launches) {
   std::vector<Refusal> refusals = {
       {"launch nothing", orErrorInvalidValue,
        [] { return orLaunchCommand(nullptr, "", nullptr, nullptr); }},
+      {"launch with too many arguments", orErrorInvalidValue,
+       [] {
+         orKernel kernel{};
+         kernel.bytes = orMaxArgumentBytes + 1;
+         return orLaunchCommand(&kernel, "", nullptr, nullptr);
+       }},
   };
   for (orStream_t stream : {gone_stream, no_stream}) {
     refusals.push_back({"launch", orErrorInvalidResourceHandle, [=] {

@@ -2,6 +2,7 @@
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/tests/openreg/shorthands.h"
+#include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -242,6 +244,8 @@ TEST(Device, DISABLED_configuration) {
   void* pointer;
   EXPECT_EQ(orMalloc(&pointer, 1), orErrorInvalidConfiguration);
   EXPECT_EQ(detail(), std::getenv("OPENREG_TEST_SENTENCE"));
+  EXPECT_EQ(orInject("alloc:1"), orErrorInvalidConfiguration);
+  EXPECT_EQ(orDeviceWindow(), 0);
   orGetDeviceCount(&count);
   EXPECT_EQ(count, 0);
 }
@@ -256,6 +260,13 @@ TEST(Device, a_wrong_setting_is_named_with_what_is_allowed) {
       {"OPENREG_RESERVE=1023K",
        "it must be a whole number from 1048576 to 1099511627776, in bytes or "
        "with K, M or G."},
+      {"OPENREG_DEVICE_THREADS=many",
+       "it must be a whole number from 1 to 64."},
+      {"OPENREG_DEVICE_MEMORY=64MB",
+       "it must be a whole number from 1048576 to 1099511627776, in bytes or "
+       "with K, M or G."},
+      {"OPENREG_SCHEDULE=seed:5x",
+       "it must be threads, blocking, seed:N or order:A,B."},
       {"OPENREG_SCHEDULE=seed:x",
        "it must be threads, blocking, seed:N or order:A,B."},
       {"OPENREG_INJECT=alloc:1,more",
@@ -274,10 +285,61 @@ TEST(Device, a_wrong_setting_is_named_with_what_is_allowed) {
   }
 }
 
+TEST(Device, DISABLED_defaults) {
+  int count = 0;
+  EXPECT_EQ(orGetDeviceCount(&count), orSuccess);
+  EXPECT_EQ(count, 2);
+}
+
+TEST(Device, an_empty_setting_is_the_default) {
+  EXPECT_EQ(again("Device.DISABLED_defaults", {"OPENREG_DEVICE_COUNT="}), 0);
+}
+
+TEST(Device, DISABLED_events) {
+  constexpr int kMost = 1 << 20;
+  std::vector<orEvent_t> events;
+  orEvent_t event = nullptr;
+  while (orEventCreate(&event) == orSuccess) {
+    events.push_back(event);
+    ASSERT_LE(events.size(), size_t{kMost});
+  }
+  EXPECT_EQ(detail(),
+            "There are too many events: a machine has room for 2^20.");
+  EXPECT_EQ(orEventDestroy(events.back()), orSuccess);
+  EXPECT_EQ(orEventCreate(&event), orSuccess);
+}
+
+TEST(Device, has_room_for_a_million_events) {
+  EXPECT_EQ(again("Device.DISABLED_events", {}), 0);
+}
+
+// The first failure is the one that is told, and a query tells it, too.
+TEST(Device, a_second_failure_is_dropped) {
+  Stream one, two;
+  std::atomic<bool> go{false};
+  openreg::launch(two.handle, "second", [&go] {
+    while (!go) usleep(100);
+    throw std::runtime_error("two");
+  });
+  openreg::launch(one.handle, "first", [] { throw std::runtime_error("one"); });
+  EXPECT_EQ(orStreamSynchronize(one.handle), orErrorLaunchFailure);
+  go = true;
+  EXPECT_EQ(orDeviceSynchronize(), orErrorLaunchFailure);
+  EXPECT_EQ(detail(), "openreg:0 stopped in first: one");
+  EXPECT_EQ(orStreamQuery(one.handle), orErrorLaunchFailure);
+  EXPECT_EQ(orDeviceReset(), orSuccess);
+}
+
 TEST(Device, DISABLED_none) {
   void* pointer;
   EXPECT_EQ(orMalloc(&pointer, 1), orErrorNoDevice);
   EXPECT_EQ(orSetDevice(0), orErrorNoDevice);
+  pointer = &pointer;
+  EXPECT_EQ(orFree(pointer), orErrorNoDevice);
+  EXPECT_EQ(orFreeHost(pointer), orErrorNoDevice);
+  EXPECT_EQ(orRetireBlock(pointer, nullptr), orErrorNoDevice);
+  EXPECT_EQ(orIpcOpenMemHandle(&pointer, {}), orErrorNoDevice);
+  EXPECT_EQ(orIpcCloseMemHandle(pointer), orErrorNoDevice);
   EXPECT_EQ(orDeviceSynchronize(), orErrorNoDevice);
   EXPECT_EQ(detail(), "This machine has no openreg device.");
 }

@@ -5,6 +5,7 @@
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/openreg/interface/openreg_graphs.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -229,6 +230,38 @@ TEST(Pool,
   orGraphDestroy(graph);
 }
 
+TEST(Pool, what_does_not_exist_ends_and_is_released_without_an_error) {
+  Cache cache;
+  cache.endPool({0, 9});
+  cache.releasePool({0, 9}, {});
+  EXPECT_EQ(current(cache.stats().segment), 0);
+}
+
+TEST(Pool, released_memory_does_not_wait_for_its_own_stream) {
+  Cache cache;
+  const Cache::PoolId pool{0, 7};
+  cache.beginPool(pool, [](c10::Stream) { return true; });
+  Block* block = cache.allocate(1000, stream(1));
+  const std::byte* data = block->data;
+  cache.free(block);
+  cache.endPool(pool);
+  Gate gate(stream(1));
+  cache.releasePool(pool, {stream(1)});
+  EXPECT_EQ(cache.allocate(1000, stream(1))->data, data);
+}
+
+TEST(Pool, a_full_device_fails_requests_while_any_thread_captures) {
+  Cache cache;
+  size_t free, total;
+  openreg::check(orMemGetInfo(&free, &total));
+  cache.free(cache.allocate(free / 5 * 4, stream(0)));
+  cache.beginPool({0, 7}, [](c10::Stream) { return false; });
+  EXPECT_THROW(cache.allocate(free / 2, stream(1)), c10::OutOfMemoryError);
+  cache.endPool({0, 7});
+  cache.free(cache.allocate(free / 2, stream(1)));
+  cache.empty();
+}
+
 TEST(Pool, a_full_device_fails_a_captured_request_and_waits_for_nothing) {
   Cache cache;
   size_t free, total;
@@ -353,6 +386,42 @@ TEST(Cache, a_stream_that_is_destroyed_but_still_runs_is_waited_for) {
   openreg::check(orStreamDestroy(handle));
   cache.free(block);
   EXPECT_TRUE(done);
+}
+
+TEST(Cache, an_address_before_all_memory_is_of_no_block) {
+  Cache cache;
+  cache.free(cache.allocate(1000, stream(0)));
+  EXPECT_EQ(cache.find(reinterpret_cast<void*>(1)), nullptr);
+}
+
+// The driver makes no event, so the host waits for all devices, and a thread of
+// a device, which may not, leaves that to the host.
+TEST(Cache, without_an_event_a_block_waits_for_the_device) {
+  Cache cache;
+  Block* block = cache.allocate(1000, stream(0));
+  const std::byte* data = block->data;
+  cache.recordStream(block, stream(1));
+  Gate gate(stream(1));
+  std::thread opener([&gate] {
+    usleep(50'000);
+    gate.open();
+  });
+  openreg::check(orInject("create:1"));
+  cache.free(block);
+  openreg::check(orInject(""));
+  opener.join();
+  EXPECT_EQ(cache.allocate(1000, stream(0))->data, data);
+
+  Block* other = cache.allocate(1000, stream(0));
+  const std::byte* its_data = other->data;
+  cache.recordStream(other, stream(1));
+  openreg::launch(openreg::nativeStream(stream(2)), "frees", [&cache, other] {
+    openreg::check(orInject("create:1"));
+    cache.free(other);
+    openreg::check(orInject(""));
+  });
+  openreg::check(orDeviceSynchronize());
+  EXPECT_EQ(cache.allocate(1000, stream(0))->data, its_data);
 }
 
 TEST(Cache, emptying_gives_back_whole_segments_only) {

@@ -42,6 +42,21 @@ def test_the_summary_has_each_statistic():
     assert "_pool" in summary and "_pool" not in short and "allocated_bytes.all" in short
 
 
+def test_a_snapshot_tells_of_small_and_large_blocks_in_use():
+    storages = {bytes: torch.UntypedStorage(bytes, device="openreg") for bytes in (1000, 32 << 20)}
+    for bytes, kind in ((1000, "small"), (32 << 20, "large")):
+        segments = torch.openreg.memory_snapshot()
+        (found,) = (
+            (segment, block)
+            for segment in segments
+            for block in segment["blocks"]
+            if block["address"] == storages[bytes].data_ptr()
+        )
+        segment, block = found
+        assert segment["segment_type"] == kind
+        assert block["state"] == "active_allocated" and block["requested_size"] == bytes
+
+
 GUARDED = """
 import torch, torch_openreg
 free, _ = torch.openreg.mem_get_info()
