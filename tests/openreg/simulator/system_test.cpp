@@ -28,7 +28,7 @@
 // A sanitizer has functions of its own in their place.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-namespace {
+namespace system_test {
 
 /// Which function fails, and at which of its next calls; 0 for none.
 std::string failing;
@@ -46,39 +46,39 @@ Function* original(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-}  // namespace
+}  // namespace system_test
 
 extern "C" {
 
 void* mmap64(void* where, size_t size, int rights, int flags, int file,
              off64_t offset) noexcept {
-  if (fails("mmap")) return MAP_FAILED;
+  if (system_test::fails("mmap")) return MAP_FAILED;
   return reinterpret_cast<void*>(
       syscall(SYS_mmap, where, size, rights, flags, file, offset));
 }
 
 int mprotect(void* where, size_t size, int rights) noexcept {
-  if (fails("mprotect")) return -1;
+  if (system_test::fails("mprotect")) return -1;
   return static_cast<int>(syscall(SYS_mprotect, where, size, rights));
 }
 
 int memfd_create(const char* name, unsigned flags) noexcept {
-  if (fails("memfd_create")) return -1;
+  if (system_test::fails("memfd_create")) return -1;
   return static_cast<int>(syscall(SYS_memfd_create, name, flags));
 }
 
 int fchmod(int file, mode_t mode) noexcept {
-  if (fails("fchmod")) return -1;
+  if (system_test::fails("fchmod")) return -1;
   return static_cast<int>(syscall(SYS_fchmod, file, mode));
 }
 
 int ftruncate64(int file, off64_t size) noexcept {
-  if (fails("ftruncate")) return -1;
+  if (system_test::fails("ftruncate")) return -1;
   return static_cast<int>(syscall(SYS_ftruncate, file, size));
 }
 
 int fcntl64(int file, int command, ...) {
-  if (fails("fcntl")) return -1;
+  if (system_test::fails("fcntl")) return -1;
   va_list more;
   va_start(more, command);
   const long argument = va_arg(more, long);
@@ -87,36 +87,39 @@ int fcntl64(int file, int command, ...) {
 }
 
 int fstat64(int file, struct stat64* about) noexcept {
-  if (fails("fstat")) return -1;
+  if (system_test::fails("fstat")) return -1;
   return static_cast<int>(syscall(SYS_fstat, file, about));
 }
 
 int getrlimit64(__rlimit_resource_t what, struct rlimit64* limit) noexcept {
-  if (fails("getrlimit")) return -1;
+  if (system_test::fails("getrlimit")) return -1;
   return static_cast<int>(
       syscall(SYS_prlimit64, 0, static_cast<int>(what), nullptr, limit));
 }
 
 int sched_getaffinity(pid_t thread, size_t size, cpu_set_t* cores) noexcept {
-  static auto* next = original<int(pid_t, size_t, cpu_set_t*)>(__func__);
-  return fails("sched_getaffinity") ? -1 : next(thread, size, cores);
+  static auto* next =
+      system_test::original<int(pid_t, size_t, cpu_set_t*)>(__func__);
+  return system_test::fails("sched_getaffinity") ? -1
+                                                 : next(thread, size, cores);
 }
 
 long syscall(long number, ...) noexcept {
   static auto* next =
-      original<long(long, long, long, long, long, long, long)>(__func__);
+      system_test::original<long(long, long, long, long, long, long, long)>(
+          __func__);
   va_list more;
   va_start(more, number);
   long all[6];
   for (long& each : all) each = va_arg(more, long);
   va_end(more);
-  if (number == SYS_futex_waitv && fails("futex_waitv")) return -1;
+  if (number == SYS_futex_waitv && system_test::fails("futex_waitv")) return -1;
   return next(number, all[0], all[1], all[2], all[3], all[4], all[5]);
 }
 
 }  // extern "C"
 
-namespace {
+namespace system_test {
 
 /// What is tried while one call fails; `is_over` says that it needed no more.
 struct Trial {
@@ -212,7 +215,9 @@ TEST(System, DISABLED_handle) {
     const orError_t error = orIpcGetMemHandle(&handle, block) != orSuccess
                                 ? orPeekAtLastError()
                                 : orIpcOpenMemHandle(&opened, handle);
-    if (error == orSuccess) EXPECT_EQ(orIpcCloseMemHandle(opened), orSuccess);
+    if (error == orSuccess) {
+      EXPECT_EQ(orIpcCloseMemHandle(opened), orSuccess);
+    }
     endIfOver(trial);
     if (error != orSuccess) {
       EXPECT_TRUE(detail().ends_with('.')) << detail();
@@ -309,6 +314,6 @@ TEST(System, that_cannot_open_a_page_for_a_fault_ends_the_process) {
   EXPECT_EQ(WTERMSIG(status), SIGSEGV);
 }
 
-}  // namespace
+}  // namespace system_test
 
 #endif
