@@ -179,7 +179,7 @@ WITHOUT_THE_DEVICE = (
         "Both need the driver. Until it is written, the first ends at `not implemented yet`.\n\n",
     ),
     ("README.md", r"The second (?=ends)", "`./dev test` "),
-    ("docs/index.md", r"The second (?=counts)", "`./dev test` "),
+    ("docs/index.md", r"The second (?=ends)", "`./dev test` "),
     (
         "docs/reference.md",
         r"The simulated device reads its \[configuration\].*?and PyTorch one:",
