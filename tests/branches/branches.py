@@ -36,6 +36,7 @@ PROGRAMS = {
     "forgotten-stream-right": "forgotten-stream-right",
 }
 TESTS = (*PROGRAMS, "device-python", "hooks-python", "hooks-python-2")
+MESON = [sys.executable, "-m", "mesonbuild.mesonmain"]
 LIBRARIES = ("libopenreg.so", "libtorch_openreg.so", "libtorch_bindings.so")
 # The counters are in a file that processes share, so one that ends by a signal is counted, too.
 # Some branches are counted as a difference, so that no increment may be lost between threads.
@@ -68,13 +69,12 @@ def run(*command, env=ENVIRONMENT, **options):
 
 def build(folder):
     clang = {"CC": tool("clang"), "CXX": tool("clang++")}
-    meson = [sys.executable, "-m", "mesonbuild.mesonmain"]
     if not (folder / "build.ninja").exists():
         options = ["-Dchapter=hooks", "--buildtype=plain", "-Dunity=off"]
         flags = [f"-Dcpp_args={FLAGS}", f"-Dcpp_link_args={PROFILE}"]
-        run(*meson, "setup", folder, ROOT, *options, *flags, env=ENVIRONMENT | clang)
-    run(*meson, "compile", "-C", folder)
-    run(*meson, "compile", "-C", folder, *PROGRAMS.values())
+        run(*MESON, "setup", folder, ROOT, *options, *flags, env=ENVIRONMENT | clang)
+    run(*MESON, "compile", "-C", folder)
+    run(*MESON, "compile", "-C", folder, *PROGRAMS.values())
 
 
 def test(folder):
@@ -82,8 +82,8 @@ def test(folder):
     shutil.rmtree(profiles, ignore_errors=True)
     profiles.mkdir()
     environment = ENVIRONMENT | {"LLVM_PROFILE_FILE": f"{profiles}/%c%m.profraw"}
-    meson = [sys.executable, "-m", "mesonbuild.mesonmain", "test", "-C", folder, "--no-rebuild"]
-    run(*meson, "--num-processes", 1, "-t", 10, *TESTS, env=environment)
+    options = ["--no-rebuild", "--num-processes", 1, "-t", 10]
+    run(*MESON, "test", "-C", folder, *options, *TESTS, env=environment)
     run(tool("llvm-profdata"), "merge", "-o", profiles / "all", *profiles.glob("*.profraw"))
 
 
@@ -134,24 +134,25 @@ def report(found):
 
 
 def listed():
-    """The branches of unreached.txt, each with its reason, which may stand above several."""
-    known, reason = {}, ""
+    """The branches of unreached.txt, as pairs with the reason, which may stand above several. A
+    condition that stands twice in its file is listed twice."""
+    known, reason = [], ""
     for line in UNREACHED.read_text().splitlines():
         if line.startswith("# "):
             reason = line[2:]
         elif line:
-            known[line] = reason
+            known.append((line, reason))
     return known
 
 
 def compare(lines, known):
     """What to say about branches that are missed without a reason, or listed and reached."""
-    new = [line for line in lines if not known.get(line)]
-    old = [
-        line
-        for line, reason in known.items()
-        if line not in lines and not reason.startswith("By chance")
-    ]
+    missed = collections.Counter(lines)
+    explained = collections.Counter(line for line, reason in known if reason)
+    certain = collections.Counter(
+        line for line, reason in known if not reason.startswith("By chance")
+    )
+    new, old = (missed - explained).elements(), (certain - missed).elements()
     problems = [f"No test reaches {line}; write one, or list it with the reason." for line in new]
     return problems + [f"unreached.txt lists {line}, which is not so; delete it." for line in old]
 
