@@ -21,7 +21,6 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdlib>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -121,45 +120,42 @@ long syscall(long number, ...) noexcept {
 
 namespace system_test {
 
-/// What is tried while one call fails; `is_over` says that it needed no more.
+/// While it lives, call number `number` of `function` fails, and no other one.
 struct Trial {
-  const char* function;
-  int number;
+  Trial(const char* function, int number) {
+    failing = function;
+    countdown = number;
+  }
   ~Trial() { countdown = 0; }
-  bool isOver() const { return countdown > 0; }
+  bool hasFailed() const { return countdown == 0; }
 };
 
-Trial begin(const char* function, int number) {
-  failing = function;
-  countdown = number;
-  return {function, number};
-}
+/// How a process ends that made fewer calls.
+constexpr int kNeedsNoMore = 99;
 
 /// Runs a disabled test once for each call of `function`, in processes of their
 /// own, until it needs no more calls; returns how many it needs.
 int trials(const std::string& test, const std::string& function,
            const std::vector<std::string>& settings = {}) {
-  constexpr int kIsOver = 99;
   for (int number = 1; number < 100; ++number) {
     std::vector<std::string> all = {"FAILS=" + function,
                                     "AT=" + std::to_string(number),
                                     "OPENREG_DEVICE_MEMORY=64M"};
     all.insert(all.end(), settings.begin(), settings.end());
     const int status = again("System.DISABLED_" + test, all);
-    if (WEXITSTATUS(status) == kIsOver) return number - 1;
+    if (WEXITSTATUS(status) == kNeedsNoMore) return number - 1;
     EXPECT_EQ(status, 0) << function << " fails at its call " << number;
   }
   ADD_FAILURE() << "There is no end of calls of " << function << ".";
   return 0;
 }
 
-Trial beginAsTold() {
-  return begin(std::getenv("FAILS"), std::atoi(std::getenv("AT")));
-}
+struct TrialAsTold : Trial {
+  TrialAsTold() : Trial(std::getenv("FAILS"), std::atoi(std::getenv("AT"))) {}
+};
 
-/// Ends a process in which no call has failed.
-void endIfOver(const Trial& trial) {
-  if (trial.isOver()) _exit(99);
+void endIfNoneFailed(const Trial& trial) {
+  if (!trial.hasFailed()) _exit(kNeedsNoMore);
 }
 
 // The machine starts without the call, or is refused in a sentence; then it
@@ -167,9 +163,9 @@ void endIfOver(const Trial& trial) {
 TEST(System, DISABLED_start) {
   void* pointer = nullptr;
   {
-    const Trial trial = beginAsTold();
+    const TrialAsTold trial;
     const orError_t error = orMalloc(&pointer, 64);
-    endIfOver(trial);
+    endIfNoneFailed(trial);
     if (error != orSuccess) {
       EXPECT_EQ(error, orErrorUnknown);
       EXPECT_EQ(detail().rfind("The devices did not start: ", 0), 0u)
@@ -192,9 +188,9 @@ TEST(System, DISABLED_pinned) {
   void* pointer = nullptr;
   ASSERT_EQ(orMalloc(&pointer, 64), orSuccess);
   {
-    const Trial trial = beginAsTold();
+    const TrialAsTold trial;
     const orError_t error = orMallocHost(&pointer, 64);
-    endIfOver(trial);
+    endIfNoneFailed(trial);
     EXPECT_EQ(error, orErrorMemoryAllocation);
     EXPECT_EQ(detail(), "There is no room for 64 bytes of pinned host memory.");
   }
@@ -211,14 +207,14 @@ TEST(System, DISABLED_handle) {
   EXPECT_EQ(orMemset(block, 7, 64), orSuccess);
   {
     void* opened = nullptr;
-    const Trial trial = beginAsTold();
+    const TrialAsTold trial;
     const orError_t error = orIpcGetMemHandle(&handle, block) != orSuccess
                                 ? orPeekAtLastError()
                                 : orIpcOpenMemHandle(&opened, handle);
     if (error == orSuccess) {
       EXPECT_EQ(orIpcCloseMemHandle(opened), orSuccess);
     }
-    endIfOver(trial);
+    endIfNoneFailed(trial);
     if (error != orSuccess) {
       EXPECT_TRUE(detail().ends_with('.')) << detail();
     }
@@ -242,10 +238,10 @@ TEST(System, DISABLED_copy) {
   char* block = allocate(kBytes);
   std::vector<char> in(kBytes, 7), out(kBytes);
   {
-    const Trial trial = beginAsTold();
+    const TrialAsTold trial;
     EXPECT_EQ(orMemcpy(block, in.data(), kBytes, orMemcpyHostToDevice),
               orSuccess);
-    endIfOver(trial);
+    endIfNoneFailed(trial);
   }
   EXPECT_EQ(orMemcpy(out.data(), block, kBytes, orMemcpyDeviceToHost),
             orSuccess);
@@ -261,10 +257,10 @@ TEST(System, DISABLED_wait) {
   auto* words = reinterpret_cast<uint32_t*>(allocate(64));
   EXPECT_EQ(orMemset(words, 0, 64), orSuccess);
   {
-    const Trial trial = beginAsTold();
+    const TrialAsTold trial;
     EXPECT_EQ(orStreamWaitValue32(one.handle, words, 1), orSuccess);
-    for (int i = 0; i < 5000 && trial.isOver(); ++i) usleep(1000);
-    EXPECT_FALSE(trial.isOver());
+    for (int i = 0; i < 5000 && !trial.hasFailed(); ++i) usleep(1000);
+    EXPECT_TRUE(trial.hasFailed());
   }
   EXPECT_EQ(orStreamWaitValue32(two.handle, words + 1, 1), orSuccess);
   usleep(20000);
@@ -283,9 +279,9 @@ TEST(System, DISABLED_guards) {
   char* first = allocate(64);
   void* pointer = nullptr;
   {
-    const Trial trial = beginAsTold();
+    const TrialAsTold trial;
     const orError_t error = orMalloc(&pointer, 64);
-    endIfOver(trial);
+    endIfNoneFailed(trial);
     EXPECT_EQ(error, orErrorMemoryAllocation);
   }
   EXPECT_EQ(orMalloc(&pointer, 64), orSuccess) << detail();
@@ -296,7 +292,7 @@ TEST(System, DISABLED_guards) {
 TEST(System, DISABLED_fault) {
   char* block = allocate(64);
   EXPECT_EQ(orMemset(block, 1, 64), orSuccess);
-  const Trial trial = begin("mprotect", 1);
+  const Trial trial("mprotect", 1);
   openreg::launch(nullptr, "one past", [block] {
     *(volatile char*)openreg::onDevice(block + 64) = 1;
   });
