@@ -33,28 +33,20 @@ class Failing(dist.Store):
             self.failed = f"{name} of {key}"
             raise Broken(f"{self.failed} failed, by order")
 
-    def set(self, *arguments):
-        self.count("set", arguments[0])
-        return self.store.set(*arguments)
-
-    def get(self, *arguments):
-        self.count("get", arguments[0])
-        return self.store.get(*arguments)
-
-    def wait(self, *arguments):
-        self.count("wait", arguments[0])
-        return self.store.wait(*arguments)
-
-    def check(self, *arguments):
-        self.count("check", arguments[0])
-        return self.store.check(*arguments)
-
-    def add(self, *arguments):
-        self.count("add", arguments[0])
-        return self.store.add(*arguments)
-
     def set_timeout(self, timeout):
         self.store.set_timeout(timeout)
+
+
+def counted(name):
+    def call(self, *arguments):
+        self.count(name, arguments[0])
+        return getattr(self.store, name)(*arguments)
+
+    return call
+
+
+for name in ("set", "get", "wait", "check", "add"):
+    setattr(Failing, name, counted(name))
 
 
 def start(store, timeout):
