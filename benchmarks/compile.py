@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What compiled programs cost, against eager mode and against the compiled CPU, in one run."""
+"""What compiled programs cost, against eager mode and against the compiled CPU."""
 
 import time
 
 import torch
 import torch.nn.functional as F
+from measure import report, wait_of
 from torch import nn
 
 
@@ -105,7 +106,7 @@ def as_it_is(program):
     return program
 
 
-COLUMNS = {
+WAYS = {
     "eager": ("openreg", as_it_is, as_it_is),
     "compiled": ("openreg", torch.compile, as_it_is),
     "compiled, reduce-overhead": ("openreg", replayed, as_it_is),
@@ -132,29 +133,24 @@ def cost(run, wait):
 
 def main():
     runs, first = {}, {}
-    for column, (device, wrap, wrap_step) in COLUMNS.items():
+    for way, (device, wrap, wrap_step) in WAYS.items():
         for name, make in cases(device):
             step = make(wrap)
             begin = time.perf_counter()
             step()
-            first[name, column] = time.perf_counter() - begin
+            first[name, way] = time.perf_counter() - begin
             for _ in range(8):
                 step()
-            wait = torch.openreg.synchronize if device == "openreg" else int
-            runs[name, column] = wrap_step(step), wait
+            runs[name, way] = wrap_step(step), wait_of(device)
     rounds = {key: [] for key in runs}
-    for _ in range(100):  # in turn, so that all meet the same noise
+    for _ in range(30):  # in turn, so that all meet the same noise
         for key, run in runs.items():
             rounds[key].append(cost(*run))
-    # The least of each, because noise only adds.
-    least = {key: [min(times) for times in zip(*all_times)] for key, all_times in rounds.items()}
     for name in dict(cases("cpu")):
-        print(f"{name:30}{'host':>12}{'total':>12}{'eager takes':>18}{'first call':>12}")
-        for column in COLUMNS:
-            host, total = least[name, column]
-            eager = least[name, "eager, CPU" if "CPU" in column else "eager"][1]
-            ratio = f"{eager / total:12.2f} times{first[name, column]:10.1f} s"
-            print(f"    {column:26}{host:9.1f} us{total:9.1f} us{ratio}")
+        host, total = ({way: [r[i] for r in rounds[name, way]] for way in WAYS} for i in (0, 1))
+        report("compiled programs", name, total)
+        report("compiled programs, host", name, host)
+        report("the first call", name, {way: [first[name, way]] for way in WAYS}, unit="s")
 
 
 if __name__ == "__main__":

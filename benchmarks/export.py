@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the passes of `torch.export` cost on a long graph: PyTorch's two, and ours."""
 
-import time
-
 import torch
+from measure import compare, until_done
 from torch._export.passes.replace_autocast_with_hop_pass import replace_autocast_with_hop_pass
 from torch._export.passes.replace_set_grad_with_hop_pass import replace_set_grad_with_hop_pass
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -26,23 +25,22 @@ def graph(regions):
     return make_fx(function, pre_dispatch=True)(torch.ones(2))
 
 
-def theirs(gm):
-    replace_autocast_with_hop_pass(*replace_set_grad_with_hop_pass(gm, None))
-
-
-def ours(gm):
-    export.replace_autocast_with_hop_pass(gm, None)
-
-
 def main():
-    print(f"regions of {OPERATORS} operators     PyTorch      ours")
-    for regions in (100, 200):
-        gm, times = graph(regions), []
-        for run in (theirs, ours):
-            began = time.perf_counter()
-            run(gm)
-            times.append(time.perf_counter() - began)
-        print(f"{regions:<24}{times[0]:>10.1f} s{times[1]:>8.2f} s")
+    for regions in (10, 20, 40):
+        module = graph(regions)
+
+        def theirs(module=module):
+            replace_autocast_with_hop_pass(*replace_set_grad_with_hop_pass(module, None))
+
+        def ours(module=module):
+            export.replace_autocast_with_hop_pass(module, None)
+
+        ways = {
+            "PyTorch": until_done(theirs, 1, "cpu"),
+            "openreg": until_done(ours, 1, "cpu"),
+        }
+        name = f"{regions} regions of {OPERATORS} operators"
+        compare("passes of torch.export", name, ways, rounds=1, at=regions)
 
 
 if __name__ == "__main__":

@@ -1,24 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a replay costs: the host for 20 small layers, the device for two towers of large ones."""
+"""What a replay costs: the host for 20 small layers, the device for two towers of large ones, and
+the host again when many replays wait."""
 
-import statistics
 import time
 
 import torch
+from measure import compare, on_the_host, until_done
 from torch import nn
 
 LAYERS, WIDTH, COUNT = 20, 16, 50
-
-
-def cost(run):
-    """Microseconds of one run on the host; the device is idle at the beginning."""
-    torch.openreg.synchronize()
-    begin = time.perf_counter()
-    for _ in range(COUNT):
-        run()
-    took = (time.perf_counter() - begin) / COUNT * 1e6
-    torch.openreg.synchronize()
-    return took
 
 
 def inference(net, x):
@@ -40,27 +30,27 @@ def training(net, x):
     return run
 
 
-def compare(make):
-    net = nn.Sequential(*[nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS)]).to("openreg")
-    eager = make(net, torch.ones(4, WIDTH, device="openreg"))
+def captured(run):
     torch.openreg.synchronize()
     with torch.Stream():
         for _ in range(3):
-            eager()
+            run()
     torch.openreg.synchronize()
     graph = torch.accelerator.Graph()
     with torch.openreg.graph(graph):
-        eager()
-    times = {eager: [], graph.replay: []}
-    for _ in range(15):  # in turn, so that both meet the same noise
-        for run, all_times in times.items():
-            all_times.append(cost(run))
-    # The least of each, because noise only adds.
-    launched, replayed = (min(all_times) for all_times in times.values())
-    print(
-        f"{make.__name__:<10} eager {launched:7.1f} us, replay {replayed:5.1f} us, "
-        f"{launched / replayed:5.1f} times less"
-    )
+        run()
+    return graph
+
+
+def layers(make):
+    net = nn.Sequential(*[nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS)]).to("openreg")
+    run = make(net, torch.ones(4, WIDTH, device="openreg"))
+    graph = captured(run)
+    ways = {
+        "eager": on_the_host(run, COUNT, clock=time.perf_counter),
+        "replay": on_the_host(graph.replay, COUNT, clock=time.perf_counter),
+    }
+    compare("replays", f"{make.__name__}, {LAYERS} layers, on the host", ways, rounds=15)
 
 
 def towers(streams):
@@ -87,23 +77,30 @@ def towers(streams):
     return graph, left, right
 
 
-def compare_towers():
-    graphs = {streams: towers(streams) for streams in (1, 2)}
-    rounds = {streams: [] for streams in graphs}
-    for _ in range(31):  # in turn, so that both meet the same noise
-        for streams, (graph, *_) in graphs.items():
-            begin = time.perf_counter()
-            graph.replay()
-            torch.openreg.synchronize()
-            rounds[streams].append((time.perf_counter() - begin) * 1e3)
-    one, two = (statistics.median(times) for times in rounds.values())
-    print(f"towers     one stream {one:.1f} ms, two {two:.1f} ms, {one / two:.2f} times faster")
+def many():
+    """Microseconds of one of `count` replays that the host enqueues while earlier ones run."""
+    x = torch.ones(16, device="openreg")
+
+    def run():
+        for _ in range(10):
+            x.neg_()
+
+    graph = captured(run)
+    for count in (1, 10, 100, 1000):
+        way = on_the_host(graph.replay, count, clock=time.perf_counter)
+        compare("replays in flight", f"{count}", {"replay": way}, rounds=31, at=count)
 
 
 def main():
-    compare(inference)
-    compare(training)
-    compare_towers()
+    layers(inference)
+    layers(training)
+    graphs = {streams: towers(streams) for streams in (1, 2)}
+    ways = {
+        name: until_done(graphs[streams][0].replay, 1)
+        for name, streams in (("one stream", 1), ("two streams", 2))
+    }
+    compare("replays", "two towers of 20 products", ways, rounds=21)
+    many()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `import torch` costs with this backend, and with no backend, in one run.
+"""What `import torch` costs with this backend, and with no backend.
 
 The processes alternate, so that both kinds see the same machine. "No backend" is
 TORCH_DEVICE_BACKEND_AUTOLOAD=0 and then the search for backends, which PyTorch
@@ -9,11 +9,12 @@ keep its bytecode, as it does for everybody who has not forbidden it.
 """
 
 import os
-import statistics
 import subprocess
 import sys
 
-ROUNDS = 25
+from measure import report
+
+ROUNDS = 7
 PROGRAM = """
 import importlib.metadata, sys, time
 def seconds(call):
@@ -31,26 +32,24 @@ assert "torch_openreg" in sys.modules
 
 
 def cost(switch):
-    """Milliseconds of `import torch`; if switched off, also of the search and of the loading."""
+    """Microseconds of `import torch`; if switched off, also of the search and of the loading."""
     environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": switch}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    return [float(line) * 1e3 for line in done.stdout.split()]
+    return [float(line) * 1e6 for line in done.stdout.split()]
 
 
 def main():
     for switch in "01":
         cost(switch)  # reads the files from the disk
     off, on = zip(*((cost("0"), cost("1")) for _ in range(ROUNDS)))
-    without = statistics.median(bare + search for bare, search, _ in off)
-    alone = statistics.median(loading for _, _, loading in off)
-    with_us = statistics.median(costs[0] for costs in on)
-    print(f"medians of {ROUNDS} processes of each kind")
-    print(f"import torch, no backend          {without:7.1f} ms")
-    print(f"import torch, openreg             {with_us:7.1f} ms")
-    print(f"the difference                    {with_us - without:7.1f} ms")
-    print(f"import torch_openreg, by itself   {alone:7.1f} ms")
+    found = {
+        "no backend": [bare + search for bare, search, _ in off],
+        "openreg": [costs[0] for costs in on],
+        "import torch_openreg, by itself": [loading for _, _, loading in off],
+    }
+    report("import", "import torch", found)
 
 
 if __name__ == "__main__":

@@ -5,100 +5,80 @@
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
+#include "measure.h"
+
 #include <cstdlib>
-#include <functional>
-#include <vector>
+#include <random>
 
 namespace {
 
-double now() {
-  return std::chrono::duration<double, std::micro>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-struct Cost {
-  double host;  // until the calls have returned
-  double done;  // until the device has nothing left to do
-};
-
-// Microseconds of one call: the medians of nine rounds of `count` calls.
-Cost cost(int count, const std::function<void()>& call) {
-  std::vector<double> host, done;
-  for (int round = 0; round < 9; ++round) {
-    const double begin = now();
-    for (int i = 0; i < count; ++i) call();
-    host.push_back((now() - begin) / count);
-    orDeviceSynchronize();
-    done.push_back((now() - begin) / count);
-  }
-  std::sort(host.begin(), host.end());
-  std::sort(done.begin(), done.end());
-  return {host[4], done[4]};
+std::string named(size_t bytes) {
+  return bytes >= 1 << 20 ? std::to_string(bytes >> 20) + " MiB"
+                          : std::to_string(bytes) + " bytes";
 }
 
 void pairs() {
-  std::printf("allocate and free, nothing running\n");
   for (const size_t bytes : {16, 4096, 1 << 20, 64 << 20}) {
-    const double cached =
-        cost(20000, [&] { openreg::allocator().allocate(bytes); }).done;
-    const double driver = cost(2000, [&] {
-                            void* data;
-                            orMalloc(&data, bytes);
-                            orFree(data);
-                          }).done;
-    const double host = cost(20000, [&] {
-                          void* data = nullptr;
-                          if (posix_memalign(&data, 64, bytes)) std::abort();
-                          // The compiler would leave out a pair that nobody
-                          // sees.
-                          asm volatile("" : : "g"(data) : "memory");
-                          std::free(data);
-                        }).done;
-    std::printf(
-        "  %9zu bytes: cached %6.3f us, driver %6.3f us, host's malloc "
-        "%6.3f us\n",
-        bytes, cached, driver, host);
+    const auto host = [=] {
+      void* data = nullptr;
+      if (posix_memalign(&data, 64, bytes)) std::abort();
+      // The compiler would leave out a pair that nobody sees.
+      asm volatile("" : : "g"(data) : "memory");
+      std::free(data);
+    };
+    const auto cached = [=] { openreg::allocator().allocate(bytes); };
+    const auto driver = [=] {
+      void* data;
+      orMalloc(&data, bytes);
+      orFree(data);
+    };
+    compare("allocate and free", named(bytes), 9,
+            {{"the host's malloc", [=] { return perCall(20000, host); }},
+             {"cached", [=] { return perCall(20000, cached); }},
+             {"orMalloc", [=] { return perCall(500, driver); }}});
   }
 }
 
-// A cached pair makes two reports to PyTorch's trace, to which nobody listens.
+/// A cached pair makes two reports to PyTorch's trace, to which nobody listens.
 void reports() {
-  const double pair =
-      cost(20000, [&] { openreg::allocator().allocate(4096); }).done;
-  const double report =
-      cost(200, [&] {
-        for (uintptr_t i = 0; i < 1000; ++i) {
-          openreg::trace(&openreg::Traced::trace_gpu_memory_allocation, i);
-          asm volatile("" : : : "memory");
-        }
-      }).host;  // microseconds of 1000: nanoseconds of one
-  std::printf(
-      "two reports to a trace without listeners: %.2f ns of the %.0f ns of a "
-      "cached pair (%.1f%%)\n",
-      2 * report, 1000 * pair, 2 * report / (10 * pair));
+  compare(
+      "reports to PyTorch's trace", "without a listener", 9,
+      {{"a cached pair",
+        [] {
+          return perCall(20000, [] { openreg::allocator().allocate(4096); });
+        }},
+       {"its two reports", [] {
+          return perCall(200,
+                         [] {
+                           for (uintptr_t i = 0; i < 2000; ++i) {
+                             openreg::trace(
+                                 &openreg::Traced::trace_gpu_memory_allocation,
+                                 i);
+                             asm volatile("" : : : "memory");
+                           }
+                         }) /
+                 1000;
+        }}});
 }
 
-// A chain of operators: each writes a tensor of its own, and the one before it
-// is dropped. Each kernel takes 20 us.
+/// A chain of ten operators: each writes a tensor of its own, and the one
+/// before it is dropped. Each kernel takes 20 us. The time is that of the
+/// chain.
 void chain() {
   const auto kernel = [] {
     const double end = now() + 20;
     while (now() < end) {
     }
   };
-  const Cost cached = cost(100, [&] {
+  const auto cached = [=] {
     c10::DataPtr x = openreg::allocator().allocate(4096);
     for (int i = 0; i < 10; ++i) {
       c10::DataPtr y = openreg::allocator().allocate(4096);
       openreg::launch(nullptr, "kernel", kernel);
       x = std::move(y);
     }
-  });
-  const Cost driver = cost(100, [&] {
+  };
+  const auto driver = [=] {
     void *x, *y;
     orMalloc(&x, 4096);
     for (int i = 0; i < 10; ++i) {
@@ -108,32 +88,49 @@ void chain() {
       x = y;
     }
     orFree(x);
-  });
-  std::printf(
-      "ten kernels of 20 us, each with a tensor of its own\n"
-      "  cached: host %.0f us, done after %.0f us\n"
-      "  one orMalloc per tensor: host %.0f us, done after %.0f us\n",
-      cached.host, cached.done, driver.host, driver.done);
+  };
+  const auto host = [](const std::function<void()>& call) {
+    return [call] {
+      const double us = perCall(100, call);
+      orDeviceSynchronize();
+      return us;
+    };
+  };
+  compare("ten kernels, each with a tensor of its own", "on the host", 5,
+          {{"cached", host(cached)}, {"orMalloc", host(driver)}});
 }
 
-void firstTouch() {
-  const size_t bytes = 64 << 20;
-  const auto fill = [&](void* data) { orMemset(data, 1, bytes); };
-  const double cached = cost(5, [&] {
-                          c10::DataPtr data =
-                              openreg::allocator().allocate(bytes);
-                          fill(data.get());
-                        }).done;
-  const double driver = cost(5, [&] {
-                          void* data;
-                          orMalloc(&data, bytes);
-                          fill(data);
-                          orFree(data);
-                        }).done;
-  std::printf(
-      "64 MiB allocated, filled and freed\n"
-      "  cached %.0f us, one orMalloc per tensor %.0f us: %.2f times\n",
-      cached, driver, driver / cached);
+/// `count` blocks of 16 to 8,192 bytes live. One after the other is freed, and
+/// another one is allocated: the time of such an exchange.
+void liveBlocks() {
+  for (const int count : {1000, 10000, 100000, 1000000}) {
+    std::mt19937 random(1);
+    const auto size = [&] { return size_t{16} << random() % 10; };
+    std::vector<c10::DataPtr> blocks;
+    for (int i = 0; i < count; ++i)
+      blocks.push_back(openreg::allocator().allocate(size()));
+    const auto exchange = [&] {
+      return perCall(20000, [&] {
+        c10::DataPtr& block = blocks[random() % count];
+        block = openreg::allocator().allocate(size());
+      });
+    };
+    std::vector<void*> pointers;
+    for (int i = 0; i < count; ++i) pointers.push_back(std::malloc(size()));
+    const auto onHost = [&] {
+      return perCall(20000, [&] {
+        void*& pointer = pointers[random() % count];
+        std::free(pointer);
+        pointer = std::malloc(size());
+      });
+    };
+    compare("blocks that live", std::to_string(count), 5,
+            {{"the host's malloc", onHost}, {"cached", exchange}},
+            "\"at\": " + std::to_string(count) + ", ");
+    for (void* pointer : pointers) std::free(pointer);
+    blocks.clear();
+    openreg::allocator().emptyCache({0, 0});
+  }
 }
 
 }  // namespace
@@ -142,5 +139,5 @@ int main() {
   pairs();
   reports();
   chain();
-  firstTouch();
+  liveBlocks();
 }

@@ -4,12 +4,10 @@
 The operators are the first ones of tests/models/operators.csv that have a kernel.
 """
 
-import statistics
-import time
 from functools import partial
 
 import torch
-from operators import compare
+from measure import compare, on_both, on_the_host
 
 aten = torch.ops.aten
 
@@ -103,11 +101,9 @@ def make(function, shapes, device):
 
 
 def main():
-    ratios = [
-        compare(name, partial(make, function, shapes), 2000, time.thread_time, rounds=25)
-        for name, function, *shapes in operators()
-    ]
-    print(f"median {statistics.median(ratios):.2f}, largest {max(ratios):.2f}")
+    for name, function, *shapes in operators():
+        ways = on_both(partial(make, function, shapes), on_the_host, 1000)
+        compare("most used operators", name, ways, rounds=15)
 
 
 if __name__ == "__main__":

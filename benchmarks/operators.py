@@ -1,53 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What operators cost on the device and on the CPU, in one run.
+"""What operators cost on the device and on the CPU.
 
-Small ones: the processor time that a call takes of the host's thread, which is
-the same on a busy machine. Large ones: the time until the result is there.
+Small ones: the processor time that a call takes of the host's thread. Large ones: the time until
+the result is there.
 """
 
-import statistics
-import time
 from functools import partial
 
 import torch
 import torch.nn.functional as F
-import torch_openreg  # noqa: F401
+from measure import compare, on_both, on_the_host, until_done
 
-DEVICES = ("cpu", "openreg")
-
-
-def cost(call, count, clock):
-    """Microseconds of one call; the wait for the device counts on a clock that goes on."""
-    begin = clock()
-    for _ in range(count):
-        call()
-    if clock is time.thread_time:
-        end = clock()
-        torch.openreg.synchronize()
-        return (end - begin) / count * 1e6
-    torch.openreg.synchronize()
-    return (clock() - begin) / count * 1e6
-
-
-def compare(name, make, count, clock, rounds):
-    calls = [make(device) for device in DEVICES]
-    times = [[], []]
-    for call in calls:
-        cost(call, count, clock)
-    for _ in range(rounds):  # in turn, so that both meet the same noise
-        for index, call in enumerate(calls):
-            times[index].append(cost(call, count, clock))
-    cpu, device = map(statistics.median, times)
-    print(f"{name:<28} CPU {cpu:>10.2f} us   openreg {device:>10.2f} us   {device / cpu:>5.2f}")
-    return device / cpu
-
-
-def with_tensors(operation, *sizes):
-    def make(device):
-        tensors = [torch.rand(size).to(device) for size in sizes]
-        return lambda: operation(*tensors)
-
-    return make
+SMALL, LARGE = (16,), (1 << 24,)
+BATCH, TOKEN, CACHE = (4, 8, 512, 64), (1, 8, 1, 64), (1, 8, 512, 64)
 
 
 def attention_gradients(*tensors):
@@ -55,37 +20,48 @@ def attention_gradients(*tensors):
     F.scaled_dot_product_attention(*tensors).sum().backward()
 
 
+OF_SMALL = (
+    ("empty", lambda x: torch.empty(16, device=x.device), [SMALL]),
+    ("view", lambda x: x.view(4, 4), [SMALL]),
+    ("add, a number", lambda x: x + 2, [SMALL]),
+    ("add_", lambda x, y: x.add_(y), [SMALL] * 2),
+    ("abs", torch.abs, [SMALL]),
+    ("sum, all", torch.sum, [SMALL]),
+    ("softmax", lambda x: torch.softmax(x, 0), [SMALL]),
+    ("layer_norm", lambda x: F.layer_norm(x, (16,)), [SMALL]),
+)
+OF_LARGE = (
+    ("add, 16M elements", torch.add, [LARGE] * 2),
+    ("mul, 16M elements", torch.mul, [LARGE] * 2),
+    ("sum, 16M elements", torch.sum, [LARGE]),
+    ("mm 64", torch.mm, [(64, 64)] * 2),
+    ("mm 1024", torch.mm, [(1024, 1024)] * 2),
+    ("softmax, 4096 x 4096", lambda x: torch.softmax(x, 1), [(4096, 4096)]),
+    ("normal_, 1M elements", lambda x: x.normal_(), [(1 << 20,)]),
+    ("uniform_, 1M elements", lambda x: x.uniform_(), [(1 << 20,)]),
+    ("linalg.eig, 64, by the fallback", torch.linalg.eig, [(64, 64)]),
+    ("attention, one token", F.scaled_dot_product_attention, [TOKEN, CACHE, CACHE]),
+    ("attention", F.scaled_dot_product_attention, [BATCH] * 3),
+    ("attention, causal", partial(F.scaled_dot_product_attention, is_causal=True), [BATCH] * 3),
+    ("attention and gradients", attention_gradients, [BATCH] * 3),
+)
+
+
+def with_tensors(operation, sizes):
+    def make(device):
+        tensors = [torch.rand(size).to(device) for size in sizes]
+        return lambda: operation(*tensors)
+
+    return make
+
+
 def main():
-    small, large = (16,), (1 << 24,)
-    batch, token, cache = (4, 8, 512, 64), (1, 8, 1, 64), (1, 8, 512, 64)
-    print("16 elements, time of the host's thread")
-    for name, operation, sizes in (
-        ("add", torch.add, [small] * 2),
-        ("add, a number", lambda x: x + 2, [small]),
-        ("add_", lambda x, y: x.add_(y), [small] * 2),
-        ("mul", torch.mul, [small] * 2),
-        ("abs", torch.abs, [small]),
-        ("sum", torch.sum, [small]),
-        ("softmax", lambda x: torch.softmax(x, 0), [small]),
-        ("layer_norm", lambda x: F.layer_norm(x, (16,)), [small]),
-        ("mm 4", torch.mm, [(4, 4)] * 2),
-        ("view", lambda x: x.view(4, 4), [small]),
-    ):
-        compare(name, with_tensors(operation, *sizes), 5000, time.thread_time, rounds=75)
-    print("large, until the result is there")
-    for name, operation, sizes in (
-        ("add, 16M elements", torch.add, [large] * 2),
-        ("mul, 16M elements", torch.mul, [large] * 2),
-        ("sum, 16M elements", torch.sum, [large]),
-        ("mm 64", torch.mm, [(64, 64)] * 2),
-        ("mm 1024", torch.mm, [(1024, 1024)] * 2),
-        ("softmax, 4096 x 4096", lambda x: torch.softmax(x, 1), [(4096, 4096)]),
-        ("attention, one token", F.scaled_dot_product_attention, [token, cache, cache]),
-        ("attention", F.scaled_dot_product_attention, [batch] * 3),
-        ("attention, causal", partial(F.scaled_dot_product_attention, is_causal=True), [batch] * 3),
-        ("attention and gradients", attention_gradients, [batch] * 3),
-    ):
-        compare(name, with_tensors(operation, *sizes), 3, time.perf_counter, rounds=9)
+    for name, operation, sizes in OF_SMALL:
+        ways = on_both(with_tensors(operation, sizes), on_the_host, 2000)
+        compare("small operators", name, ways, rounds=15)
+    for name, operation, sizes in OF_LARGE:
+        ways = on_both(with_tensors(operation, sizes), until_done, 3)
+        compare("large operators", name, ways, rounds=7)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What it costs to send a tensor to another process and hear back, in one run."""
+"""What it costs to send a tensor to another process and hear back."""
 
-import statistics
 import time
 
 import torch
 import torch.multiprocessing as mp
-
-ROUNDS = 21
+from measure import compare
 
 
 def serve(requests, replies):
@@ -17,14 +15,18 @@ def serve(requests, replies):
         del tensor
 
 
-def cost(requests, replies, device, size):
-    """Milliseconds until the other process has said how large a new tensor is."""
-    tensor = torch.ones(size, dtype=torch.uint8, device=device)
-    torch.accelerator.synchronize()
-    began = time.perf_counter()
-    requests.put(tensor)
-    assert replies.get() == size
-    return (time.perf_counter() - began) * 1e3
+def sending(requests, replies, device, size):
+    """Microseconds until the other process has said how large a new tensor is."""
+
+    def way():
+        tensor = torch.ones(size, dtype=torch.uint8, device=device)
+        torch.accelerator.synchronize()
+        began = time.perf_counter()
+        requests.put(tensor)
+        assert replies.get() == size
+        return (time.perf_counter() - began) * 1e6
+
+    return way
 
 
 def main():
@@ -33,12 +35,11 @@ def main():
     other = context.Process(target=serve, args=(requests, replies))
     other.start()
     for mebibytes in (1, 64):
-        costs = {"openreg": [], "cpu": []}
-        for _ in range(ROUNDS):  # in turn, so that both meet the same noise
-            for device, times in costs.items():
-                times.append(cost(requests, replies, device, mebibytes << 20))
-        told = ", ".join(f"{device} {statistics.median(t):.1f} ms" for device, t in costs.items())
-        print(f"sending {mebibytes} MiB: {told}")
+        ways = {
+            name: sending(requests, replies, device, mebibytes << 20)
+            for name, device in (("CPU", "cpu"), ("openreg", "openreg"))
+        }
+        compare("sending to another process", f"{mebibytes} MiB", ways, rounds=15)
     requests.put(None)
     other.join()
 

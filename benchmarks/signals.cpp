@@ -7,12 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
+#include "measure.h"
+
 #include <cstdlib>
 #include <thread>
-#include <vector>
 
 namespace {
 
@@ -21,12 +19,8 @@ constexpr uint32_t kTurns = 500;
 // Two numbers, and when the last turn began and ended.
 struct Shared {
   uint32_t question, answer;
-  int64_t asked, seen;
+  double asked, seen;
 };
-
-int64_t now() {
-  return std::chrono::steady_clock::now().time_since_epoch().count();
-}
 
 void check(orError_t error) {
   if (!error) return;
@@ -60,14 +54,13 @@ void ask(Shared* shared, uint32_t first, int pause_us, const char* what) {
       orSignalValue32(&at->question, turn);
     }));
     check(orStreamWaitValue32(nullptr, &shared->answer, turn));
-    check(openreg::launch(nullptr, "note", [=, &us] {
-      us.push_back(static_cast<double>(at->seen - at->asked) / 1e3);
-    }));
+    check(openreg::launch(nullptr, "note",
+                          [=, &us] { us.push_back(at->seen - at->asked); }));
   }
   check(orDeviceSynchronize());
-  std::sort(us.begin(), us.end());
-  std::printf("%-44s %8.1f us, 9 of 10 within %.1f us\n", what, us[kTurns / 2],
-              us[kTurns * 9 / 10]);
+  size_t turn = 0;
+  compare("signals", what, kTurns - 1,
+          {{"openreg", [&] { return us[turn++]; }}});
 }
 
 }  // namespace

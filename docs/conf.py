@@ -30,7 +30,7 @@ project = "torch_openreg"
 author = "the torch_openreg authors"
 copyright = author
 
-extensions = ["myst_parser", "breathe", "sphinx.ext.graphviz", "directives", "reading"]
+extensions = ["myst_parser", "breathe", "sphinx.ext.graphviz", "directives", "reading", "measured"]
 exclude_patterns = ["_build", "**/solutions"]
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_block", "tasklist"]
 myst_heading_anchors = 3
