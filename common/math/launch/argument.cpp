@@ -10,7 +10,7 @@ namespace openreg {
 // [common.argument.capture] Numbers, sizes and strings are captured by value, because a script may change its list of sizes after the launch.
 Argument::Argument(const c10::IValue& value, Access access) {
   if (value.isTensor()) {
-    captured_ = View(value.toTensor(), access);
+    captured_.emplace<View>(value.toTensor(), access);
   } else if (value.isTensorList() || value.isOptionalTensorList()) {
     list_ = value.isTensorList() ? List::tensors : List::optional_tensors;
     std::vector<View> views;

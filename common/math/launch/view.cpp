@@ -16,8 +16,8 @@ View::View(const at::Tensor& tensor, Access access)
     : defined_(tensor.defined()) {
   if (!defined_) return;
   dtype_ = tensor.scalar_type();
-  sizes_ = tensor.sizes();
-  strides_ = tensor.strides();
+  shape_.set_sizes(tensor.sizes());
+  shape_.set_strides(tensor.strides());
   conj_ = tensor.is_conj();
   neg_ = tensor.is_neg();
   wrapped_number_ = tensor.unsafeGetTensorImpl()->is_wrapped_number();
@@ -39,14 +39,16 @@ View::View(const at::Tensor& tensor, Access access)
 at::Tensor View::tensor() const {
   if (!defined_) return {};
   void* data = on_host_ ? const_cast<std::byte*>(scalar_) : onDevice(data_);
+  const at::IntArrayRef sizes = shape_.sizes_arrayref();
+  const at::IntArrayRef strides = shape_.strides_arrayref();
   const size_t bytes = at::detail::computeStorageNbytes(
-      sizes_, strides_, c10::elementSize(dtype_));
+      sizes, strides, c10::elementSize(dtype_));
   at::Storage storage(at::Storage::use_byte_size_t(), bytes, {data, c10::kCPU},
                       c10::GetCPUAllocator(), true);
   at::Tensor tensor = at::detail::make_tensor<at::TensorImpl>(
       std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
       c10::scalarTypeToTypeMeta(dtype_));
-  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes_, strides_);
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
   tensor._set_conj(conj_);
   tensor._set_neg(neg_);
   return wrapped_number_ ? wrapped(tensor) : tensor;

@@ -4,7 +4,7 @@
 #include "torch_openreg/common/math/launch/accesses.h"
 
 #include <ATen/core/Tensor.h>
-#include <c10/util/DimVector.h>
+#include <c10/core/impl/SizesAndStrides.h>
 
 namespace openreg {
 
@@ -28,8 +28,7 @@ class View {
   at::Tensor wrapped(const at::Tensor& number) const;
 
   void* data_ = nullptr;
-  at::DimVector sizes_;
-  at::DimVector strides_;
+  c10::impl::SizesAndStrides shape_;
   at::ScalarType dtype_ = at::kFloat;
   bool defined_ = false;
   bool conj_ = false;
