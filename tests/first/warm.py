@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs Python programs, each in a process of its own that has PyTorch already.
 
-To import PyTorch takes longer than most of the programs do. `python warm.py` does it once, and
-forks for each program that a line of its input asks for.
+To import PyTorch takes longer than most of the programs do. `python warm.py 5 6` does it once, and
+serves at the sockets 5 and 6: it forks for each program that a line asks for.
 """
 
+import gc
 import json
 import os
 import runpy
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,29 +21,34 @@ class Pythons:
     """Some that have imported PyTorch, without the backend of a device; each runs one program."""
 
     def __init__(self, count):
+        pairs = [socket.socketpair() for _ in range(count)]
+        theirs = [pair[1].fileno() for pair in pairs]
         environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
-        command = [sys.executable, __file__]
-        self.all = [subprocess.Popen(command, env=environment, **pipes) for _ in range(count)]
+        command = [sys.executable, __file__, *map(str, theirs)]
+        self.first = subprocess.Popen(command, env=environment, pass_fds=theirs)
+        self.all = [own.makefile("rw", encoding="utf-8") for own, _ in pairs]
         self.free = SimpleQueue()
         for each in self.all:
             self.free.put(each)
+        for pair in pairs:
+            for end in pair:
+                end.close()  # What was made of ours stays open, and theirs is not ours.
 
     def start(self, command, folder, environment):
         """Exit code, stdout and stderr of a command that begins with this Python."""
         each = self.free.get()
         with tempfile.TemporaryDirectory() as files:
             asked = json.dumps([command[1:], folder, environment, files])
-            print(asked, file=each.stdin, flush=True)
-            code = int(each.stdout.readline())
+            print(asked, file=each, flush=True)
+            code = int(each.readline())
             out, err = (Path(files, name).read_text("utf-8") for name in ("stdout", "stderr"))
         self.free.put(each)
         return code, out, err
 
     def end(self):
         for each in self.all:
-            each.stdin.close()
-            each.wait()
+            each.close()
+        self.first.wait()
 
 
 def become(arguments, folder, environment, files):
@@ -63,17 +70,28 @@ def become(arguments, folder, environment, files):
         runpy.run_path(arguments[0], run_name="__main__")
 
 
-def serve():
+def serve(numbers):
+    """Imports PyTorch, becomes one process for each socket of `numbers`, and runs programs."""
+    gc.disable()
     import pytest  # noqa: F401
-    import torch  # noqa: F401
+    import torch._dynamo  # noqa: F401  # The first optimizer or checkpoint would.
 
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            become(*json.loads(line))
-            return
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    # A program that ends would otherwise look at every object of PyTorch once more.
+    gc.freeze()
+    gc.enable()
+    sockets = [socket.socket(fileno=number) for number in numbers]
+    mine = next((each for each in sockets[1:] if os.fork() == 0), sockets[0])
+    with mine.makefile("rw", encoding="utf-8") as asked:
+        for each in sockets:
+            each.close()
+        for line in asked:
+            child = os.fork()
+            if child == 0:
+                become(*json.loads(line))
+                return
+            status = os.waitpid(child, 0)[1]
+            print(os.waitstatus_to_exitcode(status), file=asked, flush=True)
 
 
 if __name__ == "__main__":
-    serve()
+    serve(list(map(int, sys.argv[1:])))

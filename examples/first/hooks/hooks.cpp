@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "hooks/generator.h"
+#include "kernels/launch.h"
 
+#include <ATen/core/PhiloxRNGEngine.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
@@ -61,6 +63,65 @@ TORCH_LIBRARY_FRAGMENT(tiny, m) {
   m.def("default_generator(int index) -> Generator?",
         [](int64_t index) -> at::Generator { return defaultGenerator(index); });
   m.def("end_backward(int index) -> ()", &endBackward);
+}
+
+// [first.hooks.draw] Philox computes each number from its position, so the order of work does not matter.
+using Chosen = std::optional<at::Generator>;
+
+template <class Transform>
+at::Tensor& draw(const char* name, at::Tensor& self, const Chosen& chosen, Transform transform) {
+  constexpr bool flips = std::is_same_v<std::invoke_result_t<Transform, at::Philox4_32&>, bool>;
+  TORCH_CHECK_TYPE(flips || self.is_floating_point(), name,
+                   "_ on tiny needs floating-point numbers, not ", self.scalar_type(), ".");
+  if (!isPlain(self)) {
+    at::Tensor plain = at::empty(self.sizes(), self.options().dtype(at::kFloat));
+    return self.copy_(draw(name, plain, chosen, transform));
+  }
+  auto* generator =
+      at::get_generator_or_default<Generator>(chosen, defaultGenerator(self.get_device()));
+  const int64_t n = self.numel();
+  std::unique_lock lock(generator->mutex_);
+  const Generator::State first = generator->state;
+  generator->state.offset += n;
+  lock.unlock();
+  launch(self, name, [transform, first, n, data = self.data_ptr<float>()] {
+    float* numbers = openreg::onDevice(data);
+    for (int64_t i = 0; i < n; ++i) {
+      at::Philox4_32 engine(first.seed, first.offset + i);
+      numbers[i] = transform(engine);
+    }
+  });
+  return self;
+}
+
+// [first.hooks.distributions] Initial weights need the first two of these, and dropout the third.
+/// From 0 to below 1: 24 random bits fill a float.
+static float fraction(at::Philox4_32& engine) {
+  return static_cast<float>(engine() >> 8) / (1 << 24);
+}
+
+static at::Tensor& uniform(at::Tensor& self, double from, double to, Chosen chosen) {
+  return draw("uniform", self, chosen, [from, to](at::Philox4_32& engine) {
+    return static_cast<float>(from + (to - from) * fraction(engine));
+  });
+}
+
+static at::Tensor& normal(at::Tensor& self, double mean, double deviation, Chosen chosen) {
+  return draw("normal", self, chosen, [mean, deviation](at::Philox4_32& engine) {
+    return static_cast<float>(mean + deviation * engine.randn(10));
+  });
+}
+
+static at::Tensor& bernoulli(at::Tensor& self, double p, Chosen chosen) {
+  return draw("bernoulli", self, chosen,
+              [p](at::Philox4_32& engine) { return fraction(engine) < p; });
+}
+
+// [first.hooks.random] The names by which PyTorch calls them.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("uniform_", &uniform);
+  m.impl("normal_", &normal);
+  m.impl("bernoulli_.float", &bernoulli);
 }
 
 // [-]
