@@ -154,18 +154,23 @@ def show(app, document, page):
             ]
         )
         heads = ("page", "to read", "afterwards you can")
-        place.replace_self(table([3, 2, 5], rows, heads=heads))
+        # The theme wraps the tables of the pages earlier.
+        made = table([3, 2, 5], rows, heads=heads)
+        place.replace_self(nodes.container("", made, classes=["table-wrapper", "way-table"]))
     title = next(document.findall(nodes.title), None)
     if title is None or page in LOOKED_UP:
         return
     line = nodes.paragraph("", f"{told(minutes(env)[page])} to read")
     here = list(steps_at(env, page))
-    for name, steps, at in here:
+    nexts = [steps[at + 1].page if steps[at + 1 :] else "" for _, steps, at in here]
+    for (name, steps, at), to in zip(here, nexts, strict=True):
         line += [nodes.Text(" · "), link("ways", name), nodes.Text(f", {at + 1} of {len(steps)}")]
         if steps[at].may_be_skipped:
             line += nodes.Text(" (may be skipped)")
-        if steps[at + 1 :]:
-            line += [nodes.Text(", then "), link(steps[at + 1].page)]
+        if to and len(set(nexts)) > 1:
+            line += [nodes.Text(", then "), link(to)]
+    if nexts and nexts[0] and len(set(nexts)) == 1:
+        line += [nodes.Text(" · then "), link(nexts[0])]
     if not here:
         line += [
             nodes.Text(" · on none of the "),
