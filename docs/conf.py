@@ -38,6 +38,19 @@ myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "torch_openreg"
 html_static_path = ["static"]
+templates_path = ["templates"]
+# As the theme has it, with the reader's place on the ways through the book.
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/search.html",
+        "sidebar/ways.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+        "sidebar/variant-selector.html",
+    ]
+}
 html_css_files = ["book.css"]
 html_js_files = [("book.js", {"defer": "defer"})]
 html_theme_options = {"navigation_with_keys": True}

@@ -2,6 +2,7 @@
 """The ways through the book: which pages they lead to, and how long each takes to read."""
 
 import re
+from dataclasses import dataclass
 
 from directives import entry, table
 from docutils import nodes
@@ -22,6 +23,22 @@ class way_table(nodes.General, nodes.Element):
     """Stands for the table of a way until all pages have been read."""
 
 
+@dataclass
+class Step:
+    """A page of a way, and what its readers can do afterwards; in brackets, if it may be skipped."""
+
+    page: str
+    able: str = ""
+    may_be_skipped: bool = False
+
+
+def step(line):
+    """A line of a way: the page, `may be skipped` in brackets, a bar, and what one can do."""
+    place, _, able = (part.strip() for part in line.partition("|"))
+    page = place.removesuffix("(may be skipped)").strip()
+    return Step(page, able, page != place)
+
+
 class Way(SphinxDirective):
     """A way through the book: its name, and its pages in order."""
 
@@ -30,18 +47,19 @@ class Way(SphinxDirective):
     has_content = True
 
     def run(self):
-        pages = [line.strip() for line in self.content if line.strip()]
-        for page in pages:
-            if page not in self.env.found_docs:
-                logger.warning("There is no page %r.", page, location=self.get_location())
-        ways(self.env)[self.arguments[0]] = [page for page in pages if page in self.env.found_docs]
+        steps = [step(line) for line in self.content if line.strip()]
+        for each in steps:
+            if each.page not in self.env.found_docs:
+                logger.warning("There is no page %r.", each.page, location=self.get_location())
+        found = [each for each in steps if each.page in self.env.found_docs]
+        ways(self.env)[self.arguments[0]] = found
         # Whatever page changes, its minutes may.
         self.env.note_reread()
         return [way_table(name=self.arguments[0])]
 
 
 def ways(env):
-    """The pages of each way, by its name."""
+    """The steps of each way, by its name."""
     if not hasattr(env, "ways_of_the_book"):
         env.ways_of_the_book = {}
     return env.ways_of_the_book
@@ -85,6 +103,31 @@ def merge(app, env, pages, other):
     ways(env).update(ways(other))
 
 
+def steps_at(env, page):
+    """Where a page lies: each way's name, its steps, and the number of this one."""
+    for name, steps in ways(env).items():
+        for at, each in enumerate(steps):
+            if each.page == page:
+                yield name, steps, at
+
+
+def beside(app, page, template, context, doctree):
+    """What the sidebar says of the ways on which a page lies."""
+
+    def link(way, of):
+        if not 0 <= of < len(way):
+            return None
+        to = way[of].page
+        return app.env.titles[to].astext(), app.builder.get_relative_uri(page, to)
+
+    if page in LOOKED_UP or page not in app.env.titles:
+        return
+    context["ways_here"] = [
+        (name, at + 1, len(steps), link(steps, at - 1), link(steps, at + 1))
+        for name, steps, at in steps_at(app.env, page)
+    ]
+
+
 def show(app, document, page):
     """Fills the tables of the ways, and says below the title of a page on which of them it lies."""
     env = app.env
@@ -94,38 +137,59 @@ def show(app, document, page):
         return nodes.reference("", text or env.titles[to].astext(), refuri=url, internal=True)
 
     for place in list(document.findall(way_table)):
-        pages = ways(env)[place["name"]]
-        rows = [[entry(link(to)), entry(nodes.Text(told(minutes(env)[to])))] for to in pages]
-        total = told(sum(minutes(env)[to] for to in pages))
-        rows.append([entry(nodes.strong("", "in all")), entry(nodes.strong("", total))])
-        place.replace_self(table([3, 1], rows, heads=("page", "to read")))
+        steps = ways(env)[place["name"]]
+        rows = []
+        for each in steps:
+            time = told(minutes(env)[each.page]) + (", may be skipped" * each.may_be_skipped)
+            rows.append(
+                [entry(link(each.page)), entry(nodes.Text(time)), entry(nodes.Text(each.able))]
+            )
+        total = told(sum(minutes(env)[each.page] for each in steps))
+        least = told(sum(minutes(env)[s.page] for s in steps if not s.may_be_skipped))
+        rows.append(
+            [
+                entry(nodes.strong("", "in all")),
+                entry(nodes.strong("", total)),
+                entry(nodes.Text(f"{least} without what may be skipped")),
+            ]
+        )
+        heads = ("page", "to read", "afterwards you can")
+        # The theme wraps the tables of the pages earlier.
+        made = table([3, 2, 5], rows, heads=heads)
+        place.replace_self(nodes.container("", made, classes=["table-wrapper", "way-table"]))
     title = next(document.findall(nodes.title), None)
     if title is None or page in LOOKED_UP:
         return
     line = nodes.paragraph("", f"{told(minutes(env)[page])} to read")
-    for name, pages in ways(env).items():
-        if page not in pages:
-            continue
-        at = pages.index(page) + 1
-        line += [nodes.Text(" · "), link("ways", name), nodes.Text(f", {at} of {len(pages)}")]
-        if pages[at:]:
-            line += [nodes.Text(", then "), link(pages[at])]
-    if not any(page in pages for pages in ways(env).values()):
+    here = list(steps_at(env, page))
+    nexts = [steps[at + 1].page if steps[at + 1 :] else "" for _, steps, at in here]
+    for (name, steps, at), to in zip(here, nexts, strict=True):
+        line += [nodes.Text(" · "), link("ways", name), nodes.Text(f", {at + 1} of {len(steps)}")]
+        if steps[at].may_be_skipped:
+            line += nodes.Text(" (may be skipped)")
+        if to and len(set(nexts)) > 1:
+            line += [nodes.Text(", then "), link(to)]
+    if nexts and nexts[0] and len(set(nexts)) == 1:
+        line += [nodes.Text(" · then "), link(nexts[0])]
+    if not here:
         line += [
             nodes.Text(" · on none of the "),
             link("ways", "three lists"),
             nodes.Text(": read it when you need it"),
         ]
+    able = next((steps[at].able for _, steps, at in here if steps[at].able), "")
     found = nodes.container("", line, classes=["reading"])
+    if able:
+        found += nodes.paragraph("", f"Afterwards you can {able}.")
     if VENDORS.match(page):
         words = "The vendor's software: on a real device, yours takes its place."
         found += nodes.paragraph("", "", nodes.strong("", words))
     title.parent.insert(title.parent.index(title) + 1, found)
     # At its end the page leads on; ways that go on together share a line.
     onward = {}
-    for name, pages in ways(env).items():
-        if page in pages[:-1]:
-            onward.setdefault(pages[pages.index(page) + 1], []).append(name.lower())
+    for name, steps, at in here:
+        if steps[at + 1 :]:
+            onward.setdefault(steps[at + 1].page, []).append(name.lower())
     for to, names in onward.items():
         words = nodes.Text(f"Next for {' and '.join(names)}: ")
         title.parent += nodes.paragraph("", "", words, link(to), classes=["reading"])
@@ -138,4 +202,5 @@ def setup(app):
     app.connect("env-purge-doc", forget)
     app.connect("env-merge-info", merge)
     app.connect("doctree-resolved", show)
+    app.connect("html-page-context", beside)
     return {"parallel_read_safe": True, "version": "1"}

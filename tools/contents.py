@@ -47,6 +47,16 @@ def order_of_sections(root: Path, chapter: str) -> list[str]:
     return quoted_list(build, r"^sections\s*=\s*\[(.*?)\]")
 
 
+def pages_of_chapter(root: Path, chapter: str) -> list[Path]:
+    """The page of a chapter, and the pages below it in the order of the tables of contents."""
+
+    def below(page: Path) -> list[Path]:
+        inside = (page.parent / f"{entry}.md" for entry in toctree(page))
+        return [page, *(found for each in inside if each.is_file() for found in below(each))]
+
+    return below(root / f"docs/{chapter}.md")
+
+
 def text_of(file: Path) -> str:
     return file.read_text("utf-8") if file.is_file() else ""
 
@@ -79,9 +89,12 @@ class Contents:
         return parts[1], parts[2] if len(parts) > 3 and parts[2] in known else ""
 
     def page_of(self, path: str) -> re.Pattern:
-        """The pages that may show a file: its section's own, or any page of its chapter."""
+        """The pages that may show a file: its section's own, or any page of its chapter.
+
+        A long section has further pages in a folder of its name.
+        """
         chapter, section = self.home(path)
-        below = rf"/{section}\.md$" if section else r"(/|\.md$)"
+        below = rf"/{section}(/[^/]+)?\.md$" if section else r"(/|\.md$)"
         return re.compile(f"docs/{chapter}{below}")
 
     def page_name(self, path: str) -> str:

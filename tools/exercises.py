@@ -32,8 +32,7 @@ class Exercise:
 
 def exercises(root: Path, chapter: str) -> list[Exercise]:
     """In the order in which the pages tell them."""
-    pages = [root / f"docs/{chapter}.md"]
-    pages += [root / f"docs/{chapter}/{s}.md" for s in contents.order_of_sections(root, chapter)]
+    pages = contents.pages_of_chapter(root, chapter)
     told = [paragraph for page in pages for paragraph in contents.text_of(page).split("\n\n")]
     found = []
     for start in sorted((root / "chapters" / chapter).glob("**/exercises/*.py")):

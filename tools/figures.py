@@ -7,6 +7,7 @@ import csv
 import re
 from pathlib import Path
 
+import exercises
 import passages
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,6 +64,14 @@ def models():
     return max(int(row["Models"]) for row in rows), len(rows)
 
 
+def exercises_with_files():
+    """How many exercises take ten minutes, and how many there are; each begins in a file."""
+    chapters = exercises.contents.order_of_chapters(ROOT)
+    found = [each for chapter in chapters for each in exercises.exercises(ROOT, chapter)]
+    small = [each for each in found if re.match(r"\*\*Change \((10|ten) minutes\)", each.text)]
+    return len(small), len(found)
+
+
 def figures():
     """Each number with what it counts and the file or command that it comes from.
 
@@ -78,6 +87,10 @@ def figures():
             "docs/ladder.md, tests/*/*.csv, chapters/*/session.py",
         ),
     ]
+    small, all_exercises = exercises_with_files()
+    if small:
+        what = "exercises with a file to begin in, hints, tests and a solution take ten minutes"
+        found.append((f"{small} of {all_exercises}", what, "./dev exercise CHAPTER"))
     if count := differences():
         what = (
             "operators of PyTorch's own database differ from the CPU's in some case, such as an "

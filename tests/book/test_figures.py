@@ -23,6 +23,11 @@ def test_each_number_is_positive_and_names_files_that_exist():
             assert source.startswith("./dev") or list(ROOT.glob(source)), source
 
 
+def test_every_file_in_which_an_exercise_begins_is_counted():
+    small, every = figures.exercises_with_files()
+    assert 0 < small < every == len(list(ROOT.glob("chapters/**/exercises/*.py")))
+
+
 def test_an_operator_with_several_lines_counts_once(tmp_path, monkeypatch):
     listed = tmp_path / "tests/conformance/expected.txt"
     listed.parent.mkdir(parents=True)

@@ -29,8 +29,11 @@ def test_times_are_told_in_minutes_and_long_ones_in_hours(minutes, words):
 
 @pytest.mark.parametrize("way", [name for name, _ in WAYS])
 def test_a_way_leads_to_each_of_its_pages_once(way):
-    pages = dict(WAYS)[way].split()
+    steps = [reading.step(line) for line in dict(WAYS)[way].splitlines()]
+    pages = [step.page for step in steps]
     assert pages and len(pages) == len(set(pages))
+    assert all(step.able for step in steps)
+    assert not all(step.may_be_skipped for step in steps)
     assert all((DOCS / f"{page}.md").is_file() for page in pages)
 
 
@@ -38,3 +41,15 @@ def test_the_pages_of_the_vendors_software_are_known_by_their_folders():
     named = {page for page in ("driver", "driver/tools", "math/plan", "orccl", "device", "drivers") if
              reading.VENDORS.match(page)}  # fmt: skip
     assert named == {"driver", "driver/tools", "math/plan", "orccl"}
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("device | count", reading.Step("device", "count", False)),
+        ("amp (may be skipped) | scale", reading.Step("amp", "scale", True)),
+        ("hooks", reading.Step("hooks", "", False)),
+    ],
+)
+def test_a_line_of_a_way_says_what_one_can_do_and_whether_it_may_be_skipped(line, found):
+    assert reading.step(line) == found

@@ -37,6 +37,12 @@ def test_a_section_is_shown_on_its_own_page_only(divided):
     )
 
 
+def test_a_long_section_has_further_pages_in_a_folder_of_its_name(divided):
+    divided.write("docs/device/streams.md", "")
+    divided.write("docs/device/streams/queues.md", listing("device.queue"))
+    assert divided.check()[0].endswith("hidden")
+
+
 def test_a_section_includes_no_later_section(divided):
     divided.change(QUEUE, "#pragma once", f'#include "{CACHE}"')
     assert divided.only_problem() == (

@@ -218,7 +218,7 @@ class Replay:
         self.captures_before_lending = _C.captures_ended() - self.own_ended
         return [make(inputs, lent) for make in self.makers]
 
-    # [compile.replays.lent] A graph of the user's that captured a result has its address, so the result keeps it, and our graph goes.
+    # [compile.replays.lent] If a graph of the user's has captured a result, the result keeps its memory, and our graph is dropped.
     def has_lent_to_a_capture(self):
         """Whether results are in use that a capture, other than ours, may have read."""
         others = _C.captures_begun() - self.own_begun

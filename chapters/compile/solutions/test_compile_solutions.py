@@ -3,8 +3,11 @@
 
 import torch
 import torch.nn.functional as F
+from count_kernels import kernels
+from devices_of import devices
 from fast_gelu import fast_gelu
 from fused_relu import FusedRelu
+from replayed import replayed
 from scalar_loops import scalar_loops
 from torch._inductor import config
 from torch._inductor.utils import run_and_get_code
@@ -35,3 +38,25 @@ def test_our_loops_have_no_vectors_and_the_same_results():
     torch.testing.assert_close(found, x.sin() * 2)
     _, (code,) = run_and_get_code(torch.compile(lambda x: x.sin() * 3), x)
     assert "Vectorized" in code
+
+
+def test_fused_operators_are_one_kernel_and_a_product_divides_them():
+    x = torch.randn(64, 64, device="openreg")
+    assert kernels(lambda x: (x.sin() * 2 + 1).relu(), x) == 1
+    assert kernels(lambda x: ((x.sin() @ x).exp() @ x).cos(), x) == 3
+    assert kernels(lambda x: x @ x, x) == 0
+
+
+def test_the_third_call_is_a_replay_and_another_size_begins_anew():
+    function = torch.compile(lambda x: (x.cos() + 3).sum(), mode="reduce-overhead", dynamic=False)
+    small, large = (torch.ones(size, device="openreg") for size in (8, 16))
+    calls = [replayed(function, x) for x in (small, small, small, small, large)]
+    assert [was_replay for _, was_replay in calls] == [False, False, True, True, False]
+
+
+def test_a_program_allocates_on_the_devices_of_its_inputs():
+    one = torch.ones(8, device="openreg:1")
+    assert devices(lambda x: x.sin(), one) == {torch.device("openreg:1")}
+    both = {torch.device("openreg:0"), torch.device("openreg:1")}
+    zero = torch.ones(8, device="openreg:0")
+    assert devices(lambda x, y: (x.sin(), y.cos()), zero, one) == both

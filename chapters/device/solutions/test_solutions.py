@@ -7,6 +7,8 @@ import torch
 import torch_openreg
 from aside import aside
 from counted_event import CountedEvent
+from on_device import on
+from room import room
 
 
 @pytest.mark.simulator  # its work takes long enough to be seen
@@ -77,3 +79,43 @@ def test_what_is_around_the_block_is_in_order_with_it(work):
 @pytest.mark.simulator  # its streams run at the same time
 def test_around_a_bare_stream_it_is_not(work):
     assert not all(in_order(torch.Stream("openreg"), work) for _ in range(5))
+
+
+def segment(device, stream, *blocks):
+    listed = [{"size": size, "state": state} for size, state in blocks]
+    return {"device": device, "stream": stream, "blocks": listed}
+
+
+def test_there_is_room_for_the_largest_free_block_of_a_stream():
+    snapshot = [
+        segment(0, 0, (512, "inactive"), (1024, "active_allocated"), (512, "inactive")),
+        segment(0, 0, (2048, "active_pending_free")),
+        segment(0, 7, (4096, "active_allocated")),
+        segment(1, 0, (8192, "inactive")),
+    ]
+    assert room(snapshot) == {(0, 0): 512, (0, 7): 0, (1, 0): 8192}
+
+
+def test_there_is_no_room_in_an_empty_cache():
+    torch.openreg.empty_cache()
+    assert set(room(torch.openreg.memory_snapshot()).values()) <= {0}
+
+
+def test_a_decorated_function_runs_on_its_device():
+    @on("openreg:1")
+    def current(number, fail=False):
+        if fail:
+            raise KeyError
+        return number + torch.openreg.current_device()
+
+    assert current(10) == 11
+    with pytest.raises(KeyError):
+        current(0, fail=True)
+    assert torch.openreg.current_device() == 0
+    assert current.__name__ == "current"
+
+
+def test_a_decorator_for_no_device_is_refused_when_it_is_used():
+    function = on("openreg:9")(torch.openreg.current_device)
+    with pytest.raises(torch.AcceleratorError, match="openreg:9 does not exist"):
+        function()

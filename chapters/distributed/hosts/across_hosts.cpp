@@ -205,7 +205,7 @@ void exchangeParts(Network& network, int tag, const at::Tensor& stage,
       [&](int peer) { return part(layout.wants(rank, peer), peer); });
 }
 
-// [distributed.hosts.short] All data came with the calls, so each rank does for itself what it wants.
+// [distributed.hosts.short] All data came with the calls, so each rank reduces or copies what it needs.
 void finishShort(const std::vector<at::Tensor>& messages,
                  const at::Tensor& stage, const Layout& layout) {
   std::vector<const void*> data;
@@ -269,7 +269,7 @@ void AcrossHosts::collective(orStream_t stream, const Collective& what) {
           });
 }
 
-// [distributed.hosts.transfer.exchange] Both ranks say what they expect, and only then do the data follow.
+// [distributed.hosts.transfer.exchange] The two ranks exchange size and dtype first, and then the data.
 /// A send or receive with another rank, its place in the stage, and what both
 /// ranks must agree on.
 struct Shipment {

@@ -10,7 +10,7 @@
 
 namespace openreg {
 
-// [distributed.hosts.engine] Gloo crosses the network, and Python makes it.
+// [distributed.hosts.engine] Gloo carries bytes over the network, and Python makes the object.
 using Engine = c10::intrusive_ptr<c10d::Backend>;
 /// Blocks until all ranks of the engine have called it, or the time is over.
 using EngineFactory =

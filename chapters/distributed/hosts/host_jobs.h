@@ -81,7 +81,7 @@ class HostJobs : public std::enable_shared_from_this<HostJobs> {
     return problem_;
   }
 
-  // [distributed.hosts.jobs.perform] What a job holds is gone before the stream goes on.
+  // [distributed.hosts.jobs.perform] A job releases what it holds before it lets its stream go on.
  private:
   void perform(const at::Tensor& flag, std::function<void()> job) noexcept {
     try {

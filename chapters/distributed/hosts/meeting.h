@@ -43,7 +43,7 @@ inline std::string newWord() {
   return word + hostIdentity();
 }
 
-// [distributed.hosts.identity.check] The store is open to other programs, so what is no word is refused with its place.
+// [distributed.hosts.identity.check] Other programs may write to the store, so an entry that is no word is refused with its key.
 /// Empty if there is none.
 inline std::string wordOf(JoiningStore& store, int rank) {
   constexpr size_t kMostBytes = 4096;

@@ -40,7 +40,7 @@ class Members : public std::enable_shared_from_this<Members> {
   /// For a group of several hosts. It connects in the background.
   const std::shared_ptr<Network>& network() const { return network_; }
 
-  // [distributed.hosts.members.find] A thread that searches may call Python, so Python ends after it.
+  // [distributed.hosts.members.find] The thread may call Python, so the interpreter waits for it before it ends.
   /// How many threads of the process look for ranks.
   static inline std::atomic<int> searches{0};
 

@@ -123,7 +123,7 @@ class Network {
     exchange(messages);
   }
 
-  // [distributed.hosts.network.leave] Gloo drops what is on its way when it closes a connection, so the ranks say goodbye first.
+  // [distributed.hosts.network.leave] Closing a connection of gloo drops bytes that were not read, so each rank first exchanges a last byte with all others.
   /// Ends all waits, present and future.
   void abort() noexcept {
     const std::lock_guard lock(mutex_);

@@ -22,7 +22,7 @@ void checkSameType(const at::Tensor& input, const at::Tensor& output);
 /// @throws c10::ValueError
 void checkSameSize(const at::Tensor& input, const at::Tensor& output);
 
-// [distributed.arguments.call] What a collective does to a tensor is said in the words of the library.
+// [distributed.arguments.call] A collective on a tensor is described by the library's own struct.
 /// The library's name of a dtype; orcclBytes if it has none.
 orcclDataType_t dataTypeOf(const at::Tensor& tensor);
 

@@ -100,7 +100,7 @@ class OrcclCommunicator final : public Communicator {
     }
   }
 
-  // [distributed.communicator.point-to-point] The end of a group says what was wrong with its calls.
+  // [distributed.communicator.point-to-point] Only the end of a group is checked, because it repeats the first refusal of its calls.
   void pointToPoint(orStream_t stream, std::span<const P2POp> ops) override {
     orcclGroupStart();
     for (const auto& [is_send, peer, data, bytes, type] : ops) {
@@ -139,7 +139,7 @@ class OrcclCommunicator final : public Communicator {
 // [-]
 }  // namespace
 
-// [distributed.communicator.make] Making one waits for no other rank.
+// [distributed.communicator.make] Making a communicator waits for no other rank.
 std::shared_ptr<Communicator> makeCommunicator(
     int rank, int size, c10::intrusive_ptr<c10d::Store> store) {
   return std::make_shared<OrcclCommunicator>(rank, size, std::move(store));

@@ -52,7 +52,7 @@ class Communicator {
   /// As a group of sends and receives.
   virtual void pointToPoint(orStream_t stream, std::span<const P2POp> ops) = 0;
 
-  // [distributed.communicator.ending] The watchdog asks these from its own thread.
+  // [distributed.communicator.ending] The watchdog calls these functions from its own thread.
   virtual void abort(const std::string& reason) noexcept = 0;  ///< any thread
   /// Nothing until an abort; then what the ranks disagree about, or an empty
   /// sentence. Any thread.

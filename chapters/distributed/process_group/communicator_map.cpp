@@ -148,7 +148,7 @@ void CommunicatorMap::make(c10::DeviceIndex index) {
   made_.emplace(index, std::move(made));
 }
 
-// [distributed.communicator-map.users] The watchdog's thread may ask while another thread makes one.
+// [distributed.communicator-map.users] The watchdog may call these functions while another thread makes a communicator.
 std::shared_ptr<DeviceCommunicator> CommunicatorMap::find(
     c10::DeviceIndex index) const {
   const std::lock_guard lock(mutex_);

@@ -43,7 +43,7 @@ void checkWhole(const at::Tensor& whole, const at::Tensor& part, int size) {
 // [-]
 }  // namespace
 
-// [distributed.operations.collective] What no rank may see is checked before `start`, and what needs the stream happens inside it.
+// [distributed.operations.collective] Arguments are checked before `start`; copies, which need the stream, are made inside it.
 ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::collective(
     const Call& call, orcclFunc_t func, c10::ArrayRef<Part> parts,
     const c10d::ReduceOp* reduction) {

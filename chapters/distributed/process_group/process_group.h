@@ -37,7 +37,7 @@ class ProcessGroupOrccl final : public c10d::Backend {
   /// Aborts what is under way.
   ~ProcessGroupOrccl() override;
 
-  // [distributed.process-group.facts] What PyTorch asks before it uses a group.
+  // [distributed.process-group.facts] Facts that PyTorch reads before it uses a group.
   const std::string getBackendName() const override { return "orccl"; }
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override {
     return options_;

@@ -91,7 +91,7 @@ void GroupState::drop(const std::shared_ptr<PendingOperation>& operation) {
   under_way_.remove(operation);
 }
 
-// [distributed.group-state.done] An operation whose call is still waiting has no end to ask for.
+// [distributed.group-state.done] The event at the end of an operation is queried only once it has been recorded.
 bool GroupState::isDoneLocked(PendingOperation& operation) const {
   try {
     return operation.error || (operation.is_enqueued && operation.end.query());

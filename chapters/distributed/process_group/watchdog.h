@@ -22,7 +22,7 @@ namespace openreg {
 /// until it is enqueued.
 using Request = std::unique_ptr<orcclRequest, decltype(&orcclRequestFree)>;
 
-// [distributed.operation] What this rank has enqueued, without its tensors.
+// [distributed.operation] An operation that this rank has enqueued, without its tensors.
 /// The watchdog's thread drops operations. It must not drop a tensor, because
 /// the tensor may belong to Python, whose lock the waiting thread may hold.
 struct PendingOperation {

@@ -2,8 +2,10 @@
 import pytest
 import torch
 import torch_openreg  # noqa: F401
+from pins import pins
 from seed_apart import manual_seed_apart
 from split_generator import split
+from where_saved import devices_in
 
 
 def test_each_device_has_its_own_seed():
@@ -55,3 +57,39 @@ def test_a_part_is_independent_of_the_others():
 def test_what_does_not_fit_is_refused(parts, offsets_each):
     with pytest.raises(ValueError, match=f"{parts} parts of {offsets_each} offsets"):
         split(torch.Generator("openreg"), parts, offsets_each)
+
+
+def test_the_cache_serves_a_size_that_was_freed():
+    torch.accelerator.empty_host_cache()
+
+    def pin_twice():
+        for _ in range(2):
+            torch.ones(1 << 16).pin_memory()
+
+    pin_twice()
+    assert pins(pin_twice) == (2, 2)
+
+
+def test_what_is_kept_cannot_be_served_again():
+    kept = []
+    assert pins(lambda: kept.extend(torch.ones(3 << 16).pin_memory() for _ in range(2))) == (2, 0)
+
+
+class Elsewhere(torch.nn.Module):
+    """A file with names of other devices, which this machine need not have."""
+
+
+def test_a_file_tells_its_devices(tmp_path):
+    file = tmp_path / "some.pt"
+    saved = {"here": torch.ones(2), "twice": torch.ones(3)}
+    torch.save(saved, file)
+    assert devices_in(file) == {"cpu"}
+
+
+def test_a_device_that_is_not_there_is_told_too(tmp_path, monkeypatch):
+    file = tmp_path / "other.pt"
+    names = iter(["openreg:9", "cuda:3"])
+    monkeypatch.setattr(torch.serialization, "location_tag", lambda storage: next(names))
+    torch.save([torch.ones(2), torch.ones(3)], file)
+    monkeypatch.undo()
+    assert devices_in(file) == {"openreg:9", "cuda:3"}

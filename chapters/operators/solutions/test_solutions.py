@@ -1,11 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import json
+
 import philox
 import pytest
 import torch
 from any_dimension import any_dimension
 from fallback_except import fallback
+from fewest_kernels import fewest
 from first_seed import first_seed
 from no_fallback import no_fallback
+from parts_of_a_batch import whole
+from positions import positions
+from reserved import reserved
+from rounded_once import rounded_once
+from scale_of import scale_of
+from steps_apart import steps
+from what_fell_back import fell_back
+from what_is_shared import shared
+from where_it_runs import where
+from which_attention import chosen
 
 
 def test_a_block_that_stays_on_the_device_passes():
@@ -175,3 +188,146 @@ def test_sparse_matrices_are_multiplied_on_the_device():
             product = one.to("openreg").to_sparse() @ other.to("openreg").to_sparse()
         assert product.is_sparse and product.is_coalesced()
         assert torch.equal(product.to_dense().cpu(), one @ other)
+
+
+@pytest.mark.parametrize("device", ["cpu", "openreg"])
+def test_the_parts_have_the_statistics_of_the_whole(device):
+    parts = [torch.randn(count, 3).add(count).double() for count in (2, 5, 30)]
+    means = torch.stack([part.mean(0) for part in parts]).to(device)
+    variances = torch.stack([part.var(0, correction=0) for part in parts]).to(device)
+    mean, variance = whole(means, variances, torch.tensor([2, 5, 30], device=device))
+    together = torch.cat(parts)
+    torch.testing.assert_close(mean.cpu(), together.mean(0))
+    torch.testing.assert_close(variance.cpu(), together.var(0, correction=0))
+
+
+def test_only_what_the_call_ran_on_the_cpu_is_told():
+    x = torch.diag(torch.tensor([2.0, 3.0])).to("openreg")
+    torch.linalg.eigvals(x)
+    result, counts = fell_back(lambda x: torch.linalg.eigvals(x) + torch.linalg.eigvals(x), x)
+    assert sorted(result.real.tolist()) == [4.0, 6.0]
+    assert list(counts.values()) == [2]
+    assert fell_back(lambda x: x + 1, x)[1] == {}
+
+
+@pytest.mark.parametrize(
+    "found, expected, apart",
+    [
+        (1.0, 1.0, 0),
+        (1.0, 1.0 + 2**-23, 1),
+        (2.0, 2.0 - 2**-22, 2),
+        (0.0, -0.0, 0),
+        (2**-149, -(2**-149), 2),
+        (float("inf"), 3.4028234663852886e38, 1),
+    ],
+)
+def test_steps_are_counted_on_both_sides_of_zero(found, expected, apart):
+    found, expected = torch.tensor([found, 5.0]), torch.tensor([expected, 5.0])
+    assert steps(found, expected) == steps(expected, found.to("openreg")) == apart
+
+
+def test_few_kernels_serve_most_calls(tmp_path):
+    file = tmp_path / "calls.jsonl"
+    lines = [
+        ("aten.add.Tensor", 3),
+        ("aten.mm.default", 4),
+        ("aten.add.Tensor", 2),
+        ("aten.abs", 1),
+    ]
+    file.write_text("".join(json.dumps({"op": o, "count": n, "args": []}) + "\n" for o, n in lines))
+    assert fewest(file, 0.5) == ["aten.add.Tensor"]
+    assert fewest(file, 0.51) == ["aten.add.Tensor", "aten.mm.default"]
+    assert fewest(file, 1) == ["aten.add.Tensor", "aten.mm.default", "aten.abs"]
+
+
+@pytest.mark.parametrize(
+    "arguments, device",
+    [
+        ([torch.ones(2), 3], "cpu"),
+        ([torch.tensor(2.0)], "cpu"),
+        ([torch.ones(2, device="openreg"), torch.tensor(2.0), 3], "openreg:0"),
+        ([torch.tensor(2.0), torch.tensor(1.0, device="openreg:1")], "openreg:1"),
+    ],
+)
+def test_an_operator_runs_where_its_tensors_are(arguments, device):
+    assert where(*arguments) == torch.device(device)
+    assert sum(arguments, torch.zeros(())).device == torch.device(device)
+
+
+@pytest.mark.parametrize(
+    "arguments, names",
+    [
+        ([torch.ones(2, device="openreg:1"), torch.ones(2)], "cpu, openreg:1"),
+        (
+            [torch.ones(2, device="openreg:1"), torch.ones(2, device="openreg:0")],
+            "openreg:0, openreg:1",
+        ),
+        ([3], "none"),
+    ],
+)
+def test_tensors_of_several_devices_have_no_place(arguments, names):
+    with pytest.raises(RuntimeError, match=f"theirs are {names}[.]"):
+        where(*arguments)
+
+
+def test_a_sum_with_a_factor_is_rounded_once():
+    torch.manual_seed(0)
+    a, b = torch.randn(10_000), torch.randn(10_000)
+    alpha = torch.tensor(1 / 3).item()
+    expected = rounded_once(a, b, alpha)
+    assert expected.dtype == torch.float32
+    assert torch.equal(torch.add(a.to("openreg"), b.to("openreg"), alpha=alpha).cpu(), expected)
+    assert not torch.equal(a + alpha * b, expected)
+
+
+def test_positions_are_those_of_the_dense_tensor():
+    dense = torch.zeros(3, 4, 5)
+    dense[0, 1, 2], dense[2, 0, 4], dense[1, 3, 0] = 1, 2, 3
+    x = dense.to("openreg").to_sparse()
+    assert positions(x).device == x.device
+    assert dense.flatten()[positions(x).cpu()].tolist() == x._values().tolist()
+    hybrid = dense.to("openreg").to_sparse(2)
+    assert positions(hybrid).tolist() == [1, 7, 8]
+
+
+@pytest.mark.parametrize(
+    "operator, both",
+    [
+        (torch.ops.aten.add.Tensor, ([], [])),
+        (torch.ops.aten.add_.Tensor, (["self"], ["self"])),
+        (torch.ops.aten.add.out, (["out"], ["out"])),
+        (torch.ops.aten.view.default, (["self"], [])),
+        (torch.ops.aten.max.dim_max, (["max", "max_values"], ["max", "max_values"])),
+    ],
+)
+def test_a_schema_tells_what_is_shared_and_written(operator, both):
+    assert shared(operator) == both
+
+
+def test_the_choice_of_attention_has_a_name():
+    q = torch.randn(2, 4, 8, 16, device="openreg")
+    assert chosen(q, q, q) == "OVERRIDEABLE"
+    assert chosen(q, q, q, dropout_p=0.5, is_causal=True) == "OVERRIDEABLE"
+    assert chosen(q[0], q[0], q[0]) == "MATH"
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        assert chosen(q, q, q) == "MATH"
+
+
+@pytest.mark.parametrize("low, high", [(-3, 5), (1, 5), (-9, -1), (0, 0), (-1e-3, 1e3)])
+def test_eight_bits_hold_all_numbers_and_zero(low, high):
+    x = torch.linspace(low, high, 1001, device="openreg")
+    scale, zero_point = scale_of(x)
+    q = torch.quantize_per_tensor(x, scale, zero_point, torch.quint8)
+    assert (q.dequantize() - x).abs().max().item() <= 0.501 * scale
+    zero = torch.quantize_per_tensor(x * 0, scale, zero_point, torch.quint8).dequantize()
+    assert zero.abs().max().item() == 0
+
+
+def test_offsets_are_counted_for_the_current_device():
+    x = torch.empty(1000, device="openreg")
+    assert reserved(lambda: x + 1) == 0
+    once = reserved(torch.rand_like, x)
+    assert once > 0
+    assert reserved(lambda: [torch.rand_like(x) for _ in range(3)]) == 3 * once
+    with torch.openreg.device(1):
+        assert reserved(torch.rand_like, x) == 0

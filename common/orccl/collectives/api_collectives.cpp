@@ -127,7 +127,7 @@ orcclResult_t add(P2POp op, size_t count, orcclComm_t comm,
 
 }  // namespace
 
-// [common.orccl.api.group.calls] What a call is refused for, the end of its group says again.
+// [common.orccl.api.group.calls] The end of a group repeats the reason for which one of its calls was refused.
 orcclResult_t orcclSend(const void* sendbuff, size_t count,
                         orcclDataType_t type, int peer, orcclComm_t comm,
                         orStream_t stream) noexcept {
@@ -164,7 +164,7 @@ orcclResult_t orcclGroupEnd(void) noexcept {
   });
 }
 
-// [common.orccl.api.host.calls] The host uses what the kernels use.
+// [common.orccl.api.host.calls] On the host, reductions and comparisons are done by the functions that the kernels call.
 orcclResult_t orcclCheckReduction(orcclDataType_t type,
                                   orcclRedOp_t op) noexcept {
   return guarded([&] { checkReduction(type, op); });

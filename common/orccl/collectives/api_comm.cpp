@@ -34,7 +34,7 @@ orcclResult_t orcclCommDestroy(orcclComm_t comm) noexcept {
   });
 }
 
-// [common.orccl.api.comm.abort] What is asked from other threads uses only the shared part.
+// [common.orccl.api.comm.abort] Functions that another thread may call use only the shared part of a communicator.
 orcclResult_t orcclCommAbort(orcclComm_t comm, const char* reason) noexcept {
   return guarded([&] { find(comm).shared->abort(reason); });
 }
@@ -59,7 +59,7 @@ orcclResult_t orcclCommCheckPeers(orcclComm_t comm) noexcept {
   });
 }
 
-// [common.orccl.api.request.kernels] One kernel at the end of the operation looks, and one behind each wait refuses.
+// [common.orccl.api.request.kernels] One kernel at the end of the operation notes whether it was done, and one behind each wait refuses if it was not.
 struct orcclRequest {
   struct Moment {
     const std::string name;
@@ -69,7 +69,7 @@ struct orcclRequest {
   const std::shared_ptr<Moment> moment;
 };
 
-// [common.orccl.api.request.calls] The host asks first, and saves a kernel if the operation is known to be done.
+// [common.orccl.api.request.calls] If an operation is already known to be done, its check enqueues no kernel.
 orcclResult_t orcclRequestRecord(orcclRequest_t* request, const char* name,
                                  orcclComm_t comm, orStream_t stream) noexcept {
   return guarded([&] {

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-// [common.orccl.api.handle] What a handle refers to belongs to the thread that calls; what kernels use is shared with them.
+// [common.orccl.api.handle] The state of a handle belongs to the calling thread; kernels use the part that is shared with them.
 struct orcclComm {
   const std::shared_ptr<openreg::orccl::Comm> shared;   ///< with kernels
   const orcclBootstrap bootstrap;                       ///< until connected

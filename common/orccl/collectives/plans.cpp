@@ -36,7 +36,7 @@ void copyPart(char* to, const char* from, size_t size) {
   if (size && to != from) std::memcpy(to, from, size);
 }
 
-// [common.orccl.plans.broadcast] In a broadcast one rank puts, and all others get.
+// [common.orccl.plans.broadcast] In a broadcast the root copies each chunk to its stage, and all other ranks copy it from there.
 void planBroadcast(Plan& plan, const Work& work) {
   const int root = work.call.root;
   const auto put = [work, root](const Chunk& chunk) {
@@ -148,7 +148,7 @@ void planTwoRounds(Plan& plan, const Work& work, bool has_output) {
 // [-]
 }  // namespace
 
-// [common.orccl.plans.choose] The arguments alone decide, so all ranks choose the same way.
+// [common.orccl.plans.choose] The plan follows from the arguments of the call alone, so all ranks choose the same one.
 Plan planOf(const Mailboxes& boxes, const orcclCall_t& call,
             const void* const* inputs, void* const* outputs) {
   Plan plan{.call = call, .total = call.bytes, .most = kStageBytes};

@@ -170,7 +170,7 @@ static bool callsAgree(Comm& comm, int peer, uint32_t chunk,
   return false;
 }
 
-// [common.orccl.point-to-point.receive] The receiver waits for a chunk, takes it, and gives the slot back.
+// [common.orccl.point-to-point.receive] The receiver's stream waits for a chunk, copies it, and marks its slot as free.
 void PointToPoint::receive(orStream_t stream, const P2POp& op, size_t done,
                            size_t size, uint64_t number) {
   const int peer = op.peer;

@@ -167,7 +167,7 @@ std::string Peers::ended() {
   return "";
 }
 
-// [common.orccl.peers.leave] Goodbye is written before the process can end, so that a peer that has left is not reported.
+// [common.orccl.peers.leave] A rank writes that it leaves before its process can end, so that no peer reports it as dead.
 void Peers::announce(Presence presence) noexcept {
   if (!is_connected_) return;
   const auto write = [this, presence] {

@@ -24,7 +24,7 @@ void check(orError_t error) {
 // [-]
 }  // namespace openreg::orccl
 
-// [common.orccl.result.get] Before the first failure it is empty.
+// [common.orccl.result.get] Before the first failure of a thread, its sentence is empty.
 const char* orcclGetLastError(void) noexcept {
   return openreg::orccl::last_sentence;
 }

@@ -206,7 +206,7 @@ orcclRequestCheck(orcclRequest_t request, orStream_t stream) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orcclResult_t orcclRequestFree(orcclRequest_t request)
     OPENREG_NOEXCEPT;
 
-// [common.orccl.api.host] A group that spans hosts does on the host what the library does on the device.
+// [common.orccl.api.host] A group that spans hosts reduces and compares on the host, by these functions.
 /// The size of one number in bytes; 0 if there is no such type.
 OPENREG_EXPORT size_t orcclTypeSize(orcclDataType_t datatype) OPENREG_NOEXCEPT;
 /// @returns orcclInvalidArgument if numbers of this type have no such
