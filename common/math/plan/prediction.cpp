@@ -45,8 +45,8 @@ Stack runMetaKernel(const c10::OperatorHandle& op, const Stack& arguments) {
     stack.push_back(mapTensors(arguments[i], out ? &emptyLike : &metaOf));
   }
   accept(op, stack);
-  if (const c10::KernelFunction* meta = metaFunction(op)) {
-    meta->callBoxed(op, c10::DispatchKeySet(), &stack);
+  if (const MetaFunction* meta = metaFunction(op)) {
+    meta->call(meta->function, stack);
   } else {
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
   }

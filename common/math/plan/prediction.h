@@ -15,7 +15,13 @@ torch::jit::Stack predict(const c10::OperatorHandle& op,
 // [common.meta-functions] Every structured operator has a C++ function that checks arguments and announces results.
 /// PyTorch's own, which takes meta tensors; null if `op` is not structured. The
 /// dispatcher would find a slow one in Python in its place, with other errors.
-const c10::KernelFunction* metaFunction(const c10::OperatorHandle& op);
+struct MetaFunction {
+  using Any = void (*)();
+  Any function;                                ///< its type is known to `call`
+  void (*call)(Any, torch::jit::Stack& both);  ///< arguments in, results out
+};
+
+const MetaFunction* metaFunction(const c10::OperatorHandle& op);
 
 // [common.correction] Six Meta kernels describe results that no device returns, one refuses what devices take, and three refuse because of CUDA.
 /// Changes `results`, announced by the Meta kernel of `op`, into what the
