@@ -110,7 +110,7 @@ def of_callgrind(text):
             function = value
         elif key == "calls":
             skip = True  # The next line has the cost of what is called.
-        elif line[:1].isdigit() or line[:1] in "+-*":
+        elif re.match(r"[\d+*-]", line):
             _, *cost = line.split()  # A line may have no cost.
             if cost and not skip:
                 found[library, function] += int(cost[0])

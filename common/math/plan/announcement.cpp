@@ -4,6 +4,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/OpMathType.h>
 #include <ATen/native/TypeProperties.h>
+#include <ATen/ops/result_type_native.h>
 
 #include <algorithm>
 #include <string>
