@@ -13,14 +13,15 @@ torch::jit::Stack predict(const c10::OperatorHandle& op,
                           const torch::jit::Stack& arguments);
 
 // [common.meta-functions] Every structured operator has a C++ function that checks arguments and announces results.
-/// PyTorch's own, which takes meta tensors; null if `op` is not structured. The
-/// dispatcher would find a slow one in Python in its place, with other errors.
+/// A function of a structured operator that takes meta tensors, PyTorch's own.
 struct MetaFunction {
-  using Any = void (*)();
+  using Any = void (*)();                      ///< of one of many types
   Any function;                                ///< its type is known to `call`
   void (*call)(Any, torch::jit::Stack& both);  ///< arguments in, results out
 };
 
+/// That of `op`; null if `op` is not structured. The dispatcher would find a
+/// slow one in Python in its place, with other errors.
 const MetaFunction* metaFunction(const c10::OperatorHandle& op);
 
 // [common.correction] Six Meta kernels describe results that no device returns, one refuses what devices take, and three refuse because of CUDA.
