@@ -34,11 +34,12 @@ PROGRAMS = {
     "kernels": "the figures of single pages",
     "sharing": "tensors that are sent to another process",
     "import_cost": "import torch",
+    "sizes": "the libraries",
     "export": "passes of torch.export",
     "compile": "compiled programs",
     "collectives": "collectives against copies, gloo and MPI",
 }
-ONCE = {"export", "compile", "collectives", "import_cost"}
+ONCE = {"export", "compile", "collectives", "import_cost", "sizes"}
 # A change of less than a tenth is not told, however small the spreads are.
 LEAST_CHANGE = 1.1
 
@@ -140,7 +141,9 @@ def load(path):
 
 
 def told(number, unit):
-    """Three digits of a time, in the unit that suits it."""
+    """Three digits of a time, in the unit that suits it; other numbers whole."""
+    if unit not in ("us", "s"):
+        return f"{number:,.0f} {unit}"
     microseconds = number * {"us": 1, "s": 1e6}[unit]
     for factor, name in ((1e6, "s"), (1e3, "ms"), (1, "us"), (1e-3, "ns")):
         if microseconds >= factor or name == "ns":
@@ -154,7 +157,7 @@ def ratio(case, way):
     all_passes = case["ratios"][way]
     least, most = min(all_passes), max(all_passes)
     spread = f" ({least:.3g} to {most:.3g})" if len(all_passes) > 1 else ""
-    return f"{statistics.median(all_passes):.3g}{spread}"
+    return f"x{statistics.median(all_passes):.3g}{spread}"
 
 
 def tables(cases):

@@ -128,7 +128,7 @@ def cost(run, wait):
         wait()
         return [(end - begin) / count * 1e6 for end in (launched, time.perf_counter())]
 
-    return calls(max(1, int(5e3 / calls(1)[1])))
+    return calls(max(2, int(1e4 / calls(1)[1])))
 
 
 def main():

@@ -22,8 +22,8 @@ HERE = Path(__file__).resolve().parent
 RUN, BUDGET = HERE / "measured.json", HERE / "budget.json"
 # Legible on a white page and on a black one.
 GREY = "#7c8794"
-COLORS = (GREY, "#c2852f", "#9a6fc4", "#5b8fd6", "#3f9e6d", "#cc4b4b", "#2f9fae", "#b5657d",
-          "#8f8f2a", "#5d6d7e", "#a0522d")  # fmt: skip
+COLORS = (GREY, "#c2852f", "#9a6fc4", "#5b8fd6", "#cc4b4b", "#2f9fae", "#b5657d", "#8f8f2a",
+          "#5d6d7e", "#a0522d", "#6f7fbf")  # fmt: skip
 OURS = "#3f9e6d"
 
 
@@ -41,7 +41,7 @@ def axes(rows=1, columns=1, height=3.2):
     }  # fmt: skip
     mpl.rcParams.update(style)
     figure = Figure(figsize=(7.6, height), layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False).flat
+    return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
 
 
 def middle(numbers):
@@ -71,19 +71,25 @@ def ratios(figures):
     return figure
 
 
-def growth(figures, label="of one, in microseconds", value=None):
+def growth(figures, label="microseconds of one", value=None):
     """How the time of one grows with their number."""
     figure, all_axes = axes(1, len(figures))
     for axis, (name, cases) in zip(all_axes, figures.items()):
         for place, way in enumerate(cases[0]["times"]):
-            points = [(case["at"], case["times"][way]) for case in cases]
-            ys = [middle(times) for _, times in points] if value is None else [
-                value(case, middle(case["times"][way])) for case in cases
-            ]  # fmt: skip
-            color = color_of(way, place)
-            axis.plot([at for at, _ in points], ys, "o-", color=color, markersize=4, label=way)
-        axis.set_xscale("log", base=2 if cases[-1]["at"] < 16 or value else 10)
-        axis.set_yscale("log")
+            times = [middle(case["times"][way]) for case in cases]
+            ys = [value(case, time) for case, time in zip(cases, times)] if value else times
+            ats = [case["at"] for case in cases]
+            axis.plot(ats, ys, "o-", color=color_of(way, place), markersize=4, label=way)
+        few = ats[-1] < 16
+        axis.set_xscale("log", base=2 if few else 10)
+        if few:
+            axis.set_ylim(bottom=0)
+        else:
+            axis.set_yscale("log")
+        if not value:
+            axis.set_xticks(ats, [f"{at:,}" for at in ats])
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter("")
         axis.set_title(name, fontsize=9)
         axis.set_ylabel(label)
         axis.grid()
@@ -123,22 +129,28 @@ KINDS = {kind.__name__: kind for kind in (ratios, growth, bandwidth, bars)}
 
 
 def budget():
-    """The layers of each call, in instructions and in nanoseconds."""
+    """The layers of each call, in instructions and in nanoseconds; compiled calls have their own scale."""
     rows = json.loads(BUDGET.read_text("utf-8"))
     layers = list(dict.fromkeys(layer for row in rows for layer in row["instructions"]))
-    figure, all_axes = axes(2, 1, height=5.2)
-    for axis, kind in zip(all_axes, ("instructions", "nanoseconds")):
-        left = [0] * len(rows)
+    eager = [row for row in rows if "compiled" not in row["call"]]
+    groups = (eager, [row for row in rows if row not in eager])
+    figure, all_axes = axes(2, 2, height=4.4)
+    pairs = [(kind, group) for kind in ("instructions", "nanoseconds") for group in groups]
+    for axis, (kind, group) in zip(all_axes, pairs):
+        left = [0] * len(group)
         for place, layer in enumerate(layers):
-            costs = [row[kind].get(layer, 0) for row in rows]
-            color = COLORS[place % len(COLORS)]
-            label = layer if kind == "instructions" else None
-            axis.barh(range(len(rows)), costs, left=left, color=color, label=label)
+            costs = [row[kind].get(layer, 0) for row in group]
+            axis.barh(
+                range(len(group)), costs, left=left, color=COLORS[place % len(COLORS)], label=layer
+            )
             left = [a + b for a, b in zip(left, costs)]
-        axis.set_yticks(range(len(rows)), [row["call"] for row in rows])
+        axis.set_yticks(range(len(group)), [row["call"] for row in group], fontsize=8)
         axis.invert_yaxis()
         axis.set_xlabel(kind)
-    figure.legend(loc="outside upper center", ncols=4, fontsize=8)
+        axis.xaxis.set_major_formatter("{x:,.0f}")
+        axis.tick_params(axis="x", labelsize=7)
+    handles, names = all_axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=4, fontsize=8)
     return figure
 
 
@@ -158,7 +170,7 @@ def budget_numbers():
 
 
 def numbers(figures):
-    """The heads and rows of a table for the cases of some figures."""
+    """The heads and rows of a table for figures that have the same ways."""
     ways = list(dict.fromkeys(way for rows in figures.values() for c in rows for way in c["times"]))
     cells = []
     for name, rows in figures.items():
@@ -191,14 +203,18 @@ class OfARun(SphinxDirective):
 
 
 class Measured(OfARun):
-    """A table of the figures that the argument names, with semicolons between them."""
+    """A table of each figure that the argument names, with semicolons between them."""
 
     required_arguments = 1
     final_argument_whitespace = True
 
     def run(self):
         names = [name.strip() for name in self.arguments[0].split(";")]
-        return [self.table(*numbers(self.figures(names)))]
+        tables = []
+        for name, cases in self.figures(names).items():
+            heads, cells = numbers({name: cases})
+            tables.append(self.table([name[0].upper() + name[1:], *heads[1:]], cells))
+        return tables
 
 
 class Plot(OfARun):

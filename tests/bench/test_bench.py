@@ -62,21 +62,27 @@ def test_a_run_is_printed_as_a_table_for_each_figure(bench, capsys):
     assert capsys.readouterr().out.splitlines() == [
         "",
         "operators",
-        "  add  CPU 2 us, openreg 3 us 1.5",
-        "  mm   CPU 8 us, openreg 4 us 0.5",
+        "  add  CPU 2 us, openreg 3 us x1.5",
+        "  mm   CPU 8 us, openreg 4 us x0.5",
     ]
 
 
 def test_a_spread_over_passes_is_printed_beside_the_median(bench):
     cases = bench.merged([case("add", CPU=2.0, openreg=n) for n in (2.0, 3.0, 8.0)])
-    assert list(bench.tables(cases))[-1] == "  add  CPU 2 us, openreg 3 us 1.5 (1 to 4)"
+    assert list(bench.tables(cases))[-1] == "  add  CPU 2 us, openreg 3 us x1.5 (1 to 4)"
 
 
 @pytest.mark.parametrize(
     ("number", "unit", "text"),
-    [(0.05, "us", "50 ns"), (1.234, "us", "1.23 us"), (4500, "us", "4.5 ms"), (2.5, "s", "2.5 s")],
+    [
+        (0.05, "us", "50 ns"),
+        (1.234, "us", "1.23 us"),
+        (4500, "us", "4.5 ms"),
+        (2.5, "s", "2.5 s"),
+        (12345, "bytes", "12,345 bytes"),
+    ],
 )
-def test_a_time_is_told_in_the_unit_that_suits_it(bench, number, unit, text):
+def test_a_number_is_told_in_the_unit_that_suits_it(bench, number, unit, text):
     assert bench.told(number, unit) == text
 
 

@@ -549,6 +549,29 @@ def test_ecosystem_runs_the_tests_of_libraries_with_the_build(dev, monkeypatch):
     ]
 
 
+def test_bench_measures_with_the_build_and_goes_on_without_mpi(dev, monkeypatch, capsys):
+    steps, commands = [], []
+    monkeypatch.setattr(dev, "set_up", lambda with_tests: None)
+    monkeypatch.setattr(dev, "build_up_to", steps.append)
+
+    def step(title, command):
+        steps.append(title)
+        if "pip" in command:
+            raise dev.Stop("no network")
+
+    def run(command, **_):
+        commands.append(command[command.index(dev.PYTHON) + 1 :])
+        return subprocess.CompletedProcess(command, 1)
+
+    monkeypatch.setattr(dev, "step", step)
+    monkeypatch.setattr(dev.subprocess, "run", run)
+    assert dev.main(["bench", "copies", "--passes", "1", "--compare", "a file"]) == 1
+    assert steps == ["Install MPI, to compare with", dev.CHAPTERS[-1], "Compile the programs"]
+    build = f"--build={dev.BUILD}"
+    assert commands == [["benchmarks/bench.py", build, "--passes=1", "--compare=a file", "copies"]]
+    assert "MPI cannot be installed, so it is left out." in capsys.readouterr().out
+
+
 PYTHON = f"cp3{sys.version_info[1]}"
 NIGHTLY = f"torch-2.16.0.dev20261101+cpu-{PYTHON}-{PYTHON}-manylinux_2_28_x86_64.whl"
 
@@ -894,8 +917,8 @@ def test_an_exercise_is_tested_in_the_build_with_the_readers_file_first(
     monkeypatch.setattr(dev.subprocess, "run", run)
     assert dev.main(["exercise", "device", "--once"]) == 1
     said = capsys.readouterr().out
-    assert "counted_event is solved." in said
-    assert "The file is chapters/device/exercises/aside.py." in said
+    assert "on_device is solved." in said
+    assert "The file is chapters/device/exercises/counted_event.py." in said
     assert "1 failed" in said
     assert all(command[1:4] == ["devenv", "-C", "build"] for command in commands)
     assert f"pythonpath={ROOT}/chapters/device/exercises" in commands[0]
