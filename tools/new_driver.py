@@ -187,7 +187,7 @@ WITHOUT_THE_DEVICE = (
     ),
     (
         "README.md",
-        r" `\.venv/bin/meson test -C build --benchmark --verbose`\nprints what the device costs on your machine, and ",
+        r" `\./dev bench`\n\[measures\]\(docs/measurements\.md\) what the device costs on your machine, and ",
         "\n",
     ),
     (
