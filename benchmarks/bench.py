@@ -40,8 +40,9 @@ PROGRAMS = {
     "collectives": "collectives against copies, gloo and MPI",
 }
 ONCE = {"export", "compile", "collectives", "import_cost", "sizes"}
-# A change of less than a tenth is not told, however small the spreads are.
-LEAST_CHANGE = 1.1
+# A change of less than a tenth is not told, however small the spreads are. Of one pass there is no
+# spread, so there it must be a half.
+LEAST_CHANGE, LEAST_OF_ONE_PASS = 1.1, 1.5
 
 
 class Refused(Exception):
@@ -193,7 +194,8 @@ def slower(old, new):
             if not earlier or min(passes) <= max(earlier):
                 continue
             was, now = statistics.median(earlier), statistics.median(passes)
-            if now > LEAST_CHANGE * was:
+            is_one = len(passes) == 1 or len(earlier) == 1
+            if now > (LEAST_OF_ONE_PASS if is_one else LEAST_CHANGE) * was:
                 said = [
                     f"{n:.3g}" if kind == "ratios" else told(n, case["unit"]) for n in (was, now)
                 ]

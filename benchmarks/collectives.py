@@ -118,7 +118,7 @@ def one_rank(rank, ranks, store, world):
             for operation in ("all_reduce", "all_gather", "send"):
                 times = {way: rounds for (of, way), rounds in found.items() if of == operation}
                 figure = f"{operation}, {ranks} ranks"
-                report(figure, name, times, at=size, bytes=size)
+                report(figure, name, times, least=True, at=size, bytes=size)
     dist.destroy_process_group()
 
 

@@ -27,14 +27,21 @@ def compare(figure, case, ways, rounds, unit="us", **more):
     report(figure, case, found, unit, **more)
 
 
-def report(figure, case, found, unit="us", **more):
-    """Prints the case. `found` are the times of each way, round by round."""
+def report(figure, case, found, unit="us", least=False, **more):
+    """Prints the case. `found` are the times of each way, round by round.
+
+    With `least` the fastest round of each way counts: where a round is long, noise only adds.
+    """
     first, *others = found
-    times = {name: statistics.median(rounds) for name, rounds in found.items()}
-    ratios = {
-        name: statistics.median(a / b for a, b in zip(found[name], found[first], strict=True))
-        for name in others
-    }
+    if least:
+        times = {name: min(rounds) for name, rounds in found.items()}
+        ratios = {name: times[name] / times[first] for name in others}
+    else:
+        times = {name: statistics.median(rounds) for name, rounds in found.items()}
+        ratios = {
+            name: statistics.median(a / b for a, b in zip(found[name], found[first], strict=True))
+            for name in others
+        }
     row = {"figure": figure, "case": case, "unit": unit, **more, "times": times, "ratios": ratios}
     print(json.dumps(row), flush=True)
 

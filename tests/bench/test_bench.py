@@ -3,7 +3,6 @@
 
 import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -101,6 +100,11 @@ def test_what_is_slower_than_both_spreads_is_told(bench):
     ]
 
 
+@pytest.mark.parametrize(("after", "is_told"), [(3.2, False), (3.4, True)])
+def test_of_a_single_pass_only_a_change_by_half_is_told(bench, after, is_told):
+    assert bool(runs(bench, (2.2,), (after,))) == is_told
+
+
 @pytest.mark.parametrize(
     "after",
     [
@@ -176,12 +180,12 @@ def test_each_program_is_there_and_a_file_of_the_folder_is_a_program_or_named_he
     assert set(bench.PROGRAMS) <= sources and set(bench.PROGRAMS) >= bench.ONCE
 
 
-def test_ways_take_turns_and_a_ratio_is_that_of_one_round(capsys, monkeypatch):
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        measure = load("measure", ROOT / "benchmarks" / "measure.py")
-    finally:
-        sys.path.pop(0)
+@pytest.fixture
+def measure():
+    return load("measure", ROOT / "benchmarks" / "measure.py")
+
+
+def test_ways_take_turns_and_a_ratio_is_that_of_one_round(measure, capsys):
     called = []
 
     def way(name, times):
@@ -197,3 +201,9 @@ def test_ways_take_turns_and_a_ratio_is_that_of_one_round(capsys, monkeypatch):
         "figure": "f", "case": "c", "unit": "us", "at": 4,
         "times": {"a": 2, "b": 3}, "ratios": {"b": 1.5},
     }  # fmt: skip
+
+
+def test_where_noise_only_adds_the_fastest_round_counts(measure, capsys):
+    measure.report("f", "c", {"a": [4, 2, 9], "b": [3, 30, 6]}, least=True)
+    row = json.loads(capsys.readouterr().out)
+    assert (row["times"], row["ratios"]) == ({"a": 2, "b": 3}, {"b": 1.5})
