@@ -3,6 +3,8 @@
 
 #include "sources.h"
 
+#include <c10/util/hash.h>
+
 #include <array>
 #include <cstring>
 #include <mutex>

@@ -8,6 +8,7 @@
 #include <ATen/native/CPUFallback.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/add_meta.h>
+#include <ATen/ops/result_type.h>
 #include <ATen/ops/where.h>
 #include <torch/library.h>
 
