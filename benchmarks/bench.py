@@ -21,24 +21,24 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 # Those that take half a minute or more run in the first pass alone.
-PROGRAMS = {
-    "most_used": "the 33 operators that models call most, on the host",
-    "operators": "other operators, small and large",
-    "copies": "copies against Tensor.copy_",
-    "device": "launches, streams, and a queue that is full",
-    "memory": "the allocator",
-    "signals": "signals between processes",
-    "graphs": "replays",
-    "profiler": "profiles",
-    "autocast": "mixed precision",
-    "kernels": "the figures of single pages",
-    "sharing": "tensors that are sent to another process",
-    "import_cost": "import torch",
-    "sizes": "the libraries",
-    "export": "passes of torch.export",
-    "compile": "compiled programs",
-    "collectives": "collectives against copies, gloo and MPI",
-}
+PROGRAMS = (
+    "most_used",
+    "operators",
+    "copies",
+    "device",
+    "memory",
+    "signals",
+    "graphs",
+    "profiler",
+    "autocast",
+    "kernels",
+    "sharing",
+    "import_cost",
+    "sizes",
+    "export",
+    "compile",
+    "collectives",
+)
 ONCE = {"export", "compile", "collectives", "import_cost", "sizes"}
 # A change of less than a tenth is not told, however small the spreads are. Of one pass there is no
 # spread, so there it must be a half.
@@ -151,30 +151,32 @@ def told(number, unit):
             return f"{microseconds / factor:.3g} {name}"
 
 
-def ratio(case, way):
-    """The median ratio to the first way with its spread; nothing of the first way itself."""
+def told_of(case, way):
+    """The time of a way, and unless it is the first one its ratio to that, with the spread."""
+    time = told(statistics.median(case["times"][way]), case["unit"])
     if way not in case["ratios"]:
-        return ""
+        return time
     all_passes = case["ratios"][way]
     least, most = min(all_passes), max(all_passes)
     spread = f" ({least:.3g} to {most:.3g})" if len(all_passes) > 1 else ""
-    return f"x{statistics.median(all_passes):.3g}{spread}"
+    return f"{time} x{statistics.median(all_passes):.3g}{spread}"
+
+
+def by_figure(cases):
+    figures = {}
+    for case in cases:
+        figures.setdefault(case["figure"], []).append(case)
+    return figures
 
 
 def tables(cases):
     """The lines of a table for each figure."""
-    figures = {}
-    for case in cases:
-        figures.setdefault(case["figure"], []).append(case)
-    for figure, rows in figures.items():
+    for figure, rows in by_figure(cases).items():
         yield f"\n{figure}"
         width = max(len(case["case"]) for case in rows)
         for case in rows:
-            ways = [
-                f"{way} {told(statistics.median(times), case['unit'])} {ratio(case, way)}".strip()
-                for way, times in case["times"].items()
-            ]
-            yield f"  {case['case']:<{width}}  {', '.join(ways)}"
+            ways = ", ".join(f"{way} {told_of(case, way)}" for way in case["times"])
+            yield f"  {case['case']:<{width}}  {ways}"
 
 
 def slower(old, new):
@@ -221,7 +223,7 @@ def main(arguments=None):
             raise Refused("--passes takes a number from 1 on.")
         old = load(options.compare) if options.compare else None
         found = {"machine": machine()}
-        cases = measure(options.programs or list(PROGRAMS), options.passes, options.build)
+        cases = measure(options.programs or PROGRAMS, options.passes, options.build)
         found["cases"] = merged(cases)
         print("\n".join(tables(found["cases"])))
         if options.output:

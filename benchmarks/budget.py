@@ -45,13 +45,10 @@ def layer_of(library, function):
 # The calls that are measured, in a process of their own.
 
 
-def chain(x):
-    return ((x * 2 + 1).clamp(-1, 1) * x - 0.5).abs() + x
-
-
 def calls():
     """Each call by its name, for both devices."""
     import torch
+    from compile import chain
 
     made = {}
     for device in ("cpu", "openreg"):
@@ -139,13 +136,13 @@ def by_layer(costs, whole=None):
 
 def instructions(folder):
     out = folder / "out"
-    command = [
-        "valgrind",
-        "--tool=callgrind",
+    command = ["valgrind", "--tool=callgrind", "--collect-atstart=no"]
+    command += [
         f"--callgrind-out-file={out}",
-        "--collect-atstart=no",
+        "--separate-threads=yes",
+        "--compress-strings=no",
+        "--compress-pos=no",
     ]
-    command += ["--separate-threads=yes", "--compress-strings=no", "--compress-pos=no"]
     command += [sys.executable, __file__, "--child", "callgrind"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return {

@@ -56,23 +56,13 @@ def wait_of(device):
 
 def until_done(call, count, device="openreg"):
     """A way: microseconds of one call, until the last one's result is there."""
-    wait = wait_of(device)
-
-    def way():
-        wait()
-        began = time.perf_counter()
-        for _ in range(count):
-            call()
-        wait()
-        return (time.perf_counter() - began) / count * 1e6
-
-    return way
+    return on_the_host(call, count, device, time.perf_counter, waits=True)
 
 
-def on_the_host(call, count, device="openreg", clock=time.thread_time):
+def on_the_host(call, count, device="openreg", clock=time.thread_time, waits=False):
     """A way: microseconds that one call takes of the host's thread.
 
-    Its processor time is the same on a busy machine.
+    Its processor time is the same on a busy machine. With `waits` the wait for the device counts.
     """
     wait = wait_of(device)
 
@@ -81,6 +71,8 @@ def on_the_host(call, count, device="openreg", clock=time.thread_time):
         began = clock()
         for _ in range(count):
             call()
+        if waits:
+            wait()
         took = (clock() - began) / count * 1e6
         wait()
         return took

@@ -20,6 +20,7 @@ import bench
 
 HERE = Path(__file__).resolve().parent
 RUN, BUDGET = HERE / "measured.json", HERE / "budget.json"
+UNITS = {"instructions": "instr.", "nanoseconds": "ns"}
 # Legible on a white page and on a black one.
 GREY = "#7c8794"
 COLORS = (GREY, "#c2852f", "#9a6fc4", "#5b8fd6", "#cc4b4b", "#2f9fae", "#b5657d", "#8f8f2a",
@@ -128,23 +129,26 @@ def bars(figures):
 KINDS = {kind.__name__: kind for kind in (ratios, growth, bandwidth, bars)}
 
 
+def layers_of_calls():
+    """The calls of the budget, and their layers in order."""
+    rows = json.loads(BUDGET.read_text("utf-8"))
+    return rows, list(dict.fromkeys(layer for row in rows for layer in row["instructions"]))
+
+
 def budget():
     """The layers of each call, in instructions and in nanoseconds; compiled calls have their own scale."""
-    rows = json.loads(BUDGET.read_text("utf-8"))
-    layers = list(dict.fromkeys(layer for row in rows for layer in row["instructions"]))
+    rows, layers = layers_of_calls()
     eager = [row for row in rows if "compiled" not in row["call"]]
     groups = (eager, [row for row in rows if row not in eager])
     figure, all_axes = axes(2, 2, height=4.4)
-    pairs = [(kind, group) for kind in ("instructions", "nanoseconds") for group in groups]
+    pairs = [(kind, group) for kind in UNITS for group in groups]
     for axis, (kind, group) in zip(all_axes, pairs):
-        left = [0] * len(group)
-        for place, layer in enumerate(layers):
+        places, left = range(len(group)), [0] * len(group)
+        for color, layer in zip(COLORS, layers, strict=False):
             costs = [row[kind].get(layer, 0) for row in group]
-            axis.barh(
-                range(len(group)), costs, left=left, color=COLORS[place % len(COLORS)], label=layer
-            )
+            axis.barh(places, costs, left=left, color=color, label=layer)
             left = [a + b for a, b in zip(left, costs)]
-        axis.set_yticks(range(len(group)), [row["call"] for row in group], fontsize=8)
+        axis.set_yticks(places, [row["call"] for row in group], fontsize=8)
         axis.invert_yaxis()
         axis.set_xlabel(kind)
         axis.xaxis.set_major_formatter("{x:,.0f}")
@@ -155,33 +159,22 @@ def budget():
 
 
 def budget_numbers():
-    rows = json.loads(BUDGET.read_text("utf-8"))
-    layers = list(dict.fromkeys(layer for row in rows for layer in row["instructions"]))
-    kinds = ("instructions", "nanoseconds")
-    cells = [
-        [layer, *(f"{row[k].get(layer, 0):,}" for k in kinds for row in rows)] for layer in layers
-    ]
-    cells.append(["all", *(f"{sum(row[k].values()):,}" for k in kinds for row in rows)])
-    heads = [
-        "",
-        *(f"{row['call']}, {'instr.' if k == kinds[0] else 'ns'}" for k in kinds for row in rows),
-    ]
-    return heads, cells
+    rows, layers = layers_of_calls()
+    columns = [(row["call"], row[kind], unit) for kind, unit in UNITS.items() for row in rows]
+    cells = [[layer, *(f"{costs.get(layer, 0):,}" for _, costs, _ in columns)] for layer in layers]
+    cells.append(["all", *(f"{sum(costs.values()):,}" for _, costs, _ in columns)])
+    return ["", *(f"{call}, {unit}" for call, _, unit in columns)], cells
 
 
 def numbers(figures):
     """The heads and rows of a table for figures that have the same ways."""
-    ways = list(dict.fromkeys(way for rows in figures.values() for c in rows for way in c["times"]))
+    cases = [case for rows in figures.values() for case in rows]
+    ways = list(dict.fromkeys(way for case in cases for way in case["times"]))
     cells = []
-    for name, rows in figures.items():
-        for case in rows:
-            told = [
-                f"{bench.told(middle(case['times'][way]), case['unit'])} {bench.ratio(case, way)}"
-                if way in case["times"]
-                else ""
-                for way in ways
-            ]
-            cells.append([f"{name}: {case['case']}" if len(figures) > 1 else case["case"], *told])
+    for case in cases:
+        name = f"{case['figure']}: {case['case']}" if len(figures) > 1 else case["case"]
+        told = (bench.told_of(case, way) if way in case["times"] else "" for way in ways)
+        cells.append([name, *told])
     return ["", *ways], cells
 
 
@@ -189,16 +182,17 @@ class OfARun(SphinxDirective):
     """What is read from the run; a page that shows it is written again when the run changes."""
 
     def figures(self, names):
+        """The cases by figure; `names` has semicolons between them."""
         self.env.note_dependency(str(RUN))
-        run, found = bench.load(RUN), {}
-        for name in names:
-            found[name] = [case for case in run["cases"] if case["figure"] == name]
-            if not found[name]:
+        known = bench.by_figure(bench.load(RUN)["cases"])
+        wanted = [name.strip() for name in names.split(";")]
+        for name in wanted:
+            if name not in known:
                 raise self.error(f"{RUN.name} has no figure {name!r}.")
-        return found
+        return {name: known[name] for name in wanted}
 
     def table(self, heads, cells):
-        rows = [[entry(nodes.Text(" ".join(cell.split()))) for cell in row] for row in cells]
+        rows = [[entry(nodes.Text(cell)) for cell in row] for row in cells]
         return table([3] + [2] * (len(heads) - 1), rows, heads=heads)
 
 
@@ -209,9 +203,8 @@ class Measured(OfARun):
     final_argument_whitespace = True
 
     def run(self):
-        names = [name.strip() for name in self.arguments[0].split(";")]
         tables = []
-        for name, cases in self.figures(names).items():
+        for name, cases in self.figures(self.arguments[0]).items():
             heads, cells = numbers({name: cases})
             tables.append(self.table([name[0].upper() + name[1:], *heads[1:]], cells))
         return tables
@@ -230,8 +223,7 @@ class Plot(OfARun):
             self.env.note_dependency(str(BUDGET))
             picture, shown = budget(), budget_numbers()
         else:
-            names = [name.strip() for name in self.options["of"].split(";")]
-            figures = self.figures(names)
+            figures = self.figures(self.options["of"])
             picture, shown = KINDS[kind](figures), numbers(figures)
         caption = " ".join(self.content)
         figure = nodes.figure("", nodes.raw("", svg(picture, caption), format="html"))

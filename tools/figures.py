@@ -7,6 +7,7 @@ import csv
 import re
 from pathlib import Path
 
+import contents
 import exercises
 import passages
 
@@ -66,7 +67,7 @@ def models():
 
 def exercises_with_files():
     """How many exercises take ten minutes, and how many there are; each begins in a file."""
-    chapters = exercises.contents.order_of_chapters(ROOT)
+    chapters = contents.order_of_chapters(ROOT)
     found = [each for chapter in chapters for each in exercises.exercises(ROOT, chapter)]
     small = [each for each in found if re.match(r"\*\*Change \((10|ten) minutes\)", each.text)]
     return len(small), len(found)

@@ -24,7 +24,7 @@ def bench(monkeypatch, tmp_path):
     """bench.py with a folder of programs of its own, of which each prints one case."""
     bench = load("bench", ROOT / "benchmarks" / "bench.py")
     monkeypatch.setattr(bench, "HERE", tmp_path)
-    monkeypatch.setattr(bench, "PROGRAMS", {"quick": "", "slow": ""})
+    monkeypatch.setattr(bench, "PROGRAMS", ("quick", "slow"))
     monkeypatch.setattr(bench, "ONCE", {"slow"})
     write(tmp_path, "quick", case("add", CPU=2.0, openreg=3.0))
     write(tmp_path, "slow", case("mm", CPU=8.0, openreg=4.0))

@@ -51,7 +51,7 @@ def test_a_table_has_the_time_of_each_way_and_its_ratio_to_the_first():
     rows = cases(f=[("add", {}, {"CPU": 2.0, "openreg": 3.0}), ("mm", {}, {"CPU": 4000.0})])
     assert measured.numbers(rows) == (
         ["", "CPU", "openreg"],
-        [["add", "2 us ", "3 us x1.5"], ["mm", "4 ms ", ""]],
+        [["add", "2 us", "3 us x1.5"], ["mm", "4 ms", ""]],
     )
 
 
