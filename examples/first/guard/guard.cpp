@@ -101,6 +101,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     if (!event) return;
     check(orStreamWaitEvent(handleOf(stream), static_cast<orEvent_t>(event), 0));
   }
+  // [first.guard.events.host] The host asks, waits, measures and destroys; null was never recorded.
   bool queryEvent(void* event) const override {
     return !event || isReady(orEventQuery(static_cast<orEvent_t>(event)));
   }

@@ -65,9 +65,18 @@ TORCH_LIBRARY_FRAGMENT(tiny, m) {
   m.def("end_backward(int index) -> ()", &endBackward);
 }
 
-// [first.hooks.draw] Philox computes each number from its position, so the order of work does not matter.
+// [first.hooks.positions] A launch reserves a position for each number, so the order of work does not matter.
 using Chosen = std::optional<at::Generator>;
 
+static Generator::State reserve(const Chosen& chosen, const at::Tensor& self) {
+  auto* own = at::get_generator_or_default<Generator>(chosen, defaultGenerator(self.get_device()));
+  const std::lock_guard lock(own->mutex_);
+  const Generator::State first = own->state;
+  own->state.offset += self.numel();
+  return first;
+}
+
+// [first.hooks.draw] Philox computes each number from the seed and its position.
 template <class Transform>
 at::Tensor& draw(const char* name, at::Tensor& self, const Chosen& chosen, Transform transform) {
   constexpr bool flips = std::is_same_v<std::invoke_result_t<Transform, at::Philox4_32&>, bool>;
@@ -77,14 +86,8 @@ at::Tensor& draw(const char* name, at::Tensor& self, const Chosen& chosen, Trans
     at::Tensor plain = at::empty(self.sizes(), self.options().dtype(at::kFloat));
     return self.copy_(draw(name, plain, chosen, transform));
   }
-  auto* generator =
-      at::get_generator_or_default<Generator>(chosen, defaultGenerator(self.get_device()));
-  const int64_t n = self.numel();
-  std::unique_lock lock(generator->mutex_);
-  const Generator::State first = generator->state;
-  generator->state.offset += n;
-  lock.unlock();
-  launch(self, name, [transform, first, n, data = self.data_ptr<float>()] {
+  const Generator::State first = reserve(chosen, self);
+  launch(self, name, [transform, first, n = self.numel(), data = self.data_ptr<float>()] {
     float* numbers = openreg::onDevice(data);
     for (int64_t i = 0; i < n; ++i) {
       at::Philox4_32 engine(first.seed, first.offset + i);

@@ -27,6 +27,7 @@ def _is_in_bad_fork():
     return bool(torch_tiny._driver.orIsForked())
 
 
+# [first.hooks.python.state] A state is a tensor on the CPU, so a checkpoint can keep it.
 def get_rng_state(device="tiny"):
     """The state of the default generator, as a tensor on the CPU."""
     return _generator(device).get_state()
