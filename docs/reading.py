@@ -17,6 +17,8 @@ VENDORS = re.compile(r"(driver|math|orccl)(/|$)")
 # Pages to look things up in.
 LOOKED_UP = ("index", "ways", "reference", "glossary")
 NOT_READ = (nodes.literal_block, nodes.raw, nodes.comment)
+# The name of the list of all pages that are on no way.
+OTHERS = "others"
 
 
 class way_table(nodes.General, nodes.Element):
@@ -40,7 +42,7 @@ def step(line):
 
 
 class Way(SphinxDirective):
-    """A way through the book: its name, and its pages in order."""
+    """A way through the book: its name, and its pages in order; or `others`, for the other pages."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -107,8 +109,14 @@ def steps_at(env, page):
     """Where a page lies: each way's name, its steps, and the number of this one."""
     for name, steps in ways(env).items():
         for at, each in enumerate(steps):
-            if each.page == page:
+            if each.page == page and name != OTHERS:
                 yield name, steps, at
+
+
+def able_at(env, page):
+    """What one can do after a page; empty if no list says it."""
+    steps = (each for steps in ways(env).values() for each in steps)
+    return next((each.able for each in steps if each.page == page and each.able), "")
 
 
 def beside(app, page, template, context, doctree):
@@ -128,6 +136,14 @@ def beside(app, page, template, context, doctree):
     ]
 
 
+def sum_of(env, steps):
+    """The last row of a way's table: how long all of it takes."""
+    total = told(sum(minutes(env)[each.page] for each in steps))
+    least = told(sum(minutes(env)[each.page] for each in steps if not each.may_be_skipped))
+    without = nodes.Text(f"{least} without what may be skipped")
+    return [entry(nodes.strong("", text)) for text in ("in all", total)] + [entry(without)]
+
+
 def show(app, document, page):
     """Fills the tables of the ways, and says below the title of a page on which of them it lies."""
     env = app.env
@@ -144,15 +160,8 @@ def show(app, document, page):
             rows.append(
                 [entry(link(each.page)), entry(nodes.Text(time)), entry(nodes.Text(each.able))]
             )
-        total = told(sum(minutes(env)[each.page] for each in steps))
-        least = told(sum(minutes(env)[s.page] for s in steps if not s.may_be_skipped))
-        rows.append(
-            [
-                entry(nodes.strong("", "in all")),
-                entry(nodes.strong("", total)),
-                entry(nodes.Text(f"{least} without what may be skipped")),
-            ]
-        )
+        if place["name"] != OTHERS:
+            rows.append(sum_of(env, steps))
         heads = ("page", "to read", "afterwards you can")
         # The theme wraps the tables of the pages earlier.
         made = table([3, 2, 5], rows, heads=heads)
@@ -177,7 +186,7 @@ def show(app, document, page):
             link("ways", "three lists"),
             nodes.Text(": read it when you need it"),
         ]
-    able = next((steps[at].able for _, steps, at in here if steps[at].able), "")
+    able = able_at(env, page)
     found = nodes.container("", line, classes=["reading"])
     if able:
         found += nodes.paragraph("", f"Afterwards you can {able}.")

@@ -27,6 +27,18 @@ def test_times_are_told_in_minutes_and_long_ones_in_hours(minutes, words):
     assert reading.told(minutes) == words
 
 
+def test_every_page_that_is_read_says_what_one_can_do_afterwards():
+    told = {reading.step(line).page for _, lines in WAYS for line in lines.splitlines()}
+    pages = {page.relative_to(DOCS).with_suffix("").as_posix() for page in DOCS.rglob("*.md")}
+    assert told == pages - set(reading.LOOKED_UP)
+
+
+def test_a_page_is_on_a_way_or_among_the_others():
+    pages = {name: {reading.step(line).page for line in lines.splitlines()} for name, lines in WAYS}
+    others = pages.pop(reading.OTHERS)
+    assert not others & set().union(*pages.values())
+
+
 @pytest.mark.parametrize("way", [name for name, _ in WAYS])
 def test_a_way_leads_to_each_of_its_pages_once(way):
     steps = [reading.step(line) for line in dict(WAYS)[way].splitlines()]
