@@ -51,6 +51,8 @@ void Cache::free(Block* block) {
     decrease(stats_.allocation, block, 1);
     decrease(stats_.allocated_bytes, block, block->size);
     decrease(stats_.requested_bytes, block, block->requested);
+    const bool waits = memoryIsGuarded() || poisonsFreedMemory();
+    if (block->other_streams.empty() && !waits) return freeBlock(block);
   }
   retire(block);
 }
