@@ -31,7 +31,7 @@ std::vector<at::Tensor> tensorsOf(c10::ArrayRef<c10::IValue> arguments) {
 // [common.tensors.map] Replacing every tensor keeps the argument's type, which the schema requires.
 c10::IValue mapTensors(
     const c10::IValue& value,
-    const std::function<at::Tensor(const at::Tensor&)>& change) {
+    c10::function_ref<at::Tensor(const at::Tensor&)> change) {
   const auto changed = [&](const at::Tensor& tensor) {
     return tensor.defined() ? change(tensor) : tensor;
   };

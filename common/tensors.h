@@ -4,8 +4,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
+#include <c10/util/FunctionRef.h>
 
-#include <functional>
 #include <vector>
 
 namespace openreg {
@@ -20,9 +20,8 @@ std::vector<at::Tensor> tensorsInList(const c10::IValue& value);
 
 /// A copy of `value` in which `change` has replaced every defined tensor, alone
 /// or in a list.
-c10::IValue mapTensors(
-    const c10::IValue& value,
-    const std::function<at::Tensor(const at::Tensor&)>& change);
+c10::IValue mapTensors(const c10::IValue& value,
+                       c10::function_ref<at::Tensor(const at::Tensor&)> change);
 
 // [common.tensors.written] The schema says which arguments an operator writes.
 /// Calls `visit(tensor, index)` for each tensor that `op` writes, alone or in a

@@ -5,7 +5,7 @@
 #include "torch_openreg/chapters/operators/library/unboxed.h"
 #include "torch_openreg/common/math/launch/argument.h"
 
-#include <ATen/ops/empty_strided.h>
+#include <ATen/EmptyTensor.h>
 
 #include <algorithm>
 #include <memory>
@@ -33,11 +33,14 @@ c10::DeviceIndex deviceOf(const c10::OperatorHandle& op,
 }
 
 // [operators.binding.allocate] A result that is not one of the caller's tensors gets new memory.
-c10::IValue withMemory(const c10::IValue& result, c10::DeviceIndex device) {
-  return mapTensors(result, [&](const at::Tensor& like) {
+/// On the current device. A kernel that runs already needs no dispatcher, and
+/// writes all of the memory, so nothing fills it before.
+c10::IValue withMemory(const c10::IValue& result) {
+  return mapTensors(result, [](const at::Tensor& like) -> at::Tensor {
     if (like.is_privateuseone()) return like;
-    return at::empty_strided(like.sizes(), like.strides(),
-                             like.options().device(kDeviceType, device));
+    constexpr c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);
+    return at::detail::empty_strided_generic(
+        like.sizes(), like.strides(), &allocator(), keys, like.scalar_type());
   });
 }
 
@@ -61,9 +64,11 @@ void compute(const math::Primitive& primitive, Stack* stack) {
   writeZeros(*stack, count);
   const orStream_t stream = nativeStream(currentStream(device));
   math::Plan plan(primitive, torch::jit::pop(*stack, count), stream);
+  const DeviceScope scope(device);
   Stack outputs;
+  outputs.reserve(plan.results().size());
   for (const c10::IValue& result : plan.results())
-    outputs.push_back(withMemory(result, device));
+    outputs.push_back(withMemory(result));
   plan.enqueue(outputs, stream);
   stack->insert(stack->end(), outputs.begin(), outputs.end());
 }

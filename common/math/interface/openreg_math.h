@@ -31,6 +31,7 @@ struct Primitive {
   Sizes sizes;      ///< where the sizes of its results come from
   bool structured;  ///< PyTorch checks all sizes when it announces results
   bool may_fail;    ///< numbers that are all in order can still be refused
+  bool writes;      ///< the schema marks an argument as written
 };
 
 /// All that the library has. They depend on the release of PyTorch and on

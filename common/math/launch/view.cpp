@@ -31,7 +31,7 @@ View::View(const at::Tensor& tensor, Access access)
   } else {
     checkMemory(tensor);
     data_ = tensor.data_ptr();
-    announceAccess(tensor, access);
+    if (accessesAreWanted()) announceAccess(tensor, access);
   }
 }
 

@@ -29,6 +29,7 @@ Stack announce(const Primitive& primitive, const Stack& arguments) {
 
 Stack passed(const c10::OperatorHandle& op, const Stack& arguments) {
   Stack results;
+  results.reserve(op.schema().returns().size());
   for (size_t i = 0; i < op.schema().returns().size(); ++i)
     results.push_back(*writtenFor(op, arguments, i));
   return results;
@@ -142,7 +143,7 @@ Plan::Plan(const Primitive& primitive, Stack arguments, orStream_t stream)
     : primitive_(primitive), arguments_(std::move(arguments)) {
   const c10::OperatorHandle& op = primitive_.op;
   prepareIndices(op, arguments_);
-  checkWritten(op, arguments_);
+  if (primitive_.writes) checkWritten(op, arguments_);
   const Sizes sizes = sizesOf(primitive_);
   if (sizes == Sizes::computed) {
     checkOverlap(op, arguments_, /*structured=*/false);
@@ -157,12 +158,14 @@ Plan::Plan(const Primitive& primitive, Stack arguments, orStream_t stream)
   } else {
     results_ = sizes == Sizes::passed ? passed(op, arguments_)
                                       : announce(primitive_, arguments_);
-    checkOverlap(op, arguments_, primitive_.structured,
-                 outputsToResize(op, arguments_, results_));
+    if (primitive_.writes)
+      checkOverlap(op, arguments_, primitive_.structured,
+                   outputsToResize(op, arguments_, results_));
     checkTypes(op, arguments_, primitive_.structured ? Stack() : results_,
                primitive_.structured);
-    resizeOutputs(op, arguments_, results_);
+    if (primitive_.writes) resizeOutputs(op, arguments_, results_);
   }
+  if (!primitive_.writes) return;
   for (size_t i = 0; i < results_.size(); ++i) {
     const c10::IValue* given = writtenFor(op, arguments_, i);
     if (!given) continue;

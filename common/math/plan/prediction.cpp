@@ -58,6 +58,7 @@ Stack runMetaKernel(const c10::OperatorHandle& op, const Stack& arguments) {
 class Key {
  public:
   explicit Key(const c10::OperatorHandle& op) {
+    bytes_.reserve(512);  // More than most calls need, so it grows once.
     put(op.schema().name().c_str(), op.schema().name().size() + 1);
     put(op.schema().overload_name().c_str(),
         op.schema().overload_name().size() + 1);
@@ -113,7 +114,7 @@ bool Key::add(const c10::IValue& argument) {
   } else if (argument.isDouble()) {
     is('d'), value(argument.toDouble());
   } else if (argument.isIntList()) {
-    is('l'), sizes(argument.toIntVector());
+    is('l'), sizes(argument.toDimVector());
   } else if (argument.isBoolList()) {
     is('f'), value(argument.toBoolList().size());
     for (const bool flag : argument.toBoolList()) value(flag);

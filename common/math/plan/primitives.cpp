@@ -143,7 +143,8 @@ std::vector<Primitive> findPrimitives() {
             DispatchKey::CompositeExplicitAutogradNonFunctional))
       continue;
     if (const auto out = outFormOf(op, with_out)) {
-      all.push_back({op, out, Sizes::announced, true, mayFail(op)});
+      all.push_back({op, out, Sizes::announced, true, mayFail(op),
+                     op.schema().is_mutable()});
       structured.insert(*out);
     }
   }
@@ -152,11 +153,17 @@ std::vector<Primitive> findPrimitives() {
       return op.hasKernelForDispatchKey(key);
     };
     if (structured.contains(op)) {
-      all.push_back({op, {}, Sizes::announced, true, mayFail(op)});
+      all.push_back({op,
+                     {},
+                     Sizes::announced,
+                     true,
+                     mayFail(op),
+                     op.schema().is_mutable()});
     } else if (has(DispatchKey::CPU) && isDense(op) &&
                !has(DispatchKey::CompositeImplicitAutograd) &&
                !has(DispatchKey::CompositeExplicitAutogradNonFunctional)) {
-      all.push_back({op, {}, sizesOf(op), false, mayFail(op)});
+      all.push_back(
+          {op, {}, sizesOf(op), false, mayFail(op), op.schema().is_mutable()});
     }
   }
   return all;
