@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the host's time of one small call goes, layer by layer: `budget.py FILE` writes it as JSON.
+"""Where the host's time of one small call goes, layer by layer, and how many instructions each of the
+most used operators takes: `budget.py FILE` writes it as JSON.
 
 Instructions are counted by `valgrind --tool=callgrind`, which repeats to a percent on any machine.
 Nanoseconds come from samples that `perf` takes of the host's thread. Both know the function and the
@@ -60,15 +61,29 @@ def calls():
     return made
 
 
-def child(tool, *only):
+def operators():
+    """A call of each of the most used operators, for both devices."""
+    from most_used import make
+    from most_used import operators as all_of_them
+
+    return {
+        f"{name}, {device}": make(function, shapes, device)
+        for name, function, *shapes in all_of_them()
+        for device in ("cpu", "openreg")
+    }
+
+
+def child(tool, which, *only):
     """Makes the calls under a tool, which is told when to look."""
     import torch
 
     torch.set_num_threads(1)
-    for name, call in calls().items():
+    made = {"calls": calls, "operators": operators}[which]()
+    for name, call in made.items():
         for _ in range(20 if not only or name in only else 0):
             call()
-        torch.openreg.synchronize()
+    torch.openreg.synchronize()
+    for name, call in made.items():
         if tool == "callgrind":
             torch._C._valgrind_toggle()
             for _ in range(COUNT):
@@ -134,8 +149,9 @@ def by_layer(costs, whole=None):
     return {name: round(layers[name] * factor) for name, _ in LAYERS if layers[name]}
 
 
-def instructions(folder):
-    out = folder / "out"
+def instructions(folder, which):
+    """For each call, its instructions by library and function."""
+    out = folder / which
     command = ["valgrind", "--tool=callgrind", "--collect-atstart=no"]
     command += [
         f"--callgrind-out-file={out}",
@@ -143,10 +159,10 @@ def instructions(folder):
         "--compress-strings=no",
         "--compress-pos=no",
     ]
-    command += [sys.executable, __file__, "--child", "callgrind"]
+    command += [sys.executable, __file__, "--child", "callgrind", which]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return {
-        name: by_layer(of_callgrind(Path(f"{out}.{n}-01").read_text()))
+        name: of_callgrind(Path(f"{out}.{n}-01").read_text())
         for n, name in enumerate(done.stdout.splitlines(), 1)
     }
 
@@ -157,7 +173,7 @@ def nanoseconds(folder, names):
     for name in names:
         record = ["perf", "record", "-q", "-e", "cpu-clock", "-F", "5000", "-D", "-1"]
         record += [f"--control=fifo:{pipe}", "-o", str(samples), "--"]
-        record += [sys.executable, __file__, "--child", "perf", name, str(pipe)]
+        record += [sys.executable, __file__, "--child", "perf", "calls", name, str(pipe)]
         done = subprocess.run(record, check=True, capture_output=True, text=True)
         thread, whole = done.stdout.split()
         report = ["perf", "report", "-i", str(samples), f"--tid={thread}", "--stdio", "-q"]
@@ -167,18 +183,36 @@ def nanoseconds(folder, names):
     return found
 
 
+def case_of(name, counted):
+    """An operator in the form in which a run of the benchmarks keeps it."""
+    cpu, ours = (round(sum(counted[f"{name}, {device}"].values())) for device in ("cpu", "openreg"))
+    return {
+        "figure": "instructions of the most used operators",
+        "case": name,
+        "unit": "instructions",
+        "times": {"CPU": [cpu], "openreg": [ours]},
+        "ratios": {"openreg": [round(ours / cpu, 3)]},
+    }
+
+
 def main():
     if sys.argv[1] == "--child":
         return child(*sys.argv[2:])
     with tempfile.TemporaryDirectory() as folder:
         # Samples first: what they compile is in Inductor's cache when valgrind runs.
         timed = nanoseconds(Path(folder), list(calls()))
-        counted = instructions(Path(folder))
+        layered = instructions(Path(folder), "calls")
+        counted = instructions(Path(folder), "operators")
     rows = [
-        json.dumps({"call": name, "instructions": counted[name], "nanoseconds": timed[name]})
-        for name in counted
+        {"call": name, "instructions": by_layer(costs), "nanoseconds": timed[name]}
+        for name, costs in layered.items()
     ]
-    Path(sys.argv[1]).write_text("[\n" + ",\n".join(rows) + "\n]\n", "utf-8")
+    names = dict.fromkeys(name.rpartition(", ")[0] for name in counted)
+    lists = {"calls": rows, "cases": [case_of(name, counted) for name in names]}
+    text = ",\n".join(
+        f'"{name}": [\n' + ",\n".join(map(json.dumps, each)) + "\n]" for name, each in lists.items()
+    )
+    Path(sys.argv[1]).write_text(f"{{{text}}}\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -67,7 +67,8 @@ def ratios(figures):
     marks = (0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 4)
     axis.set_xticks(marks, [f"{mark:g}" for mark in marks])
     axis.minorticks_off()
-    axis.set_xlabel("times as long as on the CPU")
+    many = "as many instructions" if cases[0]["unit"] == "instructions" else "as long"
+    axis.set_xlabel(f"times {many} as on the CPU")
     axis.grid(axis="x")
     return figure
 
@@ -131,7 +132,7 @@ KINDS = {kind.__name__: kind for kind in (ratios, growth, bandwidth, bars)}
 
 def layers_of_calls():
     """The calls of the budget, and their layers in order."""
-    rows = json.loads(BUDGET.read_text("utf-8"))
+    rows = json.loads(BUDGET.read_text("utf-8"))["calls"]
     return rows, list(dict.fromkeys(layer for row in rows for layer in row["instructions"]))
 
 
@@ -178,13 +179,19 @@ def numbers(figures):
     return ["", *ways], cells
 
 
+def kept():
+    """The cases of the run, and those whose instructions were counted."""
+    return bench.load(RUN)["cases"] + json.loads(BUDGET.read_text("utf-8"))["cases"]
+
+
 class OfARun(SphinxDirective):
     """What is read from the run; a page that shows it is written again when the run changes."""
 
     def figures(self, names):
         """The cases by figure; `names` has semicolons between them."""
-        self.env.note_dependency(str(RUN))
-        known = bench.by_figure(bench.load(RUN)["cases"])
+        for file in (RUN, BUDGET):
+            self.env.note_dependency(str(file))
+        known = bench.by_figure(kept())
         wanted = [name.strip() for name in names.split(";")]
         for name in wanted:
             if name not in known:
