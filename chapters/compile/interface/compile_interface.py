@@ -9,7 +9,7 @@ from torch._inductor.codegen.common import DeviceOpOverrides
 
 from . import _C, _device, _memory, _stream
 
-# [compile.interface.properties] Compile workers get the properties as a pickle, so they are a plain tuple.
+# [compile.interface.properties] The properties are plain data, which can be kept, compared and pickled.
 Properties = namedtuple("Properties", "type index name multi_processor_count total_memory")
 
 
@@ -31,7 +31,7 @@ class Interface(DeviceInterface):
     current_stream = staticmethod(_stream.current_stream)
     synchronize = staticmethod(_device.synchronize)
 
-    # [compile.interface.worker] Compile workers ask this class, and the current stream is set by its number.
+    # [compile.interface.worker] PyTorch asks a class inside of the interface what a worker process could not ask the device.
     class Worker:
         current_device = staticmethod(_C.current_device)
         set_device = staticmethod(_device.set_device)

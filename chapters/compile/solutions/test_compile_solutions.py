@@ -3,6 +3,8 @@
 
 import torch
 import torch.nn.functional as F
+from asked import asked
+from called_operators import operators
 from count_kernels import kernels
 from devices_of import devices
 from fast_gelu import fast_gelu
@@ -60,3 +62,24 @@ def test_a_program_allocates_on_the_devices_of_its_inputs():
     both = {torch.device("openreg:0"), torch.device("openreg:1")}
     zero = torch.ones(8, device="openreg:0")
     assert devices(lambda x, y: (x.sin(), y.cos()), zero, one) == both
+
+
+def test_a_program_needs_two_of_our_strings():
+    x = torch.ones(8, device="openreg")
+    assert asked(lambda x: x.sin(), x) == {"import_get_raw_stream_as"}
+    side = torch.Stream("openreg:0")
+
+    def on_two_streams(x):
+        with side:
+            y = x.sin()
+        return y + x
+
+    assert asked(on_two_streams, x) == {"import_get_raw_stream_as", "current_stream"}
+    assert asked(lambda x: x.cos(), x) == {"import_get_raw_stream_as"}
+
+
+def test_loops_call_no_operator_and_products_do():
+    x = torch.rand(8, 8, device="openreg")
+    assert operators(lambda x: x.sin() + 1, x) == []
+    assert operators(lambda x: (x @ x).sin() @ x, x) == ["aten::mm.out", "aten::mm.out"]
+    assert operators(lambda x: torch.sort(x)[0], x) == ["aten::sort.stable"]

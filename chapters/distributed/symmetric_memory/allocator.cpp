@@ -96,7 +96,7 @@ class SymmetricAllocator final : public symm::SymmetricMemoryAllocator {
     lock.unlock();
   }
 
-  // [distributed.symmetric.state] PyTorch knows a block by the address of its first byte.
+  // [distributed.symmetric.state] PyTorch names a block by the address of its first byte.
   size_t get_alloc_size(void* data) override {
     return blockAt(data).layout.size;
   }
@@ -194,7 +194,7 @@ c10::intrusive_ptr<symm::SymmetricMemory> SymmetricAllocator::rendezvous(
   return shared;
 }
 
-// [distributed.symmetric.addresses] The blocks of the peers get addresses here.
+// [distributed.symmetric.addresses] This process maps the blocks of its peers, and has its own already.
 c10::intrusive_ptr<SymmetricBlock> SymmetricAllocator::open(
     const Block& block, const std::shared_ptr<void>& own_words,
     const std::vector<Offer>& offers, int rank) {
@@ -216,7 +216,7 @@ c10::intrusive_ptr<SymmetricBlock> SymmetricAllocator::open(
       rank, c10::Device(kDeviceType, block.device));
 }
 
-// [distributed.symmetric.register] PyTorch asks the registry by type of device, and `set_backend` by name.
+// [distributed.symmetric.register] PyTorch looks an allocator up by the type of its device, and `set_backend` by its name.
 [[maybe_unused]] const bool registered = [] {
   const auto allocator = c10::make_intrusive<SymmetricAllocator>();
   symm::register_allocator(kDeviceType, allocator);

@@ -16,8 +16,9 @@ namespace {
 // [distributed.symmetric.operators] Between two barriers, every rank may read what the others have written.
 namespace symm = c10d::symmetric_memory;
 
-/// The channels are those that PyTorch's CUDA operators use, so a program's own
-/// barriers on channel 2 or above do not meet them.
+/// The operators use two channels, so a program's own barriers on channel 2 or
+/// above do not meet them. PyTorch's programs in Python use the same two. On
+/// CUDA each block of threads has one: as many as the kernel has blocks.
 enum Channel { kBegin, kEnd };
 
 /// The group's blocks behind `tensor`.

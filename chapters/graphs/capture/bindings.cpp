@@ -6,7 +6,7 @@
 
 namespace openreg {
 
-// [graphs.bindings] PyTorch binds the graph itself; a few questions are left.
+// [graphs.bindings] PyTorch binds the class of graphs; these are the functions that it does not have.
 static const ChapterBindings graphs_bindings(
     "graphs", [](pybind11::module_& module) {
       module.def("graph_pool_handle", &newPoolHandle);

@@ -77,7 +77,7 @@ void CapturedGraph::capture_begin(c10::MempoolId_t pool,
   ++captures_begun;
 }
 
-// [graphs.graph.pool] Both allocators ask of each request whether its stream is in our capture.
+// [graphs.graph.pool] Both allocators call one function for each request: whether its stream belongs to this capture.
 void CapturedGraph::usePool(c10::MempoolId_t pool) {
   const auto is_ours = [id = capture_](c10::Stream stream) {
     return captureOf(stream) == id;
@@ -180,7 +180,7 @@ CapturedGraph::~CapturedGraph() {
     try {
       capture_end();
     } catch (const std::exception&) {
-      // Nobody wants this graph, so nobody needs to know why it is invalid.
+      // The program has dropped the graph, so no caller is left to tell.
     }
   }
   release();

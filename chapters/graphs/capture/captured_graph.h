@@ -16,7 +16,7 @@ namespace openreg {
 /// The number of a pool that several graphs will share.
 c10::MempoolId_t newPoolHandle();
 
-// [graphs.graph.count] Code that lends memory can ask whether a graph may have captured its address since.
+// [graphs.graph.count] Two counters say whether a graph may have captured an address since an earlier moment.
 /// How many captures of graphs have begun in this process.
 uint64_t capturesBegun();
 /// How many of them have ended.

@@ -83,7 +83,7 @@ RandomRange CapturedOffsets::move(const std::shared_ptr<Counter>& counter,
   return std::exchange(used.at, to);
 }
 
-// [graphs.offsets.cell] A state of another graph's capture has a place of our own, too, because that graph may run before our kernels read it.
+// [graphs.offsets.cell] The base of another graph gets a cell of this graph, because a replay of the other graph may come before the kernels that read it.
 const RandomState* CapturedOffsets::cellOf(
     const std::shared_ptr<RandomBase>& base, c10::DeviceIndex device) {
   auto cell = std::find_if(cells_.begin(), cells_.end(),
@@ -181,7 +181,7 @@ void setOffsetsOf(uint64_t id, CapturedOffsets* offsets) {
   }
 }
 
-// [graphs.offsets.register] From now on, generators ask us on streams that are captured.
+// [graphs.offsets.register] From here on, a generator that draws on a captured stream calls these functions.
 static const bool offsets_registered = [] {
   static constexpr CapturedRandom functions{
       &moveCaptured, [](const RandomRange& range) {

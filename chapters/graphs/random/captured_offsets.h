@@ -13,7 +13,7 @@
 
 namespace openreg {
 
-// [graphs.offsets.base] Where the numbers of a graph begin is known when it runs, and other graphs may ask for it.
+// [graphs.offsets.base] Where the numbers of a graph begin is decided at each replay, and states in other graphs may refer to it.
 /// Where a generator stands when a graph runs. Other graphs may use it, too,
 /// and then keep it alive.
 struct RandomBase {

@@ -39,7 +39,7 @@ struct Origin {
 struct Entry {
   orRecord record;   ///< its `name` may be gone; the next field has a copy
   std::string name;  ///< of the kernel or the range
-  Origin origin;     ///< noted when the command was enqueued
+  Origin origin;     ///< of what the host's thread did; else empty
 };
 /// What one thread recorded. A deque, because a vector that grows would hold up
 /// a launch while it moves all earlier entries.

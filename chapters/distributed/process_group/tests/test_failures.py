@@ -342,6 +342,9 @@ def moves_another_dtype(call):
     tensor = torch.ones(4, dtype=torch.int32 if rank else torch.float32, device=device())
     calls = {
         "broadcast": lambda: dist.broadcast(tensor, 0, group, True),
+        "broadcast float8": lambda: dist.broadcast(
+            tensor.to(torch.float8_e5m2 if rank else torch.float8_e4m3fn), 0, group, True
+        ),
         "all_gather": lambda: dist.all_gather_into_tensor(
             tensor.repeat(2), tensor, group, async_op=True
         ),
@@ -372,6 +375,11 @@ def moves_another_dtype(call):
             "of int32",
         ),
         ("all_to_all", "sends 8 bytes of "),
+        (
+            "broadcast float8",
+            "rank 0 calls broadcast of 4 bytes of float8_e4m3fn from rank 0, rank 1 calls "
+            "broadcast of 4 bytes of float8_e5m2 from rank 0",
+        ),
     ],
 )
 def test_calls_that_only_move_data_compare_dtypes(two, call, sentence):

@@ -543,6 +543,33 @@ def test_an_eager_stream_draws_its_own_numbers_during_a_capture():
     assert torch.equal(eager[0].cpu(), torch.rand(4, device=DEVICE).cpu())
 
 
+@pytest.mark.parametrize(
+    ("began_before", "cache_enabled", "is_current"),
+    [(False, True, True), (True, False, True), (True, True, False)],
+)
+def test_a_replay_casts_a_weight_unless_autocast_kept_an_earlier_cast(
+    began_before, cache_enabled, is_current
+):
+    layer = torch.nn.Linear(8, 8, device=DEVICE)
+    x = torch.ones(2, 8, device=DEVICE)
+    autocast = torch.autocast(DEVICE, torch.bfloat16, cache_enabled=cache_enabled)
+
+    def inside():
+        with autocast:
+            return layer(x)
+
+    if began_before:
+        with autocast:
+            layer(x)
+            graph, y = captured(lambda: layer(x))
+    else:
+        graph, y = captured(inside)
+    with torch.no_grad():
+        layer.weight.mul_(2)
+    graph.replay()
+    assert torch.equal(y, inside()) == is_current
+
+
 # Every schedule.
 
 PROGRAM = """

@@ -133,6 +133,9 @@ def test_the_oldest_changes_are_dropped_first():
         allocate(size)
     assert actions() == ["alloc", "free_requested", "free_completed"]
     assert changes()[0]["size"] == 9
+    memory._record_memory_history(max_entries=1)
+    allocate(10)
+    assert actions() == ["free_completed"]
 
 
 @pytest.mark.parametrize("number", [-1, 2.5, "3", None, True])
