@@ -154,6 +154,7 @@ def budget():
         axis.set_xlabel(kind)
         axis.xaxis.set_major_formatter("{x:,.0f}")
         axis.tick_params(axis="x", labelsize=7)
+        axis.locator_params(axis="x", nbins=5)
     handles, names = all_axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=4, fontsize=8)
     return figure
