@@ -28,16 +28,31 @@ c10::DeviceIndex deviceCount() noexcept {
   return count;
 }
 
+// [device.runtime.used] A device for which our arrays have no entry is refused, although the driver has it.
+static int checkUsed(int index) {
+  constexpr int kMost = kMaxDevices;
+  int count = 0;
+  // What the driver does not have either, it refuses itself.
+  if (C10_LIKELY(index < kMost) || orGetDeviceCount(&count) != orSuccess ||
+      index >= count) {
+    return index;
+  }
+  throw c10::AcceleratorError(
+      {__func__, __FILE__, __LINE__}, orErrorInvalidDevice,
+      c10::str("openreg:", index, " is not used; this machine has ", count,
+               " openreg devices, of which the first ", kMost, " are."));
+}
+
 c10::DeviceIndex currentDevice() {
   int index = 0;
   check(orGetDevice(&index));
-  return static_cast<c10::DeviceIndex>(index);
+  return static_cast<c10::DeviceIndex>(checkUsed(index));
 }
 
 // [device.runtime.exchange] The driver checks the index before it changes anything.
 c10::DeviceIndex exchangeDevice(c10::DeviceIndex index) {
   const c10::DeviceIndex previous = currentDevice();
-  if (index != previous) check(orSetDevice(index));
+  if (index != previous) check(orSetDevice(checkUsed(index)));
   return previous;
 }
 
@@ -49,7 +64,7 @@ c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) {
 c10::DeviceIndex resolveDevice(int index) {
   if (index == -1) index = currentDevice();
   // The driver refuses it with a message, and changes nothing.
-  if (index < 0 || index >= deviceCount()) check(orSetDevice(index));
+  if (index < 0 || index >= deviceCount()) check(orSetDevice(checkUsed(index)));
   return static_cast<c10::DeviceIndex>(index);
 }
 

@@ -45,6 +45,17 @@ TEST(Allocator, nothing_needs_no_memory) {
   allocator().recordStream(none, openreg::poolStream(0, 0));
 }
 
+TEST(Allocator, a_clone_has_the_bytes_in_memory_of_its_own) {
+  c10::DataPtr data = allocator().allocate(6);
+  openreg::check(orMemcpy(data.get(), "bytes", 6, orMemcpyHostToDevice));
+  c10::DataPtr copy = allocator().clone(data.get(), 6);
+  EXPECT_NE(copy.get(), data.get());
+  openreg::check(orMemset(data.get(), 0, 6));
+  char bytes[6] = {};
+  openreg::check(orMemcpy(bytes, copy.get(), 6, orMemcpyDeviceToHost));
+  EXPECT_STREQ(bytes, "bytes");
+}
+
 TEST(Allocator, a_recorded_stream_is_waited_for) {
   const c10::Stream other = openreg::poolStream(0, 0);
   std::atomic<bool> go{false};
