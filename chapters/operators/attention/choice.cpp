@@ -62,7 +62,7 @@ int64_t fusedSdpChoice(const at::Tensor& query, const at::Tensor& key,
   return static_cast<int64_t>(choice);
 }
 
-// [operators.attention.choice.register] Attention itself asks through a stub, and modules ask through an operator.
+// [operators.attention.choice.register] Attention itself asks through a stub, and a program can ask through an operator.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_fused_sdp_choice", &fusedSdpChoice);
 }

@@ -62,7 +62,7 @@ at::Tensor indexSelect(const at::Tensor& self, int64_t dim,
   return out;
 }
 
-// [operators.checked.histc] Integers are counted as doubles, because the CPU's kernel does not support them, and so are 16-bit floats, in which a counter stops at 2048 or at 512.
+// [operators.checked.histc] Integers are counted as doubles, because the CPU's kernel does not support them, and so are 16-bit floats, in which a counter stops at 2048 or at 256.
 at::Tensor histogram(const at::Tensor& self, int64_t bins,
                      const at::Scalar& min, const at::Scalar& max) {
   TORCH_CHECK(bins > 0, "torch.histogram(): bins must be > 0, but got ", bins,

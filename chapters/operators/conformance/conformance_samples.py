@@ -99,7 +99,9 @@ def run(op, sample, backward, loss=weighted_sum):
     leaves = leaves_of(sample)
     processed = tensors_in([sample.output_process_fn_grad(outputs)])
     losses = [loss(x) for x in processed if x.requires_grad]
-    return outputs, torch.autograd.grad(sum(losses), leaves, allow_unused=True) if losses else []
+    gradients = torch.autograd.grad(sum(losses), leaves, allow_unused=True) if losses else []
+    torch.accelerator.synchronize()
+    return outputs, gradients
 
 
 def without_first_gradient(sample):

@@ -61,7 +61,7 @@ TwoTensors batchNormGatherStats(const at::Tensor&, const at::Tensor& means,
               "(processes, channels) and a count for each process; it got ",
               means.sizes(), ", ", inverses.sizes(), " and ", counts.sizes(),
               ".");
-  // A difference of squares would lose what float64 keeps.
+  // In float32, the squares of small differences of large means would be lost.
   const at::Tensor parts = means.to(at::kDouble);
   const at::Tensor count = counts.to(at::kDouble).unsqueeze(1);
   const at::Tensor total = count.sum(), share = count / total;
@@ -80,7 +80,7 @@ TwoTensors batchNormGatherStats(const at::Tensor&, const at::Tensor& means,
   return {mean.to(type), (variance + eps).rsqrt_().to(type)};
 }
 
-// [operators.sync-batch-norm.normalize] Normalizing takes one multiplication and one addition for each element.
+// [operators.sync-batch-norm.normalize] Each element takes a subtraction, one multiplication and an addition.
 at::Tensor batchNormElement(const at::Tensor& input,
                             const OptionalTensor& weight,
                             const OptionalTensor& bias, const at::Tensor& mean,

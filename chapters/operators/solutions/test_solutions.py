@@ -5,10 +5,12 @@ import philox
 import pytest
 import torch
 from any_dimension import any_dimension
+from failing_step import failing_step
 from fallback_except import fallback
 from fewest_kernels import fewest
 from first_seed import first_seed
 from no_fallback import no_fallback
+from on_the_cpu import on_cpu
 from parts_of_a_batch import whole
 from positions import positions
 from reserved import reserved
@@ -331,3 +333,29 @@ def test_offsets_are_counted_for_the_current_device():
     assert reserved(lambda: [torch.rand_like(x) for _ in range(3)]) == 3 * once
     with torch.openreg.device(1):
         assert reserved(torch.rand_like, x) == 0
+
+
+def test_a_call_on_the_cpu_brings_back_what_it_makes_and_writes():
+    x, y = torch.tensor([4.0, 9.0], device="openreg:1"), torch.ones(2, device="openreg:1")
+    root = on_cpu(torch.ops.aten.sqrt.default, x)
+    assert root.device == x.device and root.tolist() == [2, 3]
+    view = x[1:]
+    assert on_cpu(torch.ops.aten.add_.Tensor, x, y) is x
+    assert x.tolist() == [5, 10] and view.tolist() == [10] and y.tolist() == [1, 1]
+    out = torch.zeros(2, device="openreg:1")
+    copied = torch.ops.aten.copy_.default
+    assert on_cpu(copied, out, x) is out and out.tolist() == [5, 10]
+
+
+@pytest.mark.parametrize(
+    "program, number",
+    [
+        ([lambda x: x + 1, lambda x: x[torch.tensor([0, 9], device=x.device)], torch.sum], 1),
+        ([lambda x: x + 1, lambda x: x + torch.ones(5, device=x.device)], 1),
+        ([lambda x: x[torch.tensor([9], device=x.device)]], 0),
+        ([lambda x: x + 1, torch.sum, lambda x: x.item()], None),
+    ],
+)
+def test_the_step_that_fails_on_the_device_is_found(program, number):
+    assert failing_step(program, torch.ones(3, device="openreg")) == number
+    assert (torch.ones(1, device="openreg") + 1).item() == 2

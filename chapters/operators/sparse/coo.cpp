@@ -8,6 +8,7 @@
 #include <ATen/ops/_unique2.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/searchsorted.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -72,27 +73,36 @@ c10::List<std::optional<at::Tensor>> indexOf(const at::Tensor& sparse) {
   return index;
 }
 
-at::Tensor valuesAt(const at::Tensor& where, const at::Tensor& tensor) {
+/// Values, and which of them are zeros in place of absent ones.
+struct Found {
+  at::Tensor values, missing;
+};
+
+Found valuesAt(const at::Tensor& where, const at::Tensor& tensor) {
   const at::Tensor values = where._values();
   if (!tensor.is_sparse()) {
     const at::Tensor dense = tensor.expand(where.sizes());
-    return where.sparse_dim() ? dense.index(indexOf(where))
-                              : dense.expand_as(values).clone();
+    return {where.sparse_dim() ? dense.index(indexOf(where))
+                               : dense.expand_as(values).clone(),
+            {}};
   }
   TORCH_CHECK(at::sparse::is_same_density(where, tensor),
               "openreg looks up values only in a tensor with as many sparse "
               "dimensions, ",
               where.sparse_dim(), "; this one has ", tensor.sparse_dim(), ".");
   const at::Tensor known = tensor.coalesce();
-  if (known._nnz() == 0) return at::zeros_like(values, known.scalar_type());
+  if (known._nnz() == 0)
+    return {at::zeros_like(values, known.scalar_type()),
+            at::ones({}, values.options().dtype(at::kBool))};
   const at::Tensor wanted = positionsOf(where), positions = positionsOf(known);
   const at::Tensor place =
       at::searchsorted(positions, wanted).clamp_max(known._nnz() - 1);
   std::vector<int64_t> column(values.dim(), 1);
   column.front() = -1;
-  const at::Tensor missing = positions.index_select(0, place).ne(wanted);
-  return known._values().index_select(0, place).masked_fill(
-      missing.view(column), 0);
+  const at::Tensor missing =
+      positions.index_select(0, place).ne(wanted).view(column);
+  return {known._values().index_select(0, place).masked_fill(missing, 0),
+          missing};
 }
 
 // [operators.sparse.mask] The values of one tensor at the indices of another.
@@ -101,8 +111,8 @@ at::Tensor sparseMask(const at::Tensor& self, const at::Tensor& mask) {
               "incompatible sizes; self has size ", self.sizes(),
               " but mask has size ", mask.sizes());
   at::Tensor made = at::empty({0}, mask.options().dtype(self.scalar_type()));
-  return setParts(made, mask, mask._indices().clone(), valuesAt(mask, self),
-                  mask.is_coalesced());
+  return setParts(made, mask, mask._indices().clone(),
+                  valuesAt(mask, self).values, mask.is_coalesced());
 }
 
 // [operators.sparse.mul] A product has the indices of the first sparse factor, so its size does not depend on the data.
@@ -114,10 +124,12 @@ at::Tensor& sparseMulOut(const at::Tensor& self, const at::Tensor& other,
               "mul: openreg multiplies a sparse tensor by a number or by a "
               "tensor of the same sizes, ",
               sparse.sizes(), "; this one has sizes ", factor.sizes(), ".");
-  const at::Tensor values =
-      factor.dim() == 0 && !factor.is_sparse()
-          ? sparse._values().mul(factor)
-          : sparse._values().mul(valuesAt(sparse, factor));
+  const auto [factors, missing] = factor.dim() == 0 && !factor.is_sparse()
+                                      ? Found{factor, {}}
+                                      : valuesAt(sparse, factor);
+  at::Tensor values = sparse._values().mul(factors);
+  // What is absent is zero, even if the other number is infinite.
+  if (missing.defined()) values.masked_fill_(missing, 0);
   return setParts(out, sparse, sparse._indices().clone(), values,
                   sparse.is_coalesced());
 }

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 import torch
+from torch.testing._internal.opinfo.core import SampleInput
+from torch_openreg import conformance_samples
 
 # Operators that are wrong on the device on purpose, judged in a process of its own.
 WRONG = """
@@ -84,6 +86,26 @@ def test_the_judge_sees_what_is_wrong():
     assert judged.pop("right") == {"pass"}
     assert judged.pop("crash") == {"crash"}
     assert set.union(*judged.values()) == {"fail"}, judged
+
+
+class FailsBackward(torch.autograd.Function):
+    """Launches a kernel in its backward pass that refuses its arguments, and does not read the result."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        grad[torch.tensor([7], device=grad.device)]
+        return grad * 2
+
+
+def test_an_error_of_a_backward_kernel_is_raised_before_the_run_returns():
+    sample = SampleInput(torch.ones(2, device="openreg", requires_grad=True))
+    with pytest.raises(RuntimeError, match="index 7 is out of bounds"):
+        conformance_samples.run(FailsBackward.apply, sample, True)
+    assert (sample.input + 1).tolist() == [2, 2]
 
 
 def run(*arguments):

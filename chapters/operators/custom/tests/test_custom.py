@@ -397,6 +397,20 @@ def test_the_transforms_of_torch_func_derive_the_fused_softmax():
         assert fused.abs().max() > 0
 
 
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_a_function_in_cpp_is_called_for_each_example_and_refuses_the_gradients_of_torch_func():
+    x = torch.tensor([[-1.0, 2.0], [3.0, -4.0]], device="openreg", requires_grad=True)
+    y = torch.vmap(ops.custom_abs)(x)
+    y.sum().backward()
+    assert y.tolist() == [[1, 2], [3, 4]] and x.grad.tolist() == [[-1, 1], [1, -1]]
+    for transform in (
+        torch.func.grad(lambda x: ops.custom_abs(x).sum()),
+        lambda x: torch.func.vjp(ops.custom_abs, x),
+    ):
+        with pytest.raises(RuntimeError, match="cannot use C.. torch::autograd::Function with"):
+            transform(x.detach())
+
+
 @pytest.mark.parametrize("name", ["custom_abs", "custom_autograd_fn_returns_self"])
 def test_a_function_in_cpp_refuses_forward_mode(name):
     op, (x,) = CALLS[name]()

@@ -184,6 +184,20 @@ def test_every_random_operator_obeys_the_seed_and_no_other_device_does(name):
     assert torch.openreg.fallback_report() == {}
 
 
+def test_a_seed_gives_the_same_numbers_on_one_stream_or_two():
+    main, drawn = torch.openreg.current_stream(), []
+    matrix = torch.ones(1000, 1000, device="openreg")
+    for stream in (main, torch.Stream("openreg")):
+        torch.openreg.manual_seed(1)
+        matrix @ matrix @ matrix  # The numbers of another stream are drawn before this ends.
+        numbers = [torch.rand(10, device="openreg")]
+        with stream:
+            numbers.append(torch.rand(10, device="openreg"))
+        torch.openreg.synchronize()
+        drawn.append(torch.stack(numbers))
+    assert torch.equal(*drawn)
+
+
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float32])
 def test_a_permutation_has_every_number_once(dtype):
     x = torch.randperm(1000, device="openreg", dtype=dtype)

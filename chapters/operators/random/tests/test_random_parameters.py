@@ -85,9 +85,11 @@ def zeros(dtype=torch.float32):
     ],
 )
 def test_parameters_that_make_no_sense_are_refused_at_once(call, sentence):
+    state = torch.openreg.get_rng_state()
     with pytest.raises(RuntimeError, match=re.escape(sentence)):
         call(zeros())
     torch.openreg.synchronize()  # The device has not been asked.
+    assert torch.equal(torch.openreg.get_rng_state(), state)
 
 
 @pytest.mark.parametrize(

@@ -291,6 +291,20 @@ def test_a_mask_without_sparse_dimensions_gives_a_copy():
     assert values.to_dense().tolist() == [[1, 1], [1, 1]]
 
 
+@pytest.mark.parametrize("other", [[0.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
+@pytest.mark.parametrize("dense", [0, 1])
+def test_a_product_with_what_is_absent_is_zero_even_for_infinity(other, dense):
+    products = []
+    for place in ("cpu", "openreg"):
+        pair = [torch.tensor([inf, 1.0, 0.0]), torch.tensor(other)]
+        if dense:  # The values are rows.
+            pair = [x.unsqueeze(1).expand(3, 2) for x in pair]
+        one, two = (x.to(place).to_sparse(1) for x in pair)
+        products.append((one * two).to_dense().cpu())
+    assert torch.equal(*products)
+    assert products[1].flatten()[0] == 0
+
+
 @pytest.mark.parametrize(
     "call", [lambda x: x * 2, lambda x: x * x, lambda x: torch.zeros(2, 2).to(x).to_sparse() + x]
 )
