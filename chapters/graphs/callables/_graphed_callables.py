@@ -151,7 +151,8 @@ def _as_function(part):
                 if fixed is not None:
                     fill(fixed, given)
             part.backward_graph.replay()
-            return tuple(each if each is None else each.detach() for each in part.input_gradients)
+            # Autograd may keep them as `.grad`, and the next replay writes into the same memory.
+            return tuple(each if each is None else each.clone() for each in part.input_gradients)
 
     def graphed(*arguments, **keywords):
         outputs = Graphed.apply(*part.leaves(arguments, keywords), *part.parameters)

@@ -84,6 +84,25 @@ def test_the_inputs_get_their_gradients():
         assert torch.equal(given.grad.cpu(), other.grad.cpu())
 
 
+def test_gradients_of_several_steps_are_added():
+    eager, graphed = (nn.Linear(16, 8, device=DEVICE) for _ in range(2))
+    eager.load_state_dict(graphed.state_dict())
+    torch.openreg.make_graphed_callables(graphed, (torch.randn(4, 16, device=DEVICE),))
+    for x, y in batches(3):
+        for net in eager, graphed:
+            nn.functional.mse_loss(net(x), y).backward()
+    for one, other in zip(eager.parameters(), graphed.parameters(), strict=True):
+        assert torch.equal(one.grad, other.grad)
+
+
+def test_no_later_step_overwrites_a_gradient():
+    sample = torch.ones(3, device=DEVICE, requires_grad=True)
+    graphed = torch.openreg.make_graphed_callables(lambda x: x * x, (sample,))
+    inputs = [torch.full((3,), float(i), device=DEVICE, requires_grad=True) for i in range(3)]
+    gradients = [torch.autograd.grad(graphed(x).sum(), x)[0] for x in inputs]
+    assert [each[0].item() for each in gradients] == [0, 2, 4]
+
+
 def test_several_callables_share_a_pool():
     first, second = model(), nn.Linear(8, 8).to(DEVICE)
     eager = copy.deepcopy(nn.Sequential(first, second))
