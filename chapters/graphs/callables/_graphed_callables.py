@@ -43,6 +43,20 @@ def _check(callables, samples):
             )
 
 
+# [graphs.callables.samples] Each argument gets memory of its own, or a call would write one over another.
+def _apart(samples):
+    """The samples; a tensor whose storage an earlier one has is copied."""
+    seen = set()
+
+    def apart(each):
+        if storage_of(each) not in seen:
+            seen.add(storage_of(each))
+            return each
+        return each.detach().clone().requires_grad_(each.requires_grad)
+
+    return [_pytree.tree_map(apart, sample) for sample in samples]
+
+
 # [graphs.callables.part] A callable becomes two graphs: one from its inputs to its outputs, one from their gradients to those of the inputs.
 class _Part:
     """One callable: what its graphs read and write."""
@@ -126,12 +140,24 @@ def name_of(tensor):
     return f"{dtype} tensor of shape {tuple(tensor.shape)}"
 
 
+# [graphs.callables.fill] What a call passes may be in the memory of the graph, but at another place or as another view.
+def storage_of(tensor):
+    return tensor.untyped_storage().data_ptr()
+
+
+def view_of(tensor):
+    return tensor.data_ptr(), tensor.stride(), tensor.is_conj(), tensor.is_neg()
+
+
 def fill(fixed, given):
-    """Copies into the memory of a graph, unless it is there already."""
-    if fixed.data_ptr() != given.data_ptr():
-        fixed.copy_(given)
-    elif fixed.stride() != given.stride():
-        fixed.copy_(given.clone())
+    """Copies into the memory of a graph what is not there already; None is no place."""
+    own = {storage_of(each) for each in fixed if each is not None}
+    copies = []
+    for place, each in zip(fixed, given, strict=True):
+        if place is not None and view_of(place) != view_of(each):
+            copies.append((place, each.clone() if storage_of(each) in own else each))
+    for place, each in copies:
+        place.copy_(each)
 
 
 # [graphs.callables.function] To autograd, a graphed callable is one function.
@@ -139,17 +165,14 @@ def _as_function(part):
     class Graphed(torch.autograd.Function):
         @staticmethod
         def forward(ctx, *inputs):
-            for fixed, given in zip(part.arguments, inputs):
-                fill(fixed, given)
+            fill(part.arguments, inputs[: len(part.arguments)])
             part.forward_graph.replay()
             return tuple(each.detach() for each in part.outputs)
 
         @staticmethod
         @torch.autograd.function.once_differentiable
         def backward(ctx, *gradients):
-            for fixed, given in zip(part.output_gradients, gradients, strict=True):
-                if fixed is not None:
-                    fill(fixed, given)
+            fill(part.output_gradients, gradients)
             part.backward_graph.replay()
             # Autograd may keep them as `.grad`, and the next replay writes into the same memory.
             return tuple(each if each is None else each.clone() for each in part.input_gradients)
@@ -189,7 +212,7 @@ def make_graphed_callables(
     calls = callables if several else (callables,)
     samples = sample_args if several else (sample_args,)
     _check(calls, samples)
-    parts = [_Part(call, sample) for call, sample in zip(calls, samples, strict=True)]
+    parts = [_Part(call, sample) for call, sample in zip(calls, _apart(samples), strict=True)]
     pool = graph_pool_handle() if pool is None else pool
     synchronize()
     with stream(Stream()):

@@ -214,6 +214,37 @@ def test_an_input_may_have_other_strides_than_the_sample():
         assert torch.equal(graphed(x).cpu(), expected)
 
 
+def test_an_input_may_be_another_view_of_the_sample():
+    sample = torch.randn(4, dtype=torch.complex64).to(DEVICE)
+    graphed = torch.openreg.make_graphed_callables(lambda x: x * 1, (sample,))
+    for view in sample.conj(), sample.flip(0).conj():
+        expected = view.cpu()
+        assert torch.equal(graphed(view).cpu(), expected)
+
+
+def test_the_samples_may_change_places():
+    one, two = torch.ones(3, device=DEVICE), torch.zeros(3, device=DEVICE)
+    graphed = torch.openreg.make_graphed_callables(lambda x, y: x * 2 + y, (one, two))
+    assert graphed(two, one).tolist() == [1, 1, 1]
+    pair = torch.arange(6.0).to(DEVICE)
+    graphed = torch.openreg.make_graphed_callables(lambda x: x * 2, (pair[:4],))
+    assert graphed(pair[2:]).tolist() == [4, 6, 8, 10]
+
+
+def test_one_tensor_may_be_the_sample_of_several_inputs():
+    x = torch.zeros(3, device=DEVICE, requires_grad=True)
+    graphed = torch.openreg.make_graphed_callables(lambda x, y: x * 2 + y, (x, x))
+    assert graphed(torch.ones(3, device=DEVICE), x).tolist() == [2, 2, 2]
+    square, cube = torch.openreg.make_graphed_callables(
+        (lambda x: x**2, lambda x: x**3), ((x,), (x[:2],))
+    )
+    one = torch.full((3,), 5.0, device=DEVICE, requires_grad=True)
+    two = torch.full((2,), 7.0, device=DEVICE, requires_grad=True)
+    (square(one).sum() + cube(two).sum()).backward()
+    assert one.grad.tolist() == [10, 10, 10]
+    assert two.grad.tolist() == [147, 147]
+
+
 def test_an_output_that_is_no_tensor_is_refused():
     x = torch.ones(2, device=DEVICE)
     for call in lambda x: (x * 2, 3), lambda x: (x * 2, None):
