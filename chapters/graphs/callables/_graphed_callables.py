@@ -68,6 +68,7 @@ class _Part:
         self.inputs = self.arguments + self.parameters
         self.forward_graph = torch.accelerator.Graph()
         self.backward_graph = torch.accelerator.Graph()
+        self.replays, self.later = 0, ()
 
     def _gradients(self, allow_unused):
         """The gradients of the inputs that want one, None for the others."""
@@ -110,6 +111,22 @@ class _Part:
             self.make_output_gradients()
             self.run_backward(allow_unused)
         self.outputs = self.output_gradients = self.input_gradients = None
+
+    # [graphs.callables.replays] A replay writes over what this part and the later ones have saved for their backward passes.
+    def replay(self, graph):
+        """The number of the replay, by which `backward` knows whether its forward was the last."""
+        for part in (self, *self.later):
+            part.replays += 1
+        graph.replay()
+        return self.replays
+
+    def check_backward(self, replay):
+        if replay != self.replays:
+            raise RuntimeError(
+                "The backward pass of a graphed callable needs what its forward pass saved, and a "
+                "later replay has overwritten that; call backward once for each forward, before "
+                "the next one, and of several callables last to first."
+            )
 
     # [graphs.callables.arguments] What a call passes must fit what was captured, up to its strides.
     def leaves(self, arguments, keywords):
@@ -166,14 +183,15 @@ def _as_function(part):
         @staticmethod
         def forward(ctx, *inputs):
             fill(part.arguments, inputs[: len(part.arguments)])
-            part.forward_graph.replay()
+            ctx.replay = part.replay(part.forward_graph)
             return tuple(each.detach() for each in part.outputs)
 
         @staticmethod
         @torch.autograd.function.once_differentiable
         def backward(ctx, *gradients):
+            part.check_backward(ctx.replay)
             fill(part.output_gradients, gradients)
-            part.backward_graph.replay()
+            part.replay(part.backward_graph)
             # Autograd may keep them as `.grad`, and the next replay writes into the same memory.
             return tuple(each if each is None else each.clone() for each in part.input_gradients)
 
@@ -213,6 +231,8 @@ def make_graphed_callables(
     samples = sample_args if several else (sample_args,)
     _check(calls, samples)
     parts = [_Part(call, sample) for call, sample in zip(calls, _apart(samples), strict=True)]
+    for number, part in enumerate(parts):
+        part.later = parts[number + 1 :]
     pool = graph_pool_handle() if pool is None else pool
     synchronize()
     with stream(Stream()):

@@ -95,6 +95,34 @@ def test_gradients_of_several_steps_are_added():
         assert torch.equal(one.grad, other.grad)
 
 
+def test_a_backward_pass_whose_forward_is_overwritten_is_refused():
+    nets = model(), model()
+    sample = torch.randn(4, 16, device=DEVICE)
+    torch.openreg.make_graphed_callables(nets, ((sample,), (sample,)))
+    one, two = nets
+
+    def loss(net):
+        return net(torch.ones(4, 16, device=DEVICE)).sum()
+
+    refused = pytest.raises(RuntimeError, match="a later replay has overwritten that; call backwa")
+    with refused:
+        (loss(one) + loss(one)).backward()
+    with refused:
+        kept = loss(two)
+        kept.backward(retain_graph=True)
+        kept.backward()
+    with refused:
+        first, second = loss(one), loss(two)
+        first.backward()
+        second.backward()
+    first, second = loss(one), loss(two)
+    second.backward()
+    first.backward()
+    with torch.no_grad():
+        loss(one)
+    loss(one).backward()
+
+
 def test_no_later_step_overwrites_a_gradient():
     sample = torch.ones(3, device=DEVICE, requires_grad=True)
     graphed = torch.openreg.make_graphed_callables(lambda x: x * x, (sample,))
