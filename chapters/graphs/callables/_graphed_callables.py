@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Callables that run as graphs: this chapter's share of `torch.openreg`, second part."""
 
+import types
+
 import torch
 from torch.utils import _pytree
 
@@ -209,10 +211,12 @@ def _as_callable(part):
         return graphed
     eager, training = call.forward, call.training
 
-    def forward(*arguments, **keywords):
+    def forward(self, *arguments, **keywords):
+        if self is not call:
+            return type(self).forward(self, *arguments, **keywords)
         return (graphed if call.training == training else eager)(*arguments, **keywords)
 
-    call.forward = forward
+    call.forward = types.MethodType(forward, call)
     return call
 
 

@@ -153,6 +153,21 @@ def test_a_module_in_another_mode_runs_eagerly():
     assert not net(torch.ones(2, 16, device=DEVICE)).isnan().any()
 
 
+def test_a_copy_of_a_graphed_module_runs_eagerly_with_parameters_of_its_own(tmp_path):
+    net, x = nn.Linear(16, 8, device=DEVICE), torch.ones(4, 16, device=DEVICE)
+    torch.openreg.make_graphed_callables(net, (x.clone(),))
+    expected = net(x).tolist()
+    torch.save(net, tmp_path / "net.pt")
+    copies = copy.deepcopy(net), torch.load(tmp_path / "net.pt", weights_only=False)
+    with torch.no_grad():
+        net.weight.zero_()
+        net.bias.zero_()
+    for each in copies:
+        assert each(x).tolist() == expected
+        assert each(x[:2]).shape == (2, 8)
+    assert not net(x).any()
+
+
 def test_an_input_that_is_not_used_needs_permission():
     def call(x, y):
         return x * 2
