@@ -68,6 +68,7 @@ class _Part:
         self.arguments = tuple(_pytree.tree_leaves(sample))
         self.parameters = tuple(call.parameters()) if isinstance(call, torch.nn.Module) else ()
         self.inputs = self.arguments + self.parameters
+        self.wanting = [each.requires_grad for each in self.inputs]
         self.forward_graph = torch.accelerator.Graph()
         self.backward_graph = torch.accelerator.Graph()
         self.replays, self.later = 0, ()
@@ -151,7 +152,16 @@ class _Part:
                     f"A graphed callable was captured for a {name_of(sample)}, and was given a "
                     f"{name_of(each)}; a graph has one size for each input."
                 )
+        self.check_gradients((*given, *self.parameters))
         return given
+
+    def check_gradients(self, inputs):
+        for each, has_gradient in zip(inputs, self.wanting, strict=True):
+            if each.requires_grad and not has_gradient and torch.is_grad_enabled():
+                raise ValueError(
+                    f"A graphed callable was captured without the gradient of its {name_of(each)}, "
+                    "which requires one now; give a sample that requires it, or call detach()."
+                )
 
 
 def name_of(tensor):

@@ -239,6 +239,21 @@ def test_other_arguments_than_those_of_the_sample_are_refused():
                 graphed(wrong)
 
 
+def test_a_gradient_that_was_not_captured_is_refused():
+    net, x = nn.Linear(16, 8, device=DEVICE), torch.ones(4, 16, device=DEVICE)
+    net.bias.requires_grad_(False)
+    torch.openreg.make_graphed_callables(net, (x.clone(),))
+    refused = "captured without the gradient of its float32 tensor of shape "
+    with pytest.raises(ValueError, match=refused + r"\(4, 16\), which requires one now; give a"):
+        net(x.clone().requires_grad_())
+    with torch.no_grad():
+        net(x.clone().requires_grad_())
+    net(x).sum().backward()
+    net.bias.requires_grad_(True)
+    with pytest.raises(ValueError, match=refused + r"\(8,\)"):
+        net(x)
+
+
 def test_a_module_in_another_mode_takes_keyword_arguments():
     class Scaled(nn.Module):
         def forward(self, x, scale=1):
