@@ -109,11 +109,15 @@ class _Part:
         self.input_gradients = self._gradients(allow_unused)
 
     def warm_up(self, iterations, allow_unused):
+        buffers = self.call.buffers() if isinstance(self.call, torch.nn.Module) else ()
+        before = [(each, each.detach().clone()) for each in buffers]
         for _ in range(iterations):
             self.run_forward()
             self.make_output_gradients()
             self.run_backward(allow_unused)
         self.outputs = self.output_gradients = self.input_gradients = None
+        for buffer, value in before:
+            buffer.detach().copy_(value)
 
     # [graphs.callables.replays] A replay writes over what this part and the later ones have saved for their backward passes.
     def replay(self, graph):

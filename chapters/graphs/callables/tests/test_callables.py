@@ -46,6 +46,15 @@ def test_a_graphed_module_trains_as_the_module_does():
         assert torch.equal(one, other)
 
 
+def test_the_warm_up_leaves_no_trace_in_the_buffers():
+    eager, graphed = (nn.BatchNorm1d(16, device=DEVICE) for _ in range(2))
+    torch.openreg.make_graphed_callables(graphed, (torch.randn(4, 16, device=DEVICE),))
+    data = [(x, torch.zeros(4, 16, device=DEVICE)) for x, _ in batches(3)]
+    assert train(graphed, data)[0] == train(eager, data)[0]
+    for one, other in zip(eager.buffers(), graphed.buffers(), strict=True):
+        assert torch.equal(one, other)
+
+
 def test_a_checkpointed_callable_recomputes_with_the_masks_of_its_forward():
     def call(x):
         return checkpoint(lambda x: nn.functional.dropout(x) + 0, x, use_reentrant=False)
