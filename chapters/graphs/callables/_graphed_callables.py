@@ -6,7 +6,7 @@ import types
 import torch
 from torch.utils import _pytree
 
-from ._device import synchronize
+from ._device import device, synchronize
 from ._graphs import graph, graph_pool_handle
 from ._stream import Stream, stream
 
@@ -57,6 +57,19 @@ def _apart(samples):
         return each.detach().clone().requires_grad_(each.requires_grad)
 
     return [_pytree.tree_map(apart, sample) for sample in samples]
+
+
+# [graphs.callables.device] Kernels on another device than the captured stream's would run once, outside of the graph.
+def _device_of(parts):
+    """The device of all inputs; the current one for None."""
+    found = {each.device for part in parts for each in part.inputs if each.device.type == "openreg"}
+    if len(found) > 1:
+        raise ValueError(
+            "make_graphed_callables got tensors on "
+            f"{', '.join(sorted(map(str, found)))}; a graph is of one device, so call it once for "
+            "each."
+        )
+    return found.pop() if found else None
 
 
 # [graphs.callables.part] A callable becomes two graphs: one from its inputs to its outputs, one from their gradients to those of the inputs.
@@ -234,7 +247,23 @@ def _as_callable(part):
     return call
 
 
-# [graphs.callables] The graphs are captured in the order in which they will run, because they share a pool.
+# [graphs.callables.captures] The graphs are captured in the order in which they will run, because they share a pool.
+def _capture(parts, iterations, allow_unused, pool):
+    synchronize()
+    with stream(Stream()):
+        for part in parts:
+            part.warm_up(iterations, allow_unused)
+    synchronize()
+    for part in parts:
+        with graph(part.forward_graph, pool=pool):
+            part.run_forward()
+    for part in reversed(parts):
+        part.make_output_gradients()
+        with graph(part.backward_graph, pool=pool):
+            part.run_backward(allow_unused)
+
+
+# [graphs.callables] The function checks, captures, and puts the graphs in the place of the callables.
 def make_graphed_callables(
     callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None
 ):
@@ -252,18 +281,8 @@ def make_graphed_callables(
     for number, part in enumerate(parts):
         part.later = parts[number + 1 :]
     pool = graph_pool_handle() if pool is None else pool
-    synchronize()
-    with stream(Stream()):
-        for part in parts:
-            part.warm_up(num_warmup_iters, allow_unused_input)
-    synchronize()
-    for part in parts:
-        with graph(part.forward_graph, pool=pool):
-            part.run_forward()
-    for part in reversed(parts):
-        part.make_output_gradients()
-        with graph(part.backward_graph, pool=pool):
-            part.run_backward(allow_unused_input)
+    with device(_device_of(parts)):
+        _capture(parts, num_warmup_iters, allow_unused_input, pool)
     made = tuple(_as_callable(part) for part in parts)
     return made if several else made[0]
 

@@ -154,6 +154,15 @@ def test_several_callables_share_a_pool():
     assert train(nn.Sequential(*parts), data)[0] == train(eager, data)[0]
 
 
+def test_the_graphs_are_of_the_device_of_the_tensors():
+    net = nn.Linear(16, 8, device="openreg:1")
+    torch.openreg.make_graphed_callables(net, (torch.ones(4, 16, device="openreg:1"),))
+    x = torch.randn(4, 16).to("openreg:1")
+    assert torch.equal(net(x), nn.functional.linear(x, net.weight, net.bias))
+    with pytest.raises(ValueError, match="got tensors on openreg:0, openreg:1; a graph is of one"):
+        torch.openreg.make_graphed_callables(lambda x, y: (x + 1, y + 1), (x[0].to(DEVICE), x[0]))
+
+
 def test_a_module_in_another_mode_runs_eagerly():
     net = model()
     torch.openreg.make_graphed_callables(net, (torch.randn(4, 16, device=DEVICE),))
