@@ -4,6 +4,7 @@
 import types
 
 import torch
+from torch.autograd.graph import get_gradient_edge
 from torch.utils import _pytree
 
 from ._device import device, synchronize
@@ -111,6 +112,25 @@ class _Part:
                 raise TypeError(
                     f"A callable of make_graphed_callables returned a {type(each).__name__}; a "
                     "graph returns tensors only, so let another function return the rest."
+                )
+
+        self.check_sources()
+
+    # [graphs.callables.sources] Autograd sends gradients to the inputs only, so a tensor that the callable holds itself would not learn.
+    def check_sources(self):
+        inputs = [get_gradient_edge(each).node for each in self.inputs if each.requires_grad]
+        found = [each.grad_fn for each in self.outputs]
+        seen = {None, *inputs}
+        while found:
+            if (node := found.pop()) in seen:
+                continue
+            seen.add(node)
+            found += [before for before, _ in node.next_functions]
+            if hasattr(node, "variable"):
+                raise ValueError(
+                    f"A callable of make_graphed_callables uses a {name_of(node.variable)} that "
+                    "requires a gradient and is not among its inputs; pass a module that has it as "
+                    "a parameter, or make it an argument."
                 )
 
     def make_output_gradients(self):

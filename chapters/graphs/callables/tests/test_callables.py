@@ -237,6 +237,18 @@ def test_a_sample_that_is_no_tensor_is_refused():
         torch.openreg.make_graphed_callables(torch.add, (torch.ones(4, device=DEVICE), 2))
 
 
+def test_a_parameter_that_is_no_input_is_refused():
+    layer, x = nn.Linear(4, 4, device=DEVICE), torch.ones(2, 4, device=DEVICE)
+    for sample in x, x.clone().requires_grad_():
+        with pytest.raises(
+            ValueError, match=r"uses a float32 tensor of shape \(4(, 4)?\,?\) that req"
+        ):
+            torch.openreg.make_graphed_callables(lambda x: layer(x), (sample,))
+    layer.requires_grad_(False)
+    graphed = torch.openreg.make_graphed_callables(lambda x: layer(x), (x.clone(),))
+    assert torch.equal(graphed(x), layer(x))
+
+
 def test_samples_are_counted():
     sample = (torch.ones(4, device=DEVICE),)
     with pytest.raises(ValueError, match="got 2 callables and samples for 1; give one tuple of"):
