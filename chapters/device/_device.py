@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Devices: this chapter's share of `torch.openreg`, first part."""
 
+from threading import get_ident
+
 import torch
 
 from . import _C
@@ -91,13 +93,14 @@ class device:
 
     def __init__(self, device):
         self.index = -1 if device is None else _index(device)
-        self._previous = []
+        self._previous = {}  # by thread, because several may enter one object
 
     def __enter__(self):
-        self._previous.append(_C.maybe_exchange_device(self.index))
+        previous = self._previous.setdefault(get_ident(), [])
+        previous.append(_C.maybe_exchange_device(self.index))
 
     def __exit__(self, *exception):
-        _C.exchange_device(self._previous.pop())
+        _C.exchange_device(self._previous[get_ident()].pop())
 
 
 class device_of(device):

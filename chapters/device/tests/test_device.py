@@ -48,6 +48,32 @@ def test_a_device_context_can_be_entered_again_inside_itself():
     assert torch.openreg.current_device() == 0
 
 
+def test_threads_may_share_a_device_context():
+    context, turn = torch.openreg.device(1), threading.Barrier(2)
+    left = []
+
+    def run(device, first_out):
+        torch.openreg.set_device(device)
+        if not first_out:
+            turn.wait()  # Enters after the other, and leaves after it.
+        with context:
+            if first_out:
+                turn.wait()
+            turn.wait()
+            if not first_out:
+                turn.wait()
+        left.append((device, torch.openreg.current_device()))
+        if first_out:
+            turn.wait()
+
+    threads = [threading.Thread(target=run, args=each) for each in ((0, True), (1, False))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(left) == [(0, 0), (1, 1)]
+
+
 def test_an_unknown_device_is_refused_by_number():
     for ask in (torch.accelerator.set_device_index, torch.openreg.set_device):
         with pytest.raises(

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Callables that run as graphs: this chapter's share of `torch.openreg`, second part."""
 
+import types
+
 import torch
+from torch.autograd.graph import get_gradient_edge
 from torch.utils import _pytree
 
-from ._device import synchronize
+from ._device import device, synchronize
 from ._graphs import graph, graph_pool_handle
 from ._stream import Stream, stream
 
@@ -43,6 +46,33 @@ def _check(callables, samples):
             )
 
 
+# [graphs.callables.samples] Each argument gets memory of its own, or a call would write one over another.
+def _apart(samples):
+    """The samples; a tensor whose storage an earlier one has is copied."""
+    seen = set()
+
+    def apart(each):
+        if storage_of(each) not in seen:
+            seen.add(storage_of(each))
+            return each
+        return each.detach().clone().requires_grad_(each.requires_grad)
+
+    return [_pytree.tree_map(apart, sample) for sample in samples]
+
+
+# [graphs.callables.device] Kernels on another device than the captured stream's would run once, outside of the graph.
+def _device_of(parts):
+    """The device of all inputs; the current one for None."""
+    found = {each.device for part in parts for each in part.inputs if each.device.type == "openreg"}
+    if len(found) > 1:
+        raise ValueError(
+            "make_graphed_callables got tensors on "
+            f"{', '.join(sorted(map(str, found)))}; a graph is of one device, so call it once for "
+            "each."
+        )
+    return found.pop() if found else None
+
+
 # [graphs.callables.part] A callable becomes two graphs: one from its inputs to its outputs, one from their gradients to those of the inputs.
 class _Part:
     """One callable: what its graphs read and write."""
@@ -52,8 +82,10 @@ class _Part:
         self.arguments = tuple(_pytree.tree_leaves(sample))
         self.parameters = tuple(call.parameters()) if isinstance(call, torch.nn.Module) else ()
         self.inputs = self.arguments + self.parameters
+        self.wanting = [each.requires_grad for each in self.inputs]
         self.forward_graph = torch.accelerator.Graph()
         self.backward_graph = torch.accelerator.Graph()
+        self.replays, self.later = 0, ()
 
     def _gradients(self, allow_unused):
         """The gradients of the inputs that want one, None for the others."""
@@ -82,6 +114,25 @@ class _Part:
                     "graph returns tensors only, so let another function return the rest."
                 )
 
+        self.check_sources()
+
+    # [graphs.callables.sources] Autograd sends gradients to the inputs only, so a tensor that the callable holds itself would not learn.
+    def check_sources(self):
+        inputs = [get_gradient_edge(each).node for each in self.inputs if each.requires_grad]
+        found = [each.grad_fn for each in self.outputs]
+        seen = {None, *inputs}
+        while found:
+            if (node := found.pop()) in seen:
+                continue
+            seen.add(node)
+            found += [before for before, _ in node.next_functions]
+            if hasattr(node, "variable"):
+                raise ValueError(
+                    f"A callable of make_graphed_callables uses a {name_of(node.variable)} that "
+                    "requires a gradient and is not among its inputs; pass a module that has it as "
+                    "a parameter, or make it an argument."
+                )
+
     def make_output_gradients(self):
         self.output_gradients = [
             torch.empty_like(each) if each.requires_grad else None for each in self.outputs
@@ -91,11 +142,31 @@ class _Part:
         self.input_gradients = self._gradients(allow_unused)
 
     def warm_up(self, iterations, allow_unused):
+        buffers = self.call.buffers() if isinstance(self.call, torch.nn.Module) else ()
+        before = [(each, each.detach().clone()) for each in buffers]
         for _ in range(iterations):
             self.run_forward()
             self.make_output_gradients()
             self.run_backward(allow_unused)
         self.outputs = self.output_gradients = self.input_gradients = None
+        for buffer, value in before:
+            buffer.detach().copy_(value)
+
+    # [graphs.callables.replays] A replay writes over what this part and the later ones have saved for their backward passes.
+    def replay(self, graph):
+        """The number of the replay, by which `backward` knows whether its forward was the last."""
+        for part in (self, *self.later):
+            part.replays += 1
+        graph.replay()
+        return self.replays
+
+    def check_backward(self, replay):
+        if replay != self.replays:
+            raise RuntimeError(
+                "The backward pass of a graphed callable needs what its forward pass saved, and a "
+                "later replay has overwritten that; call backward once for each forward, before "
+                "the next one, and of several callables last to first."
+            )
 
     # [graphs.callables.arguments] What a call passes must fit what was captured, up to its strides.
     def leaves(self, arguments, keywords):
@@ -118,7 +189,16 @@ class _Part:
                     f"A graphed callable was captured for a {name_of(sample)}, and was given a "
                     f"{name_of(each)}; a graph has one size for each input."
                 )
+        self.check_gradients((*given, *self.parameters))
         return given
+
+    def check_gradients(self, inputs):
+        for each, has_gradient in zip(inputs, self.wanting, strict=True):
+            if each.requires_grad and not has_gradient and torch.is_grad_enabled():
+                raise ValueError(
+                    f"A graphed callable was captured without the gradient of its {name_of(each)}, "
+                    "which requires one now; give a sample that requires it, or call detach()."
+                )
 
 
 def name_of(tensor):
@@ -126,12 +206,24 @@ def name_of(tensor):
     return f"{dtype} tensor of shape {tuple(tensor.shape)}"
 
 
+# [graphs.callables.fill] What a call passes may be in the memory of the graph, but at another place or as another view.
+def storage_of(tensor):
+    return tensor.untyped_storage().data_ptr()
+
+
+def view_of(tensor):
+    return tensor.data_ptr(), tensor.stride(), tensor.is_conj(), tensor.is_neg()
+
+
 def fill(fixed, given):
-    """Copies into the memory of a graph, unless it is there already."""
-    if fixed.data_ptr() != given.data_ptr():
-        fixed.copy_(given)
-    elif fixed.stride() != given.stride():
-        fixed.copy_(given.clone())
+    """Copies into the memory of a graph what is not there already; None is no place."""
+    own = {storage_of(each) for each in fixed if each is not None}
+    copies = []
+    for place, each in zip(fixed, given, strict=True):
+        if place is not None and view_of(place) != view_of(each):
+            copies.append((place, each.clone() if storage_of(each) in own else each))
+    for place, each in copies:
+        place.copy_(each)
 
 
 # [graphs.callables.function] To autograd, a graphed callable is one function.
@@ -139,19 +231,18 @@ def _as_function(part):
     class Graphed(torch.autograd.Function):
         @staticmethod
         def forward(ctx, *inputs):
-            for fixed, given in zip(part.arguments, inputs):
-                fill(fixed, given)
-            part.forward_graph.replay()
+            fill(part.arguments, inputs[: len(part.arguments)])
+            ctx.replay = part.replay(part.forward_graph)
             return tuple(each.detach() for each in part.outputs)
 
         @staticmethod
         @torch.autograd.function.once_differentiable
         def backward(ctx, *gradients):
-            for fixed, given in zip(part.output_gradients, gradients, strict=True):
-                if fixed is not None:
-                    fill(fixed, given)
-            part.backward_graph.replay()
-            return tuple(each if each is None else each.detach() for each in part.input_gradients)
+            part.check_backward(ctx.replay)
+            fill(part.output_gradients, gradients)
+            part.replay(part.backward_graph)
+            # Autograd may keep them as `.grad`, and the next replay writes into the same memory.
+            return tuple(each if each is None else each.clone() for each in part.input_gradients)
 
     def graphed(*arguments, **keywords):
         outputs = Graphed.apply(*part.leaves(arguments, keywords), *part.parameters)
@@ -167,14 +258,32 @@ def _as_callable(part):
         return graphed
     eager, training = call.forward, call.training
 
-    def forward(*arguments, **keywords):
+    def forward(self, *arguments, **keywords):
+        if self is not call:
+            return type(self).forward(self, *arguments, **keywords)
         return (graphed if call.training == training else eager)(*arguments, **keywords)
 
-    call.forward = forward
+    call.forward = types.MethodType(forward, call)
     return call
 
 
-# [graphs.callables] The graphs are captured in the order in which they will run, because they share a pool.
+# [graphs.callables.captures] The graphs are captured in the order in which they will run, because they share a pool.
+def _capture(parts, iterations, allow_unused, pool):
+    synchronize()
+    with stream(Stream()):
+        for part in parts:
+            part.warm_up(iterations, allow_unused)
+    synchronize()
+    for part in parts:
+        with graph(part.forward_graph, pool=pool):
+            part.run_forward()
+    for part in reversed(parts):
+        part.make_output_gradients()
+        with graph(part.backward_graph, pool=pool):
+            part.run_backward(allow_unused)
+
+
+# [graphs.callables] The function checks, captures, and puts the graphs in the place of the callables.
 def make_graphed_callables(
     callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None
 ):
@@ -188,20 +297,12 @@ def make_graphed_callables(
     calls = callables if several else (callables,)
     samples = sample_args if several else (sample_args,)
     _check(calls, samples)
-    parts = [_Part(call, sample) for call, sample in zip(calls, samples, strict=True)]
+    parts = [_Part(call, sample) for call, sample in zip(calls, _apart(samples), strict=True)]
+    for number, part in enumerate(parts):
+        part.later = parts[number + 1 :]
     pool = graph_pool_handle() if pool is None else pool
-    synchronize()
-    with stream(Stream()):
-        for part in parts:
-            part.warm_up(num_warmup_iters, allow_unused_input)
-    synchronize()
-    for part in parts:
-        with graph(part.forward_graph, pool=pool):
-            part.run_forward()
-    for part in reversed(parts):
-        part.make_output_gradients()
-        with graph(part.backward_graph, pool=pool):
-            part.run_backward(allow_unused_input)
+    with device(_device_of(parts)):
+        _capture(parts, num_warmup_iters, allow_unused_input, pool)
     made = tuple(_as_callable(part) for part in parts)
     return made if several else made[0]
 

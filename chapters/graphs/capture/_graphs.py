@@ -39,15 +39,16 @@ class graph:
         self.capture_error_mode = capture_error_mode
 
     def __enter__(self):
-        if self.capture_stream is None:
+        chosen = self.capture_stream
+        if chosen is None:
             device = _C.current_device()
             if device not in _streams:
                 _streams[device] = Stream(device=f"openreg:{device}")
-            self.capture_stream = _streams[device]
+            chosen = _streams[device]
         self.openreg_graph.graph_pool = self.pool
         self.openreg_graph.capture_error_mode = self.capture_error_mode
         with contextlib.ExitStack() as stack:
-            stack.enter_context(stream(self.capture_stream))
+            stack.enter_context(stream(chosen))
             stack.enter_context(self.openreg_graph)
             self._leave = stack.pop_all()
 

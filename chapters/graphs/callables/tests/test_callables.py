@@ -46,6 +46,15 @@ def test_a_graphed_module_trains_as_the_module_does():
         assert torch.equal(one, other)
 
 
+def test_the_warm_up_leaves_no_trace_in_the_buffers():
+    eager, graphed = (nn.BatchNorm1d(16, device=DEVICE) for _ in range(2))
+    torch.openreg.make_graphed_callables(graphed, (torch.randn(4, 16, device=DEVICE),))
+    data = [(x, torch.zeros(4, 16, device=DEVICE)) for x, _ in batches(3)]
+    assert train(graphed, data)[0] == train(eager, data)[0]
+    for one, other in zip(eager.buffers(), graphed.buffers(), strict=True):
+        assert torch.equal(one, other)
+
+
 def test_a_checkpointed_callable_recomputes_with_the_masks_of_its_forward():
     def call(x):
         return checkpoint(lambda x: nn.functional.dropout(x) + 0, x, use_reentrant=False)
@@ -84,6 +93,53 @@ def test_the_inputs_get_their_gradients():
         assert torch.equal(given.grad.cpu(), other.grad.cpu())
 
 
+def test_gradients_of_several_steps_are_added():
+    eager, graphed = (nn.Linear(16, 8, device=DEVICE) for _ in range(2))
+    eager.load_state_dict(graphed.state_dict())
+    torch.openreg.make_graphed_callables(graphed, (torch.randn(4, 16, device=DEVICE),))
+    for x, y in batches(3):
+        for net in eager, graphed:
+            nn.functional.mse_loss(net(x), y).backward()
+    for one, other in zip(eager.parameters(), graphed.parameters(), strict=True):
+        assert torch.equal(one.grad, other.grad)
+
+
+def test_a_backward_pass_whose_forward_is_overwritten_is_refused():
+    nets = model(), model()
+    sample = torch.randn(4, 16, device=DEVICE)
+    torch.openreg.make_graphed_callables(nets, ((sample,), (sample,)))
+    one, two = nets
+
+    def loss(net):
+        return net(torch.ones(4, 16, device=DEVICE)).sum()
+
+    refused = pytest.raises(RuntimeError, match="a later replay has overwritten that; call backwa")
+    with refused:
+        (loss(one) + loss(one)).backward()
+    with refused:
+        kept = loss(two)
+        kept.backward(retain_graph=True)
+        kept.backward()
+    with refused:
+        first, second = loss(one), loss(two)
+        first.backward()
+        second.backward()
+    first, second = loss(one), loss(two)
+    second.backward()
+    first.backward()
+    with torch.no_grad():
+        loss(one)
+    loss(one).backward()
+
+
+def test_no_later_step_overwrites_a_gradient():
+    sample = torch.ones(3, device=DEVICE, requires_grad=True)
+    graphed = torch.openreg.make_graphed_callables(lambda x: x * x, (sample,))
+    inputs = [torch.full((3,), float(i), device=DEVICE, requires_grad=True) for i in range(3)]
+    gradients = [torch.autograd.grad(graphed(x).sum(), x)[0] for x in inputs]
+    assert [each[0].item() for each in gradients] == [0, 2, 4]
+
+
 def test_several_callables_share_a_pool():
     first, second = model(), nn.Linear(8, 8).to(DEVICE)
     eager = copy.deepcopy(nn.Sequential(first, second))
@@ -98,12 +154,36 @@ def test_several_callables_share_a_pool():
     assert train(nn.Sequential(*parts), data)[0] == train(eager, data)[0]
 
 
+def test_the_graphs_are_of_the_device_of_the_tensors():
+    net = nn.Linear(16, 8, device="openreg:1")
+    torch.openreg.make_graphed_callables(net, (torch.ones(4, 16, device="openreg:1"),))
+    x = torch.randn(4, 16).to("openreg:1")
+    assert torch.equal(net(x), nn.functional.linear(x, net.weight, net.bias))
+    with pytest.raises(ValueError, match="got tensors on openreg:0, openreg:1; a graph is of one"):
+        torch.openreg.make_graphed_callables(lambda x, y: (x + 1, y + 1), (x[0].to(DEVICE), x[0]))
+
+
 def test_a_module_in_another_mode_runs_eagerly():
     net = model()
     torch.openreg.make_graphed_callables(net, (torch.randn(4, 16, device=DEVICE),))
     net.eval()
     assert net(torch.randn(2, 16, device=DEVICE)).shape == (2, 8)
     assert not net(torch.ones(2, 16, device=DEVICE)).isnan().any()
+
+
+def test_a_copy_of_a_graphed_module_runs_eagerly_with_parameters_of_its_own(tmp_path):
+    net, x = nn.Linear(16, 8, device=DEVICE), torch.ones(4, 16, device=DEVICE)
+    torch.openreg.make_graphed_callables(net, (x.clone(),))
+    expected = net(x).tolist()
+    torch.save(net, tmp_path / "net.pt")
+    copies = copy.deepcopy(net), torch.load(tmp_path / "net.pt", weights_only=False)
+    with torch.no_grad():
+        net.weight.zero_()
+        net.bias.zero_()
+    for each in copies:
+        assert each(x).tolist() == expected
+        assert each(x[:2]).shape == (2, 8)
+    assert not net(x).any()
 
 
 def test_an_input_that_is_not_used_needs_permission():
@@ -157,6 +237,18 @@ def test_a_sample_that_is_no_tensor_is_refused():
         torch.openreg.make_graphed_callables(torch.add, (torch.ones(4, device=DEVICE), 2))
 
 
+def test_a_parameter_that_is_no_input_is_refused():
+    layer, x = nn.Linear(4, 4, device=DEVICE), torch.ones(2, 4, device=DEVICE)
+    for sample in x, x.clone().requires_grad_():
+        with pytest.raises(
+            ValueError, match=r"uses a float32 tensor of shape \(4(, 4)?\,?\) that req"
+        ):
+            torch.openreg.make_graphed_callables(lambda x: layer(x), (sample,))
+    layer.requires_grad_(False)
+    graphed = torch.openreg.make_graphed_callables(lambda x: layer(x), (x.clone(),))
+    assert torch.equal(graphed(x), layer(x))
+
+
 def test_samples_are_counted():
     sample = (torch.ones(4, device=DEVICE),)
     with pytest.raises(ValueError, match="got 2 callables and samples for 1; give one tuple of"):
@@ -177,6 +269,21 @@ def test_other_arguments_than_those_of_the_sample_are_refused():
                 graphed(wrong)
 
 
+def test_a_gradient_that_was_not_captured_is_refused():
+    net, x = nn.Linear(16, 8, device=DEVICE), torch.ones(4, 16, device=DEVICE)
+    net.bias.requires_grad_(False)
+    torch.openreg.make_graphed_callables(net, (x.clone(),))
+    refused = "captured without the gradient of its float32 tensor of shape "
+    with pytest.raises(ValueError, match=refused + r"\(4, 16\), which requires one now; give a"):
+        net(x.clone().requires_grad_())
+    with torch.no_grad():
+        net(x.clone().requires_grad_())
+    net(x).sum().backward()
+    net.bias.requires_grad_(True)
+    with pytest.raises(ValueError, match=refused + r"\(8,\)"):
+        net(x)
+
+
 def test_a_module_in_another_mode_takes_keyword_arguments():
     class Scaled(nn.Module):
         def forward(self, x, scale=1):
@@ -193,6 +300,37 @@ def test_an_input_may_have_other_strides_than_the_sample():
     for x in torch.ones(2, 2, device=DEVICE).triu().t(), sample.copy_(sample.cpu()).t():
         expected = x.cpu()
         assert torch.equal(graphed(x).cpu(), expected)
+
+
+def test_an_input_may_be_another_view_of_the_sample():
+    sample = torch.randn(4, dtype=torch.complex64).to(DEVICE)
+    graphed = torch.openreg.make_graphed_callables(lambda x: x * 1, (sample,))
+    for view in sample.conj(), sample.flip(0).conj():
+        expected = view.cpu()
+        assert torch.equal(graphed(view).cpu(), expected)
+
+
+def test_the_samples_may_change_places():
+    one, two = torch.ones(3, device=DEVICE), torch.zeros(3, device=DEVICE)
+    graphed = torch.openreg.make_graphed_callables(lambda x, y: x * 2 + y, (one, two))
+    assert graphed(two, one).tolist() == [1, 1, 1]
+    pair = torch.arange(6.0).to(DEVICE)
+    graphed = torch.openreg.make_graphed_callables(lambda x: x * 2, (pair[:4],))
+    assert graphed(pair[2:]).tolist() == [4, 6, 8, 10]
+
+
+def test_one_tensor_may_be_the_sample_of_several_inputs():
+    x = torch.zeros(3, device=DEVICE, requires_grad=True)
+    graphed = torch.openreg.make_graphed_callables(lambda x, y: x * 2 + y, (x, x))
+    assert graphed(torch.ones(3, device=DEVICE), x).tolist() == [2, 2, 2]
+    square, cube = torch.openreg.make_graphed_callables(
+        (lambda x: x**2, lambda x: x**3), ((x,), (x[:2],))
+    )
+    one = torch.full((3,), 5.0, device=DEVICE, requires_grad=True)
+    two = torch.full((2,), 7.0, device=DEVICE, requires_grad=True)
+    (square(one).sum() + cube(two).sum()).backward()
+    assert one.grad.tolist() == [10, 10, 10]
+    assert two.grad.tolist() == [147, 147]
 
 
 def test_an_output_that_is_no_tensor_is_refused():

@@ -57,6 +57,20 @@ def test_the_context_manager_takes_a_stream_a_pool_and_a_mode():
     assert graph.capture_error_mode == "thread_local"
 
 
+def test_the_context_manager_captures_on_the_device_that_is_current_then():
+    graph, x = Graph(), torch.ones(4, device="openreg:1")
+    context = torch.openreg.graph(graph)
+    with context:
+        torch.ones(4, device=DEVICE)
+    graph.reset()
+    with torch.openreg.device(1), context:
+        assert torch.openreg.current_device() == 1
+        y = x * 2
+    x.fill_(3)
+    graph.replay()
+    assert y.tolist() == [6.0] * 4
+
+
 def test_a_program_can_ask_whether_it_is_captured():
     assert not torch.openreg.is_current_stream_capturing()
     captured(lambda: None)
