@@ -2,6 +2,7 @@
 """The fallback to the CPU: what this chapter adds to `torch.openreg`."""
 
 import atexit
+from threading import get_ident
 
 from torch.utils._contextlib import _DecoratorContextManager
 
@@ -34,16 +35,18 @@ class fallback(_DecoratorContextManager):
     """
 
     def __init__(self, policy):
-        self.policy, self.scopes = policy, []
+        self.policy = policy
+        self.scopes = {}  # by thread, because several may enter one object
 
     def clone(self):
         return type(self)(self.policy)
 
     def __enter__(self):
-        self.scopes.append(_C.FallbackScope(self.policy))
+        scopes = self.scopes.setdefault(get_ident(), [])
+        scopes.append(_C.FallbackScope(self.policy))
 
     def __exit__(self, *error):
-        self.scopes.pop()
+        self.scopes[get_ident()].pop()
 
 
 # [operators.python.end] At exit, Python waits for the threads of the last backward pass.

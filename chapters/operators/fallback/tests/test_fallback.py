@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -206,6 +207,30 @@ def test_a_warning_names_each_operator_once():
     said = [str(warning.message).split()[0] for warning in caught]
     assert said.count("aten::fake_quantize_per_tensor_affine_cachemask") == 1
     assert len(said) == len(set(said)) == 2
+
+
+def test_a_block_that_threads_share_ends_for_each_of_them():
+    strict, x, turn = (
+        torch.openreg.fallback("error"),
+        X.to("openreg"),
+        threading.Barrier(2, timeout=60),
+    )
+
+    def other():
+        with strict:
+            turn.wait()
+            turn.wait()
+            with pytest.raises(NotImplementedError, match="forbids"):
+                fall_back(x)
+        return fall_back(x).numel()
+
+    with ThreadPoolExecutor(1) as pool:
+        with strict:
+            result = pool.submit(other)
+            turn.wait()
+        assert fall_back(x).numel() == 3
+        turn.wait()
+        assert result.result() == 3
 
 
 def test_another_thread_keeps_its_policy():
