@@ -58,9 +58,9 @@ html_copy_source = False
 pygments_style = "directives.Legible"
 pygments_dark_style = "monokai"
 
-# Grey lines are legible on a white page and on a black one.
+# Dark grey on a white page; book.css inverts the pictures of a dark one.
 graphviz_output_format = "svg"
-_GREY = "#7c8794"
+_GREY = "#515b66"
 graphviz_dot_args = [
     "-Gbgcolor=transparent",
     f"-Gcolor={_GREY}",

@@ -3,6 +3,7 @@
 
 import io
 import json
+import re
 import statistics
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ import bench
 HERE = Path(__file__).resolve().parent
 RUN, BUDGET = HERE / "measured.json", HERE / "budget.json"
 UNITS = {"instructions": "instr.", "nanoseconds": "ns"}
-# Legible on a white page and on a black one.
+# Lines are legible on a white page and on a black one. Words have the color of the page.
 GREY = "#7c8794"
 COLORS = (GREY, "#c2852f", "#9a6fc4", "#5b8fd6", "#cc4b4b", "#2f9fae", "#b5657d", "#8f8f2a",
           "#5d6d7e", "#a0522d", "#6f7fbf")  # fmt: skip
@@ -246,6 +247,7 @@ def svg(picture, caption):
     text = io.StringIO()
     picture.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     _, _, body = text.getvalue().partition("<svg ")
+    body = re.sub(f'(<text style="[^"]*fill: ){GREY}', r"\1currentColor", body)
     label = caption.replace('"', "'").replace("`", "")
     return f'<svg role="img" aria-label="{label}" style="max-width: 100%; height: auto" {body}'
 

@@ -14,14 +14,14 @@ from html import escape
 from pathlib import Path
 
 WIDTH, LEFT, BAR, GAP = 760, 104, 15, 3
-# Legible on a white page and on a black one.
+# Seen on a white page and on a black one. Operators have no words on them; on the others white words are legible.
 COLORS = {
-    "annotation": "#8a97a6",
+    "annotation": "#66727e",
     "operator": "#5b8fd6",
-    "call": "#c2852f",
-    "wait": "#cc4b4b",
-    "kernel": "#3f9e6d",
-    "copy": "#9a6fc4",
+    "call": "#9b6618",
+    "wait": "#c94848",
+    "kernel": "#2b7f53",
+    "copy": "#8a5cb8",
 }
 KINDS = {
     "user_annotation": "annotation",

@@ -62,6 +62,9 @@ def test_a_picture_names_its_cases_and_is_described(kind):
     assert picture.startswith('<svg role="img" aria-label="So \'large\' is n." ')
     named = {"ratios": "1024", "growth": "1,024", "bandwidth": "1 KiB", "bars": "1024"}
     assert f">{named[kind]}</text>" in picture
+    # Words are as legible as those of the page.
+    assert "currentColor" in picture
+    assert not re.search(f"<text [^>]*{measured.GREY}", picture)
     # A picture that is drawn again is the same file.
     assert picture == measured.svg(measured.KINDS[kind](cases(sizes=sizes)), 'So "large" is `n`.')
 

@@ -67,6 +67,18 @@ def test_the_picture_has_a_bar_for_each_slice_and_a_line_for_each_command(trace)
     assert "950 µs" in words
 
 
+def luminance(color):
+    """As the guidelines for accessible pages define it."""
+    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("kind", sorted(timeline.COLORS.keys() - {"operator"}))
+def test_white_words_on_a_bar_are_legible(kind):
+    assert 1.05 / (luminance(timeline.COLORS[kind]) + 0.05) >= 4.5
+
+
 def test_widths_are_proportional_to_times(trace):
     data = timeline.step(trace, "ProfilerStep#3")
     svg = ElementTree.fromstring(timeline.draw(data))
