@@ -137,6 +137,20 @@ def test_the_example_passes(tmp_path):
     assert "12 passed" in done.stdout, done.stdout
 
 
+def test_the_example_of_mistakes_has_a_race_although_its_results_are_right(tmp_path):
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    example = ROOT / "examples/device_agnostic/test_mistakes.py"
+    done = subprocess.run([*command, example], cwd=tmp_path, capture_output=True, text=True)
+    assert "2 passed, 1 error" in done.stdout, done.stdout
+    line = next(
+        at for at, text in enumerate(example.read_text().split("\n"), 1) if "y = x + 1" in text
+    )
+    sentence = (
+        "This stream reads what the default stream of openreg:0 wrote, and nothing makes it wait"
+    )
+    assert re.search(f"{sentence}; .* before .*test_mistakes.py:{line}", done.stdout), done.stdout
+
+
 def test_pytest_loads_the_plugin_without_pytorch(tmp_path):
     (tmp_path / "test_it.py").write_text(
         "def test(): import sys; assert 'torch' not in sys.modules"
