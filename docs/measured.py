@@ -181,6 +181,17 @@ def numbers(figures):
     return ["", *ways], cells
 
 
+RATIOS = (
+    "The number after an x is the ratio to the first column; in brackets are the least and the "
+    "largest of three passes."
+)
+
+
+def explained(cells):
+    """What the ratios in the cells of a table mean, if there are any."""
+    return [RATIOS] if any(" x" in cell for row in cells for cell in row[1:]) else []
+
+
 def kept():
     """The cases of the run, and those whose instructions were counted."""
     return bench.load(RUN)["cases"] + json.loads(BUDGET.read_text("utf-8"))["cases"]
@@ -212,11 +223,15 @@ class Measured(OfARun):
     final_argument_whitespace = True
 
     def run(self):
-        tables = []
+        tables, words = [], []
         for name, cases in self.figures(self.arguments[0]).items():
             heads, cells = numbers({name: cases})
             tables.append(self.table([name[0].upper() + name[1:], *heads[1:]], cells))
-        return tables
+            words = words or explained(cells)
+        # Once on a page.
+        if words and self.env.temp_data.setdefault("explained", self.lineno) != self.lineno:
+            words = []
+        return tables + [nodes.paragraph("", word, classes=["reading"]) for word in words]
 
 
 class Plot(OfARun):

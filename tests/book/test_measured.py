@@ -55,6 +55,12 @@ def test_a_table_has_the_time_of_each_way_and_its_ratio_to_the_first():
     )
 
 
+def test_a_table_with_ratios_says_what_they_are():
+    rows = cases(f=[("add", {}, {"CPU": 2.0, "openreg": 3.0})], g=[("mm", {}, {"CPU": 4000.0})])
+    assert measured.explained(measured.numbers({"f": rows["f"]})[1]) == [measured.RATIOS]
+    assert measured.explained(measured.numbers({"g": rows["g"]})[1]) == []
+
+
 @pytest.mark.parametrize("kind", measured.KINDS)
 def test_a_picture_names_its_cases_and_is_described(kind):
     sizes = [(f"{n}", {"at": n, "bytes": n}, {"CPU": 2.0, "openreg": 3.0}) for n in (1024, 4096)]
