@@ -139,7 +139,8 @@ class Picture:
         if any(one["kind"] in ("kernel", "copy") for one in slices):
             for begin, length in gaps(slices, self.whole):
                 middle = self.x(begin + length / 2)
-                self.text(middle, self.height + 11, f"idle {time(length)}", text_anchor="middle")
+                words, style = f"idle {time(length)}", {"text_anchor": "middle", "font_size": 8.5}
+                self.text(middle, self.height + 11, words, **style)
         self.height += len(lanes) * (BAR + GAP) + 2 * GAP
 
     def add_slice(self, one, y):
