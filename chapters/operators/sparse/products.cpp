@@ -9,6 +9,8 @@
 #include <ATen/ops/zeros.h>
 #include <torch/library.h>
 
+#include <algorithm>
+
 namespace openreg {
 
 // [operators.sparse.addmm] Each entry of the sparse matrix scales a row of the other, and adds it to a row of the product.
@@ -31,6 +33,22 @@ void checkProduct(const at::Tensor& mat1, const at::Tensor& mat2) {
               mat1.dtype(), " != ", mat2.dtype());
 }
 
+// [operators.sparse.addmm.parts] A scaled row for every entry might not fit into the device's memory, so they are made in parts.
+/// Calls `add` for parts of the entries, whose rows of `length` elements are
+/// 16 Mi elements together.
+template <class Add>
+void inParts(const Entries& entries, int64_t length, const Add& add) {
+  const int64_t count = entries.values.size(0);
+  const int64_t step =
+      std::max<int64_t>(1, (1 << 24) / std::max<int64_t>(1, length));
+  for (int64_t begin = 0; begin < count; begin += step) {
+    const auto part = [&](const at::Tensor& all) {
+      return all.slice(0, begin, begin + step);
+    };
+    add(part(entries.rows), part(entries.columns), part(entries.values));
+  }
+}
+
 at::Tensor& addProduct(at::Tensor& out, const at::Tensor& mat1,
                        const at::Tensor& mat2, const at::Scalar& alpha) {
   if (mat1.layout() != at::kStrided && mat2.layout() != at::kStrided) {
@@ -39,13 +57,19 @@ at::Tensor& addProduct(at::Tensor& out, const at::Tensor& mat1,
     return out.add_(product, alpha);
   }
   if (mat1.layout() == at::kStrided) {
-    const auto [rows, columns, values] = entriesOf(mat2);
-    return out.index_add_(1, columns, mat1.index_select(1, rows) * values,
-                          alpha);
+    inParts(entriesOf(mat2), mat1.size(0),
+            [&](const auto& rows, const auto& columns, const auto& values) {
+              out.index_add_(1, columns, mat1.index_select(1, rows) * values,
+                             alpha);
+            });
+  } else {
+    inParts(entriesOf(mat1), mat2.size(1),
+            [&](const auto& rows, const auto& columns, const auto& values) {
+              const at::Tensor found = mat2.index_select(0, columns);
+              out.index_add_(0, rows, found * values.unsqueeze(1), alpha);
+            });
   }
-  const auto [rows, columns, values] = entriesOf(mat1);
-  const at::Tensor scaled = mat2.index_select(0, columns) * values.unsqueeze(1);
-  return out.index_add_(0, rows, scaled, alpha);
+  return out;
 }
 
 // [operators.sparse.addmm.out] The same for all layouts. With beta = 0, `self` is not read: it may be NaN. A compressed product has the layout CSR.

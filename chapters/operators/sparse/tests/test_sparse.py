@@ -217,6 +217,18 @@ def test_a_matrix_of_any_layout_is_multiplied_by_a_dense_one(layout):
         torch.testing.assert_close(found.cpu(), wanted)
 
 
+def test_a_product_of_many_entries_needs_little_memory():
+    full, dense = torch.rand(512, 512), torch.rand(512, 256)
+    for left, right in (full.to_sparse(), dense), (dense.t(), full.to_sparse()):
+        ours = [each.to("openreg") for each in (left, right)]
+        torch.openreg.reset_peak_memory_stats()
+        before = torch.openreg.memory_allocated()
+        got = ours[0] @ ours[1]
+        # All rows at once are 256 MiB, twice.
+        assert torch.openreg.max_memory_allocated() - before < 200 << 20
+        torch.testing.assert_close(got.cpu(), left @ right)
+
+
 @pytest.mark.parametrize("layout", COMPRESSED[:2], ids=str)
 def test_compressed_matrices_are_added_and_scaled(layout):
     one, other = matrix(), matrix()
