@@ -160,7 +160,15 @@ class _Part:
         graph.replay()
         return self.replays
 
-    def check_backward(self, replay):
+    def check_backward(self, replay, needs_gradient):
+        for each, was_wanted, is_needed in zip(
+            self.inputs, self.wanting, needs_gradient, strict=True
+        ):
+            if is_needed and not was_wanted:
+                raise RuntimeError(
+                    f"A graphed callable was captured without the gradient of its {name_of(each)}, "
+                    "which is asked for now; give a sample that requires it, or call detach()."
+                )
         if replay != self.replays:
             raise RuntimeError(
                 "The backward pass of a graphed callable needs what its forward pass saved, and a "
@@ -189,16 +197,7 @@ class _Part:
                     f"A graphed callable was captured for a {name_of(sample)}, and was given a "
                     f"{name_of(each)}; a graph has one size for each input."
                 )
-        self.check_gradients((*given, *self.parameters))
         return given
-
-    def check_gradients(self, inputs):
-        for each, has_gradient in zip(inputs, self.wanting, strict=True):
-            if each.requires_grad and not has_gradient and torch.is_grad_enabled():
-                raise ValueError(
-                    f"A graphed callable was captured without the gradient of its {name_of(each)}, "
-                    "which requires one now; give a sample that requires it, or call detach()."
-                )
 
 
 def name_of(tensor):
@@ -238,7 +237,7 @@ def _as_function(part):
         @staticmethod
         @torch.autograd.function.once_differentiable
         def backward(ctx, *gradients):
-            part.check_backward(ctx.replay)
+            part.check_backward(ctx.replay, ctx.needs_input_grad)
             fill(part.output_gradients, gradients)
             part.replay(part.backward_graph)
             # Autograd may keep them as `.grad`, and the next replay writes into the same memory.
