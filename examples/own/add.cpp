@@ -11,8 +11,6 @@
 namespace openreg {
 namespace {
 
-using Add = Structured<at::meta::structured_add_Tensor>;
-
 // [own.add.kernel] The kernel computes out[i] = a[i] + alpha * b[i]; if `b` is null, `number` takes its place.
 struct AddArguments {
   float* out;
@@ -27,6 +25,8 @@ void addKernel(const AddArguments& add) {
 }
 
 // [own.add.handles] The kernel handles float tensors without gaps and without broadcasting, and a number of the host.
+using Add = Structured<at::meta::structured_add_Tensor>;
+
 bool handles(const Add& add) {
   if (!add.is_contiguous()) return false;
   for (int i = 0; i < add.ntensors(); ++i) {

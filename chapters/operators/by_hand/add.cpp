@@ -15,8 +15,6 @@
 namespace openreg {
 namespace {
 
-using Add = Structured<at::meta::structured_add_Tensor>;
-
 // [operators.add.loop] The device computes out[i] = a[i] + alpha * b[i].
 /// If `b` is null, `number` takes its place.
 template <class T>
@@ -71,6 +69,8 @@ void launchLoop(const at::TensorIteratorBase& iterator, const at::Scalar& alpha,
 }
 
 // [operators.add.fast] The loop takes small contiguous tensors of one dtype; PyTorch's own kernel runs large ones in parallel.
+using Add = Structured<at::meta::structured_add_Tensor>;
+
 constexpr int64_t kMaxFastElements = 1 << 15;
 
 bool addFastPath(Add& add, const at::Scalar& alpha) {
