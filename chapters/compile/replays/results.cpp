@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/compile/replays/results.h"
+#include "torch_openreg/chapters/device/memory/allocator.h"
+#include "torch_openreg/chapters/device/streams/stream.h"
 
 #include <ATen/ops/empty.h>
 
@@ -76,7 +78,10 @@ bool Results::areInUse() const {
 // [compile.replays.results.keep] All tensors over a storage find their data through it, so exchanging its memory moves them all.
 bool Results::keepThoseInUse() {
   bool found = false;
+  const c10::Stream here = currentStream(-1);
   for (Memory& memory : memories_) {
+    for (const auto& other : takeRecordedStreams(memory.own.data_ptr()))
+      waitForStream(here, other);
     const auto lent = memory.inUse();
     if (!lent) continue;
     const auto size = static_cast<int64_t>(lent->nbytes());
@@ -85,6 +90,10 @@ bool Results::keepThoseInUse() {
     copy.copy_(over(memory.own, copy));
     lent->set_data_ptr(copy.storage().unsafeGetStorageImpl()->set_data_ptr({}));
     found = true;
+  }
+  if (found) {
+    for (const auto& other : streamsInUse(here.device_index()))
+      waitForStream(here, other);
   }
   return found;
 }

@@ -48,6 +48,13 @@ static void deleteBlock(void* context) {
   tellProfiler(data, -size, device);
 }
 
+/// The block that `data` is in; null if the memory is not of `cache`.
+static Block* blockOf(const c10::DataPtr& data, Cache& cache) {
+  return data.get_deleter() == &deleteBlock
+             ? static_cast<Block*>(data.get_context())
+             : cache.find(data.get());
+}
+
 // [device.allocator.interface] The interface that PyTorch allocates through.
 class Allocator final : public c10::DeviceAllocator {
  public:
@@ -85,10 +92,8 @@ class Allocator final : public c10::DeviceAllocator {
     if (!data.get()) return;
     checkStream(stream);
     Cache& cache = cacheOf(data.device().index());
-    Block* block = data.get_deleter() == &deleteBlock
-                       ? static_cast<Block*>(data.get_context())
-                       : cache.find(data.get());
-    if (block) return cache.recordStream(block, stream);
+    if (Block* block = blockOf(data, cache))
+      return cache.recordStream(block, stream);
     // Memory from elsewhere goes back to the driver, which waits for all
     // streams.
     orPointerAttributes where;
@@ -150,6 +155,13 @@ bool isAnyPoolInUse() { return Cache::isAnyPoolInUse(); }
 void releasePool(c10::DeviceIndex index, c10::MempoolId_t id,
                  const std::vector<c10::Stream>& streams) {
   cacheOf(index).releasePool(id, streams);
+}
+
+std::vector<c10::Stream> takeRecordedStreams(const c10::DataPtr& data) {
+  if (!data.get()) return {};
+  Cache& cache = cacheOf(data.device().index());
+  Block* block = blockOf(data, cache);
+  return block ? cache.takeRecordedStreams(block) : std::vector<c10::Stream>{};
 }
 
 // [device.allocator.snapshot] The segments of all devices in one list.

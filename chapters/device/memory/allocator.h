@@ -27,6 +27,11 @@ bool isAnyPoolInUse();
 void releasePool(c10::DeviceIndex index, c10::MempoolId_t id,
                  const std::vector<c10::Stream>& streams);
 
+/// The streams that are recorded for the block at `data`, which are not from
+/// now on. For memory that is written again without having been freed: the
+/// writer waits for them. None if the memory is not ours.
+std::vector<c10::Stream> takeRecordedStreams(const c10::DataPtr& data);
+
 /// Every segment of every device, and the blocks in it.
 std::vector<c10::CachingDeviceAllocator::SegmentInfo> memorySnapshot();
 

@@ -38,6 +38,8 @@ class Cache {
   /// The block is not reused before `stream` has completed the work that is
   /// enqueued when the block is freed.
   void recordStream(Block* block, c10::Stream stream);
+  /// The streams that are recorded for the block, and forgets them.
+  std::vector<c10::Stream> takeRecordedStreams(Block* block);
   /// The block that contains the address `data`; null if no block of this cache
   /// does.
   Block* find(const void* data);

@@ -22,6 +22,11 @@ void Cache::recordStream(Block* block, c10::Stream stream) {
   }
 }
 
+std::vector<c10::Stream> Cache::takeRecordedStreams(Block* block) {
+  Lock lock(mutex_);
+  return std::exchange(block->other_streams, {});
+}
+
 // [device.cache.find] A slice of a storage has only an address, so the block is searched for.
 Block* Cache::find(const void* data) {
   Lock lock(mutex_);

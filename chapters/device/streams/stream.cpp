@@ -49,6 +49,11 @@ class Pool {
     return streams_[turn_++ % streams_.size()];
   }
 
+  /// The streams that were handed out at least once.
+  c10::ArrayRef<orStream_t> used() const {
+    return {streams_.data(), std::min<size_t>(turn_, streams_.size())};
+  }
+
  private:
   std::once_flag once_;
   std::array<orStream_t, 32> streams_{};
@@ -93,12 +98,28 @@ c10::Stream defaultStream(c10::DeviceIndex index) {
   return streamOf(resolveDevice(index), 0);
 }
 
-c10::Stream poolStream(c10::DeviceIndex index, int priority) {
+static std::array<Pool, 3>& poolsOf(c10::DeviceIndex index) {
   static std::array<std::array<Pool, 3>, kMaxDevices> pools;
+  return pools[index];
+}
+
+c10::Stream poolStream(c10::DeviceIndex index, int priority) {
   index = resolveDevice(index);
   priority = std::clamp(priority, kGreatestPriority, 0);
-  orStream_t handle = pools[index][-priority].next(index, priority);
+  orStream_t handle = poolsOf(index)[-priority].next(index, priority);
   return streamOf(index, reinterpret_cast<c10::StreamId>(handle));
+}
+
+// [device.stream.in-use] Which streams may have work of the program is known of the pool and of the default stream.
+std::vector<c10::Stream> streamsInUse(c10::DeviceIndex index) {
+  std::vector<c10::Stream> streams{defaultStream(index)};
+  for (const Pool& pool : poolsOf(index)) {
+    for (orStream_t handle : pool.used()) {
+      streams.push_back(
+          streamOf(index, reinterpret_cast<c10::StreamId>(handle)));
+    }
+  }
+  return streams;
 }
 
 // [device.stream.captured.ask] The driver answers, because a stream can join a capture without our knowing.
@@ -140,6 +161,16 @@ bool isReached(orEvent_t event) noexcept {
   if (orEventQuery(event) == orErrorNotReady) return false;
   orEventDestroy(event);
   return true;
+}
+
+// [device.stream.wait] A stream waits for another one, without the host.
+void waitForStream(const c10::Stream& stream, const c10::Stream& other) {
+  if (stream == other) return;
+  orEvent_t event = eventIn(other);
+  if (!event) return;  // It has waited.
+  const orError_t error = orStreamWaitEvent(nativeStream(stream), event, 0);
+  orEventDestroy(event);
+  check(error);
 }
 
 // [device.stream.current] New work goes to the current stream of the device.

@@ -6,6 +6,8 @@
 
 #include <c10/core/Stream.h>
 
+#include <vector>
+
 namespace openreg {
 
 // [device.stream] A stream's number in PyTorch is its handle in the driver.
@@ -35,6 +37,9 @@ inline constexpr int kGreatestPriority = -2;
 /// range is moved to the nearer end of the range.
 c10::Stream poolStream(c10::DeviceIndex index, int priority);
 
+/// The default stream of the device and the pool's streams that somebody has.
+std::vector<c10::Stream> streamsInUse(c10::DeviceIndex index);
+
 /// The stream that is current for the device on the calling thread.
 c10::Stream currentStream(c10::DeviceIndex index);
 
@@ -58,6 +63,9 @@ orEvent_t eventIn(const c10::Stream& stream) noexcept;
 /// A null event counts as complete once the calling thread may wait for the
 /// devices, and has.
 bool isReached(orEvent_t event) noexcept;
+/// Later work of `stream` begins after the work now enqueued on `other`, unless
+/// that is captured. @throws what the driver refuses.
+void waitForStream(const c10::Stream& stream, const c10::Stream& other);
 
 // [-]
 }  // namespace openreg

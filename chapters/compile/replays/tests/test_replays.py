@@ -67,6 +67,27 @@ def test_a_replay_overwrites_no_result_that_is_still_in_use(replayed):
         assert view.data_ptr() == result.data_ptr()
 
 
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "dropped and recorded"])
+def test_a_replay_waits_for_other_streams_that_read_a_result(kept):
+    fast, side = compiled(lambda x: x + 1), torch.openreg.Stream()
+    for _ in range(3):
+        fast(ones(1 << 20))
+    for number in range(5):
+        result = fast(number * ones(1 << 20))
+        side.wait_stream(torch.openreg.current_stream())
+        with side:
+            late = ones(1 << 20)
+            for _ in range(8):
+                late = late.sin()
+            read = result + 0 * late
+        if not kept:
+            result.record_stream(side)
+            del result
+        fast(-ones(1 << 20))
+        torch.openreg.synchronize()
+        assert (read == number + 1).all()
+
+
 def test_a_result_may_be_the_next_input(replayed):
     model, fast = replayed
     found = expected = ones(2, 4)
