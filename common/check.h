@@ -10,7 +10,7 @@ namespace openreg {
 // [common.check] Error codes of the driver become exceptions of PyTorch in one place.
 /// Throws what the driver's last failed call on this thread returned, with the
 /// sentence that the call left, as PyTorch's own type. An operator that refuses
-/// by itself has left no sentence: it throws with TORCH_CHECK_NOT_IMPLEMENTED.
+/// without asking the driver uses TORCH_CHECK_NOT_IMPLEMENTED and the like.
 /// @throws c10::ValueError for a wrong argument or handle,
 /// c10::OutOfMemoryError, c10::NotImplementedError for a function that the
 /// driver does not have, c10::AcceleratorError for a device that does not

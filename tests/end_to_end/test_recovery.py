@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a program can do after a failure: the rows of the table in docs/device.md."""
+"""What a program can do after a failure: the table in docs/device.md, except the row of a refusing kernel."""
 
 import os
 import subprocess

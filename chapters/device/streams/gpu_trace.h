@@ -11,7 +11,7 @@
 namespace openreg {
 
 // [device.trace.ended] The trace ends before Python does.
-/// Nothing is told from now on. For the end of the process, on Python's main
+/// Later calls of `trace` do nothing. For the end of the process, on Python's main
 /// thread: other threads may free memory after Python has shut down.
 void endTrace() noexcept;
 /// Whether it was called.

@@ -26,8 +26,8 @@ WHY = {
     "library": "the device runs the CPU's kernel on its own memory",
     "composite": "PyTorch has one kernel for every backend, which calls other operators",
     "parts": "PyTorch takes it apart above autograd, and only its parts arrive here",
-    "fallback": "nobody has a kernel for it here, so the CPU's runs, between two copies",
-    "missing": "nobody has a kernel for it, neither here nor on the CPU",
+    "fallback": "this backend has no kernel for it, so the CPU's runs, between two copies",
+    "missing": "there is no kernel for it, neither here nor on the CPU",
 }
 PATH_OF_KIND = {"kernel": "native", "default backend kernel": "composite", "math kernel": "parts"}
 
