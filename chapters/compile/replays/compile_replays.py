@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Generated programs that are captured into graphs, for `mode="reduce-overhead"`."""
 
-import collections
 import functools
 import threading
 
@@ -113,7 +112,7 @@ class Replayed:
 
     def __init__(self, program, device, fixed):
         self.program, self.device, self.fixed = program, device, fixed
-        self.graphs, self.calls, self.most = {}, collections.Counter(), self.MOST
+        self.graphs, self.calls, self.most = {}, {}, self.MOST
         self.lock = threading.Lock()
 
     def __call__(self, inputs):
@@ -125,21 +124,24 @@ class Replayed:
                     return graph.run(inputs)
         return self.program(inputs)
 
+    # [compile.replays.graph-for] A graph is used again if the key is the same and its inputs are where it reads them.
     def _graph_for(self, inputs):
         key = self._key(inputs)
-        if (graph := self.graphs.get(key)) and graph.has_lent_to_a_capture():
+        if graph := self.graphs.get(key):
+            if not graph.has_lent_to_a_capture() and graph.finds_its_inputs(inputs):
+                # An input may be a result that has moved.
+                return self._graph_for(inputs) if graph.results.keep_those_in_use() else graph
             del self.graphs[key]
-        elif graph:
-            # An input may be a result that has moved.
-            return self._graph_for(inputs) if graph.results.keep_those_in_use() else graph
         if len(self.graphs) >= self.most:
             return None
         if len(self.calls) > 100:
             self.calls.clear()
-        self.calls[key] += 1
-        if self.calls[key] > self.WARM_UP:
+        count, places = self.calls.get(key) or (0, self._places(inputs))
+        places = {i: at for i, at in places.items() if inputs[i].data_ptr() == at}
+        self.calls[key] = count + 1, places
+        if count >= self.WARM_UP:
             try:
-                self.graphs[key] = Replay(self.program, self.device, self.fixed, inputs)
+                self.graphs[key] = Replay(self.program, self.device, self.fixed, places, inputs)
             except Exception as error:
                 self.most = 0
                 skip(f"{type(error).__name__}: {error}")
@@ -157,16 +159,23 @@ class Replayed:
                 key += each.shape, each.stride()
         return tuple(key)
 
+    # [compile.replays.places] An input that was at the same place in all calls so far need not be copied.
+    def _places(self, inputs):
+        """The addresses of the tensors that are not fixed, by their numbers."""
+        tensors = ((i, each) for i, each in enumerate(inputs) if isinstance(each, torch.Tensor))
+        return {i: each.data_ptr() for i, each in tensors if i not in self.fixed}
 
-# [compile.replays.replay] The graph reads fixed inputs where they are, and the others from copies that belong to it.
+
+# [compile.replays.replay] The graph reads inputs where they are if they stay there, and the others from copies that belong to it.
 class Replay:
     """One graph: what it reads, and what it returns."""
 
     capturing = threading.Lock()
     own_begun = own_ended = 0
 
-    def __init__(self, program, device, fixed, inputs):
-        self.copies, given = [], list(inputs)
+    def __init__(self, program, device, fixed, places, inputs):
+        self.places, self.copies, given = places, [], list(inputs)
+        fixed = fixed | places.keys()
         for i, each in enumerate(inputs):
             if isinstance(each, torch.Tensor) and i not in fixed:
                 with torch.inference_mode(False):
@@ -189,7 +198,7 @@ class Replay:
                 self.graph.capture_end()
         self._sort(outputs, given, fixed)
 
-    # [compile.replays.outputs] A program may return fixed inputs, views of them, tensors in memory of the graph, and numbers.
+    # [compile.replays.outputs] A program may return inputs that are not copied, views of them, tensors in memory of the graph, and numbers.
     def _sort(self, outputs, inputs, fixed):
         fixed = [(i, inputs[i]) for i in fixed if isinstance(inputs[i], torch.Tensor)]
         owner = {each.untyped_storage()._cdata: i for i, each in fixed}
@@ -209,6 +218,10 @@ class Replay:
                 results.append(each)
             self.makers.append(make)
         self.results = _C.Results(results)
+
+    def finds_its_inputs(self, inputs):
+        """Whether those that were not copied at the capture are where they were."""
+        return all(inputs[i].data_ptr() == at for i, at in self.places.items())
 
     def run(self, inputs):
         for i, copy in self.copies:

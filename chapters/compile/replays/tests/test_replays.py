@@ -274,12 +274,48 @@ def test_a_replay_touches_only_the_elements_of_its_inputs():
         assert races() == []
 
 
-def test_an_input_may_be_expanded_or_overlap_itself(replayed):
-    fast, base = compiled(lambda x: x + 1), ones(6)
-    for x in (base[:3].expand(4, 3), base.as_strided((4, 3), (1, 1))):
-        for number in range(4):
+@pytest.mark.parametrize("stays", [True, False], ids=["stays", "moves"])
+def test_an_input_may_be_expanded_or_overlap_itself(stays):
+    fast, base, kept = compiled(lambda x: x + 1), ones(6), []
+    for view in (
+        (lambda base: base[:3].expand(4, 3)),
+        (lambda base: base.as_strided((4, 3), (1, 1))),
+    ):
+        for number in range(5):
+            if not stays:
+                kept.append(base)
+                base = ones(6)
             base.fill_(number)
-            torch.testing.assert_close(fast(x), x + 1)
+            torch.testing.assert_close(fast(view(base)), view(base) + 1)
+    assert replays() == 6
+
+
+def test_an_input_that_stays_is_read_where_it_is_until_it_moves():
+    fast, stays, other = compiled(lambda x, y: x + y), ones(1 << 20), 2 * ones(1 << 20)
+    for number in range(4):
+        assert (fast(stays.fill_(number), other) == number + 2).all()
+    torch.openreg.reset_peak_memory_stats()
+    before = torch.openreg.memory_allocated()
+    assert (fast(stays, other.fill_(5)) == 8).all()
+    with_graph = torch.openreg.memory_allocated()
+    moved = stays.clone()
+    for number in range(3):
+        assert (fast(moved.fill_(number), other) == number + 5).all()
+        assert (fast(stays.fill_(-number), other) == 5 - number).all()
+    del moved
+    # The graph that has replaced the first one has a copy of one input.
+    assert torch.openreg.memory_allocated() - with_graph == stays.nbytes
+    assert with_graph == before and replays() == 9
+
+
+def test_an_input_at_the_place_of_another_is_read():
+    fast = compiled(lambda x: x + 1)
+    for number in range(5):
+        x = torch.full((1 << 20,), float(number), device="openreg")
+        address = x.data_ptr()
+        assert (fast(x) == number + 1).all()
+        del x
+    assert torch.empty(1 << 20, device="openreg").data_ptr() == address and replays() == 3
 
 
 def test_threads_on_one_stream_overwrite_no_result_of_each_other():
