@@ -12,8 +12,8 @@ static const ChapterBindings replays_bindings(
       pybind11::class_<Results>(module, "Results")
           .def(pybind11::init<const std::vector<at::Tensor>&>())
           .def("are_in_use", &Results::areInUse)
-          .def("keep_those_in_use", &Results::keepThoseInUse)
-          .def("lend", &Results::lend);
+          .def("lend", &Results::lend)
+          .def("wait_for_readers", &Results::waitForReaders);
     });
 
 // [-]

@@ -124,28 +124,31 @@ class Replayed:
                     return graph.run(inputs)
         return self.program(inputs)
 
-    # [compile.replays.graph-for] A graph is used again if the key is the same and its inputs are where it reads them.
+    # [compile.replays.graph-for] A graph is used again if its inputs are where it reads them, and nobody has its last results.
     def _graph_for(self, inputs):
         key = self._key(inputs)
-        if graph := self.graphs.get(key):
-            if not graph.has_lent_to_a_capture() and graph.finds_its_inputs(inputs):
-                # An input may be a result that has moved.
-                return self._graph_for(inputs) if graph.results.keep_those_in_use() else graph
-            del self.graphs[key]
-        if len(self.graphs) >= self.most:
+        for graph in [each for each in self.graphs.get(key, ()) if not each.results.are_in_use()]:
+            if graph.finds_its_inputs(inputs):
+                graph.results.wait_for_readers()
+                return graph
+            self.graphs[key].remove(graph)
+        if sum(map(len, self.graphs.values())) >= self.most:
             return None
         if len(self.calls) > 100:
             self.calls.clear()
         count, places = self.calls.get(key) or (0, self._places(inputs))
         places = {i: at for i, at in places.items() if inputs[i].data_ptr() == at}
         self.calls[key] = count + 1, places
-        if count >= self.WARM_UP:
-            try:
-                self.graphs[key] = Replay(self.program, self.device, self.fixed, places, inputs)
-            except Exception as error:
-                self.most = 0
-                skip(f"{type(error).__name__}: {error}")
-        return self.graphs.get(key)
+        if count < self.WARM_UP:
+            return None
+        try:
+            graph = Replay(self.program, self.device, self.fixed, places, inputs)
+        except Exception as error:
+            self.most = 0
+            skip(f"{type(error).__name__}: {error}")
+            return None
+        self.graphs.setdefault(key, []).append(graph)
+        return graph
 
     # [compile.replays.key] The key holds thread and stream, the addresses of fixed inputs, whose shapes the program was compiled for, and the shapes of all others.
     def _key(self, inputs):
@@ -171,7 +174,6 @@ class Replay:
     """One graph: what it reads, and what it returns."""
 
     capturing = threading.Lock()
-    own_begun = own_ended = 0
 
     def __init__(self, program, device, fixed, places, inputs):
         self.places, self.copies, given = places, [], list(inputs)
@@ -190,11 +192,9 @@ class Replay:
         self.graph = torch.accelerator.Graph(capture_error_mode="thread_local")
         with self.capturing, torch.Stream(f"openreg:{device}"):
             self.graph.capture_begin()
-            Replay.own_begun += 1
             try:
                 outputs = program(list(given))
             finally:
-                Replay.own_ended = Replay.own_begun
                 self.graph.capture_end()
         self._sort(outputs, given, fixed)
 
@@ -228,14 +228,7 @@ class Replay:
             copy.copy_(_reinterpret_tensor(inputs[i], tuple(copy.shape), copy.stride(), 0))
         self.graph.replay()
         lent = self.results.lend()
-        self.captures_before_lending = _C.captures_ended() - self.own_ended
         return [make(inputs, lent) for make in self.makers]
-
-    # [compile.replays.lent] If a graph of the user's has captured a result, the result keeps its memory, and our graph is dropped.
-    def has_lent_to_a_capture(self):
-        """Whether results are in use that a capture, other than ours, may have read."""
-        others = _C.captures_begun() - self.own_begun
-        return others > self.captures_before_lending and self.results.are_in_use()
 
 
 # [compile.replays.views] A view of an input is made anew from the input of each call.

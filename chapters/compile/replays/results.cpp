@@ -3,8 +3,6 @@
 #include "torch_openreg/chapters/device/memory/allocator.h"
 #include "torch_openreg/chapters/device/streams/stream.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -33,25 +31,26 @@ Results::Results(const std::vector<at::Tensor>& tensors) {
     views_.push_back({over(tensor.storage(), tensor),
                       static_cast<size_t>(found - memories_.begin())});
     if (found != memories_.end()) continue;
-    memories_.push_back(
-        {tensor.storage(), c10::Storage().getWeakStorageImpl()});
+    memories_.push_back({tensor.storage(), {}});
   }
 }
 
-// [compile.replays.results.lend] A lent storage keeps the memory of the graph, and its weak pointer expires when the last tensor that uses it is gone.
+// [compile.replays.results.lend] A lent storage keeps the memory of the graph until its last holder is gone.
 std::vector<at::Tensor> Results::lend() {
+  using Kept = std::shared_ptr<c10::Storage>;
   std::vector<c10::Storage> storages;
   storages.reserve(memories_.size());
   for (Memory& memory : memories_) {
     const c10::Storage& own = memory.own;
+    const auto kept = std::make_shared<c10::Storage>(own);
+    memory.lent = kept;
     storages.emplace_back(
         c10::Storage::use_byte_size_t(), own.nbytes(),
         c10::DataPtr(
-            own.mutable_data(), new c10::Storage(own),
-            [](void* kept) { delete static_cast<c10::Storage*>(kept); },
+            own.mutable_data(), new Kept(kept),
+            [](void* context) { delete static_cast<Kept*>(context); },
             own.device()),
         own.allocator(), true);
-    memory.lent = storages.back().getWeakStorageImpl();
   }
   std::vector<at::Tensor> tensors;
   tensors.reserve(views_.size());
@@ -62,40 +61,20 @@ std::vector<at::Tensor> Results::lend() {
 }
 
 // [compile.replays.results.in-use] A result without elements has no memory that a replay could overwrite.
-c10::intrusive_ptr<c10::StorageImpl> Results::Memory::inUse() const {
-  auto storage = lent.lock();
-  const bool is_here =
-      storage && storage->data() && storage->data() == own.data();
-  return is_here ? storage : nullptr;
-}
-
 bool Results::areInUse() const {
-  return std::any_of(
-      memories_.begin(), memories_.end(),
-      [](const Memory& each) { return each.inUse() != nullptr; });
+  return std::any_of(memories_.begin(), memories_.end(),
+                     [](const Memory& memory) {
+                       return memory.own.nbytes() && !memory.lent.expired();
+                     });
 }
 
-// [compile.replays.results.keep] All tensors over a storage find their data through it, so exchanging its memory moves them all.
-bool Results::keepThoseInUse() {
-  bool found = false;
-  const c10::Stream here = currentStream(-1);
-  for (Memory& memory : memories_) {
-    for (const auto& other : takeRecordedStreams(memory.own.data_ptr()))
-      waitForStream(here, other);
-    const auto lent = memory.inUse();
-    if (!lent) continue;
-    const auto size = static_cast<int64_t>(lent->nbytes());
-    at::Tensor copy = at::empty(
-        {size}, at::TensorOptions(at::kByte).device(memory.own.device()));
-    copy.copy_(over(memory.own, copy));
-    lent->set_data_ptr(copy.storage().unsafeGetStorageImpl()->set_data_ptr({}));
-    found = true;
+// [compile.replays.results.wait] A dropped result is not freed, so the replay waits where the allocator would.
+void Results::waitForReaders() {
+  for (const Memory& memory : memories_) {
+    const c10::DataPtr& data = memory.own.data_ptr();
+    for (const c10::Stream& reader : takeRecordedStreams(data))
+      waitForStream(currentStream(data.device().index()), reader);
   }
-  if (found) {
-    for (const auto& other : streamsInUse(here.device_index()))
-      waitForStream(here, other);
-  }
-  return found;
 }
 
 // [-]

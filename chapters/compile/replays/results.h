@@ -3,13 +3,13 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Storage.h>
-#include <c10/util/intrusive_ptr.h>
 
+#include <memory>
 #include <vector>
 
 namespace openreg {
 
-// [compile.replays.results] A replay overwrites the results of the one before, so those that are still in use move elsewhere.
+// [compile.replays.results] A replay overwrites the results of the one before, so a graph whose results are in use is not replayed.
 /// What a captured program returned: memory that belongs to its graph. For each
 /// replay it lends new tensors over this memory. One thread at a time.
 class Results {
@@ -17,13 +17,13 @@ class Results {
   /// Takes over the memory of `tensors`, some of which may share theirs.
   explicit Results(const std::vector<at::Tensor>& tensors);
 
-  /// Before a replay: copies each result that is still in use to memory of its
-  /// own, on the current stream. The tensors over it notice nothing. Whether
-  /// there were any.
-  bool keepThoseInUse();
-
-  /// Whether a result is in use, and in the memory of the graph.
+  /// Whether anybody holds memory that was lent: a tensor, another library, or
+  /// another process.
   bool areInUse() const;
+
+  /// Before a replay: lets the current stream wait for the streams that were
+  /// recorded for the results of the last one.
+  void waitForReaders();
 
   /// After a replay: its results.
   std::vector<at::Tensor> lend();
@@ -31,10 +31,8 @@ class Results {
  private:
   struct Memory {
     c10::Storage own;
-    c10::weak_intrusive_ptr<c10::StorageImpl> lent;
-
-    /// What was lent, if it is in use and has not moved; otherwise null.
-    c10::intrusive_ptr<c10::StorageImpl> inUse() const;
+    /// Expires with the last holder of what was lent.
+    std::weak_ptr<c10::Storage> lent;
   };
   struct View {
     at::Tensor pattern;

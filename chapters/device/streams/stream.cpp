@@ -49,11 +49,6 @@ class Pool {
     return streams_[turn_++ % streams_.size()];
   }
 
-  /// The streams that were handed out at least once.
-  c10::ArrayRef<orStream_t> used() const {
-    return {streams_.data(), std::min<size_t>(turn_, streams_.size())};
-  }
-
  private:
   std::once_flag once_;
   std::array<orStream_t, 32> streams_{};
@@ -98,28 +93,12 @@ c10::Stream defaultStream(c10::DeviceIndex index) {
   return streamOf(resolveDevice(index), 0);
 }
 
-static std::array<Pool, 3>& poolsOf(c10::DeviceIndex index) {
-  static std::array<std::array<Pool, 3>, kMaxDevices> pools;
-  return pools[index];
-}
-
 c10::Stream poolStream(c10::DeviceIndex index, int priority) {
+  static std::array<std::array<Pool, 3>, kMaxDevices> pools;
   index = resolveDevice(index);
   priority = std::clamp(priority, kGreatestPriority, 0);
-  orStream_t handle = poolsOf(index)[-priority].next(index, priority);
+  orStream_t handle = pools[index][-priority].next(index, priority);
   return streamOf(index, reinterpret_cast<c10::StreamId>(handle));
-}
-
-// [device.stream.in-use] Which streams may have work of the program is known of the pool and of the default stream.
-std::vector<c10::Stream> streamsInUse(c10::DeviceIndex index) {
-  std::vector<c10::Stream> streams{defaultStream(index)};
-  for (const Pool& pool : poolsOf(index)) {
-    for (orStream_t handle : pool.used()) {
-      streams.push_back(
-          streamOf(index, reinterpret_cast<c10::StreamId>(handle)));
-    }
-  }
-  return streams;
 }
 
 // [device.stream.captured.ask] The driver answers, because a stream can join a capture without our knowing.

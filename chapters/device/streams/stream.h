@@ -6,8 +6,6 @@
 
 #include <c10/core/Stream.h>
 
-#include <vector>
-
 namespace openreg {
 
 // [device.stream] A stream's number in PyTorch is its handle in the driver.
@@ -36,9 +34,6 @@ inline constexpr int kGreatestPriority = -2;
 /// The next of the 32 streams of this device and priority. A priority out of
 /// range is moved to the nearer end of the range.
 c10::Stream poolStream(c10::DeviceIndex index, int priority);
-
-/// The default stream of the device and the pool's streams that somebody has.
-std::vector<c10::Stream> streamsInUse(c10::DeviceIndex index);
 
 /// The stream that is current for the device on the calling thread.
 c10::Stream currentStream(c10::DeviceIndex index);

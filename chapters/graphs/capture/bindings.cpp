@@ -16,8 +16,6 @@ static const ChapterBindings graphs_bindings(
             return isCaptured(currentStream(index));
           },
           pybind11::arg("index") = -1, pybind11::call_guard<NotForked>());
-      module.def("captures_begun", &capturesBegun);
-      module.def("captures_ended", &capturesEnded);
     });
 
 // [-]

@@ -20,13 +20,6 @@ std::atomic<c10::CaptureId_t> last_pool{0};
 
 c10::MempoolId_t newPoolHandle() { return {0, ++last_pool}; }
 
-// [graphs.graph.counted] A capture counts from its first command to its last.
-static std::atomic<uint64_t> captures_begun{0}, captures_ended{0};
-
-uint64_t capturesBegun() { return captures_begun; }
-
-uint64_t capturesEnded() { return captures_ended; }
-
 // [graphs.graph.modes] A capture without a mode is as strict as that of `torch.cuda.graph`.
 namespace {
 
@@ -74,7 +67,6 @@ void CapturedGraph::capture_begin(c10::MempoolId_t pool,
     throw;
   }
   setOffsetsOf(capture_, &offsets_);
-  ++captures_begun;
 }
 
 // [graphs.graph.pool] Both allocators call one function for each request: whether its stream belongs to this capture.
@@ -106,7 +98,6 @@ void CapturedGraph::capture_end() {
               "This graph is not being captured; call capture_begin() first.");
   const orError_t error = orStreamEndCapture(nativeStream(*stream_), &graph_);
   setOffsetsOf(std::exchange(capture_, 0), nullptr);
-  ++captures_ended;
   endPool(stream_->device_index(), pool_);
   hostAllocator().end_allocate_to_pool(pool_);
   if (error) {

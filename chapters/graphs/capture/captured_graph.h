@@ -16,12 +16,6 @@ namespace openreg {
 /// The number of a pool that several graphs will share.
 c10::MempoolId_t newPoolHandle();
 
-// [graphs.graph.count] Two counters say whether a graph may have captured an address since an earlier moment.
-/// How many captures of graphs have begun in this process.
-uint64_t capturesBegun();
-/// How many of them have ended.
-uint64_t capturesEnded();
-
 // [graphs.graph] PyTorch's interface of a graph, over the driver's.
 /// One graph, from its capture to its reset. Not thread-safe, except that
 /// destroying it is allowed on any thread.
