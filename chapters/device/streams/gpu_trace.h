@@ -11,8 +11,8 @@
 namespace openreg {
 
 // [device.trace.ended] The trace ends before Python does.
-/// Later calls of `trace` do nothing. For the end of the process, on Python's main
-/// thread: other threads may free memory after Python has shut down.
+/// Later calls of `trace` do nothing. For the end of the process, on Python's
+/// main thread: other threads may free memory after Python has shut down.
 void endTrace() noexcept;
 /// Whether it was called.
 bool traceHasEnded() noexcept;
