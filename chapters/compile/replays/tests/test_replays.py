@@ -37,6 +37,14 @@ def ones(*sizes, device="openreg"):
     return torch.ones(*sizes, device=device)
 
 
+def late():
+    """Numbers that take a stream some time."""
+    x = ones(1 << 20)
+    for _ in range(8):
+        x = x.sin()
+    return x
+
+
 @pytest.fixture
 def replayed():
     """A model and itself compiled, which the next call replays."""
@@ -89,9 +97,7 @@ def test_a_stream_that_has_waited_for_a_result_may_read_and_write_it_later():
         side.wait_stream(torch.openreg.current_stream())
         with side:
             result += 1
-        late = ones(1 << 20)
-        for _ in range(8):
-            late = late.sin()
+        late()
         other = fast(-ones(1 << 20))
         with side:
             read = result + 0
@@ -116,10 +122,7 @@ def test_a_replay_waits_for_other_streams_that_read_a_result(kept):
         result = fast(number * ones(1 << 20))
         side.wait_stream(torch.openreg.current_stream())
         with side:
-            late = ones(1 << 20)
-            for _ in range(8):
-                late = late.sin()
-            read = result + 0 * late
+            read = result + 0 * late()
         if not kept:
             result.record_stream(side)
             del result

@@ -274,7 +274,7 @@ def test_a_gradient_that_was_not_captured_is_refused():
     net.bias.requires_grad_(False)
     torch.openreg.make_graphed_callables(net, (x.clone(),))
     refused = "captured without the gradient of its float32 tensor of shape "
-    # An input may require one that nobody asks for, as in a validation loop without no_grad.
+    # The forward pass alone is allowed, as in a validation loop without no_grad.
     y = net(x.clone().requires_grad_())
     with pytest.raises(RuntimeError, match=refused + r"\(4, 16\), which is asked for now; give a"):
         y.sum().backward()
