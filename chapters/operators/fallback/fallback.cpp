@@ -137,6 +137,11 @@ void runOnCopies(const c10::OperatorHandle& op, torch::jit::Stack* stack,
 
 // [operators.fallback.run] PyTorch copies to the CPU, runs the kernel and copies back.
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU),
+      c10::toString(op.operator_name()),
+      " has no openreg kernel, and the CPU has none either; register one for "
+      "PrivateUse1.");
   admitFallback(op);
   const size_t count = op.schema().arguments().size();
   if (sharesWritten(op, torch::jit::last(*stack, count)))

@@ -56,8 +56,9 @@ void countFallback(const std::string& name);
 /// A boxed kernel for our key: copies the arguments to the CPU, runs `op` there
 /// and copies the results back. Counts the call, and warns if the policy says
 /// so.
-/// @throws c10::NotImplementedError if the policy forbids the fallback, or if
-/// `fallbackRefusal` has a reason against it.
+/// @throws c10::NotImplementedError if the CPU has no kernel either, if the
+/// policy forbids the fallback, or if `fallbackRefusal` has a reason against
+/// it.
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
 /// Runs `op` on the CPU with a `copy` of each tensor among its arguments, which

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ library.define("draw(Tensor x) -> Tensor", tags=torch.Tag.nondeterministic_seede
 library.define("backward_only(Tensor x) -> Tensor")
 for name in ("view", "reshape_", "draw", "backward_only"):
     library.impl(name, lambda x: x.clone(), "CPU")
+library.define("nowhere(Tensor x) -> Tensor")
 library.define("two(Tensor(a!) x, Tensor(b!) y) -> (Tensor(b!), Tensor)")
 library.define("several(Tensor(a!)[] x, Tensor? y) -> ()")
 library.impl("two", lambda x, y: (y.mul_(x.add_(1).sum().int()), x.sum()), "CPU")
@@ -139,6 +141,17 @@ def test_what_was_refused_is_not_in_the_books():
     torch.openreg.reset_fallback_report()
     with pytest.raises(NotImplementedError), torch.openreg.fallback("error"):
         fall_back(X.to("openreg"))
+    assert torch.openreg.fallback_report() == {}
+
+
+def test_an_operator_that_nobody_has_is_refused_without_naming_the_cpu_as_its_device():
+    torch.openreg.reset_fallback_report()
+    sentence = (
+        "fallback_test::nowhere has no openreg kernel, and the CPU has none either; "
+        "register one for PrivateUse1."
+    )
+    with pytest.raises(NotImplementedError, match=re.escape(sentence)):
+        torch.ops.fallback_test.nowhere(X.to("openreg"))
     assert torch.openreg.fallback_report() == {}
 
 
