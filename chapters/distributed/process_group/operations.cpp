@@ -150,23 +150,6 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::allgather_into_tensor_coalesced(
                           orcclFuncAllGather);
 }
 
-/// `lists[r][i]` is rank r's `inputs[i]`.
-ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::allgather_coalesced(
-    Lists& lists, Tensors& inputs, const c10d::AllgatherOptions& options) {
-  checkCount("lists of outputs", lists.size(), size_);
-  for (const auto& list : lists) {
-    checkCount("outputs", list.size(), inputs.size());
-  }
-  WorkPtr last;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    Lists outputs(1);
-    for (const auto& list : lists) outputs[0].push_back(list[i]);
-    Tensors input{inputs[i]};
-    last = allgather(outputs, input, options);
-  }
-  return last;
-}
-
 // [distributed.operations.rooted] Only the root of a broadcast is read, and only the root of a reduction changes.
 ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::broadcast(
     Tensors& tensors, const c10d::BroadcastOptions& options) {

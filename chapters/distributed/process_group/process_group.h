@@ -68,8 +68,6 @@ class ProcessGroupOrccl final : public c10d::Backend {
   WorkPtr allgather(Lists&, Tensors&, const c10d::AllgatherOptions&) override;
   WorkPtr _allgather_base(at::Tensor&, at::Tensor&,
                           const c10d::AllgatherOptions&) override;
-  WorkPtr allgather_coalesced(Lists&, Tensors&,
-                              const c10d::AllgatherOptions&) override;
   WorkPtr allgather_into_tensor_coalesced(
       Tensors&, Tensors&, const c10d::AllgatherOptions&) override;
   WorkPtr reduce_scatter(Tensors&, Lists&,

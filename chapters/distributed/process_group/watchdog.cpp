@@ -20,7 +20,6 @@ static std::exception_ptr failureOf(const std::string& reason) {
 
 void GroupState::end(c10d::ErrorType error,
                      const std::string& reason) noexcept {
-  std::vector<std::function<void()>> completions;
   {
     const std::lock_guard lock(mutex_);
     if (error_ != c10d::ErrorType::SUCCESS) return;
@@ -29,12 +28,10 @@ void GroupState::end(c10d::ErrorType error,
     const auto failure = failureOf(reason);
     for (auto& operation : under_way_) {
       if (!operation->error) operation->error = failure;
-      completions.push_back(completionLocked(*operation));
     }
     under_way_.clear();
   }
   communicators_->abort(reason);
-  for (const auto& complete : completions) complete();
 }
 
 /// A `wait` that has returned cannot raise, so the reason is printed at once.
@@ -77,7 +74,6 @@ void GroupState::add(std::shared_ptr<PendingOperation> operation) {
     under_way_.push_back(std::move(operation));
   } else {
     operation->error = failureOf(reason_);
-    completionLocked (*operation)();  // Nobody has the future yet.
   }
 }
 
@@ -116,18 +112,6 @@ std::exception_ptr GroupState::errorOf(
   return operation.error;
 }
 
-// [distributed.group-state.result] The callbacks of a future may call the group, so it is completed without the lock.
-std::function<void()> GroupState::completionLocked(
-    const PendingOperation& operation) const {
-  const auto result = !operation.error ? c10d::WorkResult::SUCCESS
-                      : error_ == c10d::ErrorType::TIMEOUT
-                          ? c10d::WorkResult::TIMEOUT
-                          : c10d::WorkResult::COMM_ERROR;
-  return [future = operation.result, result] {
-    future->markCompleted(static_cast<int64_t>(result));
-  };
-}
-
 // [distributed.group-state.expire] A message names the operation, the limit, and the usual cause.
 void GroupState::expire(const PendingOperation& operation,
                         std::chrono::milliseconds limit) {
@@ -152,7 +136,6 @@ void GroupState::drain() {
 void GroupState::look() {
   const auto now = std::chrono::steady_clock::now();
   std::shared_ptr<PendingOperation> late, oldest;
-  std::vector<std::function<void()>> completions;
   {
     const std::lock_guard lock(mutex_);
     std::vector<std::shared_ptr<PendingOperation>> done;
@@ -175,12 +158,8 @@ void GroupState::look() {
         })) {
       done.clear();
     }
-    for (const auto& operation : done) {
-      under_way_.remove(operation);
-      completions.push_back(completionLocked(*operation));
-    }
+    for (const auto& operation : done) under_way_.remove(operation);
   }
-  for (const auto& complete : completions) complete();
   if (endIfAborted() || !oldest) return;
   if (late) return expire(*late, late->timeout);
   lookForEndedPeer(*oldest);

@@ -3,12 +3,9 @@
 
 #include "torch_openreg/chapters/distributed/process_group/communicator_map.h"
 
-#include <ATen/core/ivalue.h>
-#include <ATen/core/jit_type.h>
 #include <c10/core/Event.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -35,10 +32,6 @@ struct PendingOperation {
   // Guarded by the group's mutex:
   bool is_enqueued = false;    ///< and its end is recorded
   std::exception_ptr error{};  ///< why it failed
-  /// Has the `c10d::WorkResult` when the operation has ended. Its callbacks run
-  /// on the thread that notices.
-  const c10::intrusive_ptr<c10::ivalue::Future> result =
-      c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
 };
 
 // [distributed.group-state] The group, its works and the watchdog agree on whether the group has failed.
@@ -80,8 +73,6 @@ class GroupState {
   // [distributed.group-state.members] One lock covers the reason and the operations, so none can miss the failure.
  private:
   bool isDoneLocked(PendingOperation& operation) const;
-  std::function<void()> completionLocked(
-      const PendingOperation& operation) const;
   void endAloud(c10d::ErrorType error, const std::string& reason);
   bool endIfAborted();
   void lookForEndedPeer(const PendingOperation& oldest);

@@ -5,6 +5,8 @@
 #include "torch_openreg/chapters/distributed/process_group/watchdog.h"
 #include "torch_openreg/common/waiting.h"
 
+#include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
 #include <c10/core/StreamGuard.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
@@ -95,9 +97,6 @@ class CollectiveWork final : public c10d::Work {
   }
 
   // [distributed.work.future] A future is complete at once, and its events come after a check, so what waits for them gets the error.
-  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override {
-    return operation_->result;
-  }
   /// Made when a program asks for it, because its check costs another command.
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     const WithoutGil others_run;

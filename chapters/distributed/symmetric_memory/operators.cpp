@@ -162,39 +162,6 @@ at::Tensor reduceScatterOut(at::Tensor input, std::string name, bool split_last,
   return output;
 }
 
-// [distributed.symmetric.words] A program can write numbers in the order of the stream.
-/// The address of element `offset`.
-void* wordAt(const at::Tensor& words, int64_t offset, int64_t value,
-             int64_t count) {
-  TORCH_CHECK_VALUE(words.scalar_type() == at::kUInt32 && words.is_contiguous(),
-                    "Values are written to a contiguous tensor of uint32.");
-  TORCH_CHECK_VALUE(offset >= 0 && count > 0 && offset + count <= words.numel(),
-                    "There are no ", count, " elements at offset ", offset,
-                    " of a tensor of ", words.numel(), ".");
-  TORCH_CHECK_VALUE(value >= 0 && value <= UINT32_MAX, value,
-                    " is not a number of 32 bits without a sign.");
-  return static_cast<uint32_t*>(words.data_ptr()) + offset;
-}
-
-/// Also wakes the streams that wait for the element.
-at::Tensor streamWriteValue32(at::Tensor& words, int64_t offset,
-                              int64_t value) {
-  check(orStreamWriteValue32(
-      nativeStream(currentStream(words.device().index())),
-      wordAt(words, offset, value, 1), static_cast<uint32_t>(value)));
-  return words;
-}
-
-at::Tensor memset32(at::Tensor& words, int64_t offset, int64_t value,
-                    int64_t count) {
-  wordAt(words, offset, value, count);
-  words.view(at::kInt)
-      .view(-1)
-      .narrow(0, offset, count)
-      .fill_(static_cast<int32_t>(value));
-  return words;
-}
-
 // [distributed.symmetric.operators.register] PyTorch defines these operators, and has kernels for CUDA only.
 TORCH_LIBRARY_IMPL(symm_mem, PrivateUse1, m) {
   using at::Tensor, std::string;
@@ -213,8 +180,6 @@ TORCH_LIBRARY_IMPL(symm_mem, PrivateUse1, m) {
   });
   m.impl("two_shot_all_reduce_out", &twoShotAllReduceOut);
   m.impl("reduce_scatter_out", &reduceScatterOut);
-  m.impl("stream_write_value32_", &streamWriteValue32);
-  m.impl("memset32_", &memset32);
 }
 
 // [-]

@@ -69,29 +69,6 @@ def test_a_time_limit_ends_the_work_and_the_group(two):
     assert 0.9 < taken < 2 and error == "TIMEOUT"
 
 
-def asks_for_results():
-    tensor = torch.ones(2, device=device())
-    group, other = dist.new_group(timeout=SECOND), dist.new_group()
-    done = dist.all_reduce(tensor, group=group, async_op=True)
-    results = [done.get_future_result().wait(), done.get_future_result().wait()]
-    dist.barrier(other)
-    if dist.get_rank() == 0:
-        late = dist.all_reduce(tensor, group=group, async_op=True)
-        late.get_future_result().then(lambda future: results.append(future.value())).wait()
-        aborted = dist.all_reduce(tensor, group=other, async_op=True).get_future_result()
-        backend(other).abort()
-        results += [late.get_future_result().wait(), aborted.wait()]
-    dist.barrier()
-    dist.destroy_process_group(group)
-    dist.destroy_process_group(other)
-    return results
-
-
-def test_a_future_tells_how_an_operation_has_ended(two):
-    # WorkResult: SUCCESS is 0, TIMEOUT is 1, COMM_ERROR is 2.
-    assert two(asks_for_results) == [[0, 0, 1, 1, 2], [0, 0]]
-
-
 def limits_single_calls():
     group = dist.new_group()
     dist.all_reduce(torch.ones(2, device=device()), group=group)

@@ -15,7 +15,6 @@ import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 import torch_openreg
-from torch._C._distributed_c10d import _SymmetricMemory
 
 RANK, RANKS = int(sys.argv[1]), int(sys.argv[2])
 DEVICE = torch.device("openreg", RANK % torch.openreg.device_count())
@@ -206,24 +205,6 @@ def reduce_scatter_gives_each_rank_its_part():
         out = torch.empty(expected.shape, device=DEVICE)
         torch.ops.symm_mem.reduce_scatter_out(tensor, name, split_last, out)
         assert torch.equal(out.cpu(), expected)
-
-
-@case
-def values_are_written_in_the_order_of_the_stream():
-    words = torch.zeros(8, dtype=torch.uint32, device=DEVICE)
-    _SymmetricMemory.stream_write_value32(words, 2, 2**32 - 1)
-    _SymmetricMemory.memset32(words, offset=4, val=2**31, count=3)
-    assert words.cpu().tolist() == [0, 0, 2**32 - 1, 0, 2**31, 2**31, 2**31, 0]
-    raises(ValueError, "no 2 elements at offset 7", _SymmetricMemory.memset32, words, 7, 1, 2)
-    raises(
-        ValueError,
-        "contiguous tensor of uint32",
-        _SymmetricMemory.stream_write_value32,
-        torch.zeros(1, device=DEVICE),
-        0,
-        1,
-    )
-    raises(ValueError, "32 bits", torch.ops.symm_mem.memset32_, words, 0, -1, 1)
 
 
 @case
