@@ -79,17 +79,27 @@ void lcm(const c10::OperatorHandle&, Stack& stack) {
 }
 
 void divide(const c10::OperatorHandle& op, Stack& stack) {
-  const at::Tensor self = stack[0].toTensor(), other = stack[1].toTensor();
-  const auto type = at::result_type(self, other);
+  const auto type = at::result_type(stack[0].toTensor(), stack[1].toTensor());
   const bool truncates =
       stack[2].isString() && stack[2].toStringRef() == "trunc";
-  if (!truncates || !at::isIntegralType(type, /*includeBool=*/false))
+  if (!truncates || !at::isIntegralType(type, /*includeBool=*/false) ||
+      !at::isSignedType(type))
     return callCpuKernel(op, stack);
+  // In an unsigned dtype, 255 would equal -1.
+  const at::Tensor other = stack[1].toTensor().to(type);
   const at::Tensor negates = other == -1;
   stack[1] = other.masked_fill(negates, 1);
   at::Tensor out = stack.back().toTensor();
   callCpuKernel(op, stack);
   out.copy_(at::where(negates, out.neg(), out));
+}
+
+// [common.corrected.remainder] The operands are rounded to their common dtype before they are widened, as they are on the CPU.
+void remainder(const c10::OperatorHandle& op, Stack& stack) {
+  const auto type = at::result_type(stack[0].toTensor(), stack[1].toTensor());
+  stack[0] = stack[0].toTensor().to(type);
+  stack[1] = stack[1].toTensor().to(type);
+  inWiderType<at::kDouble>(op, stack);
 }
 
 // [common.corrected.logit] The gradient of `logit` is one formula for every element, so its sign at -0.0 does not depend on the place in the tensor.
@@ -173,8 +183,8 @@ constexpr std::pair<const char*, Correction> kCorrections[] = {
     {"grid_sampler_3d", &sampleGrid},
     {"grid_sampler_3d_backward", &sampleGrid},
     {"linalg_matrix_exp", &inWiderType<at::kFloat>},
-    {"fmod.Tensor_out", &inWiderType<at::kDouble>},
-    {"remainder.Tensor_out", &inWiderType<at::kDouble>},
+    {"fmod.Tensor_out", &remainder},
+    {"remainder.Tensor_out", &remainder},
     {"gcd.out", &gcd},
     {"lcm.out", &lcm},
     {"div.out_mode", &divide},

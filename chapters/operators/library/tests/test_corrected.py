@@ -295,6 +295,26 @@ def test_ordinary_division_is_the_cpus(other, mode):
         assert torch.equal(result.cpu(), expected)
 
 
+@pytest.mark.parametrize("other", [-1, 255, torch.tensor([255, 1, 255], dtype=torch.uint8)])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int64])
+def test_the_largest_unsigned_divisor_is_not_minus_one(other, dtype):
+    x = torch.tensor([254, 255, 7], dtype=dtype)
+    there = other.to("openreg") if isinstance(other, torch.Tensor) else other
+    expected = x.div(other, rounding_mode="trunc")
+    result = x.to("openreg").div(there, rounding_mode="trunc")
+    assert result.dtype == expected.dtype and result.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("f", [torch.fmod, torch.remainder])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_a_remainder_of_a_large_integer_begins_with_the_rounded_one(f, dtype):
+    x = torch.tensor([2**31 - 1, 2**24 + 1, 100])
+    for other in (torch.tensor(2.5, dtype=dtype), torch.tensor([2.5, -3, 0.7], dtype=dtype)):
+        for pair in ((x, other), (other, x)):
+            found = f(*(value.to("openreg") for value in pair)).cpu()
+            torch.testing.assert_close(found, f(*pair), rtol=0, atol=0, equal_nan=True)
+
+
 @pytest.mark.parametrize("eps", [None, 0.0, 0.1])
 def test_the_gradient_of_logit_is_the_cpus_elsewhere(eps):
     x = torch.tensor([-0.5, 0.0, 0.05, 0.3, 0.95, 1.0, 1.5])
