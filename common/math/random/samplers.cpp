@@ -57,8 +57,10 @@ std::pair<Real, Real> standardNormals(Pair bits) {
 
 // [common.math.random.normal-kernel] A complex number has two normal parts, and its variance is shared between them.
 Draw normal(const at::Tensor& out, double mean, double std) {
-  checkFloating("normal_", out, /*with_complex=*/true);
   TORCH_CHECK(std >= 0, "normal_ needs std >= 0; it is ", std, ".");
+  // Without elements it may have any dtype: the CPU takes `randn(0)` of int64.
+  if (out.numel() == 0) return {0, [](const RandomNumbers&, orStream_t) {}};
+  checkFloating("normal_", out, /*with_complex=*/true);
   const auto kernel = [mean, std](const RandomNumbers& numbers,
                                   at::Tensor out) {
     at::Tensor reals = out.is_complex() ? at::view_as_real(out) : out;

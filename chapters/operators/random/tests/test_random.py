@@ -47,6 +47,13 @@ def test_uniform_numbers_are_even_and_below_one(dtype):
     assert abs(x.var() - 1 / 12) < 0.01
 
 
+def test_a_normal_tensor_without_elements_may_have_any_dtype():
+    for dtype in (torch.int64, torch.bool, torch.float8_e5m2, torch.float32):
+        assert torch.randn(0, 2, dtype=dtype, device="openreg").shape == (0, 2)
+    with pytest.raises(RuntimeError, match="normal_ needs std >= 0; it is -1."):
+        torch.empty(0, device="openreg").normal_(0, -1)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
 def test_normal_numbers_have_mean_and_variance(dtype):
     x = torch.randn(100000, device="openreg", dtype=dtype).cpu()
