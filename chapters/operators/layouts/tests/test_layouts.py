@@ -53,6 +53,10 @@ CALLS = {
         lambda p: square().to(p).to_sparse_csr() @ square().to(p).to_sparse_csr(),
         "_sparse_sparse_matmul",
     ),
+    "product with a reduction": (
+        lambda p: torch.sparse.mm(matrix().to(p).to_sparse_csr(), matrix().T.to(p), "amax"),
+        "_sparse_mm_reduce_impl",
+    ),
     "index_select": (
         lambda p: matrix().to(p).to_sparse().index_select(1, torch.tensor([3, 1], device=p)),
         "index_select",
