@@ -2,9 +2,11 @@
 #include "torch_openreg/chapters/operators/sparse/sparse.h"
 
 #include <ATen/NativeFunctions.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/SparseTensorUtils.h>
+#include <ATen/ops/_sparse_broadcast_to.h>
 #include <ATen/ops/_unique2.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
@@ -25,13 +27,16 @@ void checkCast(at::ScalarType from, at::ScalarType to) {
 namespace {
 
 // [operators.sparse.positions] One number for each index: its position among the sparse dimensions in row-major order.
-at::Tensor positionsOf(const at::Tensor& sparse) {
-  const at::Tensor indices = sparse._indices();
+at::Tensor positions(const at::Tensor& indices, at::IntArrayRef sizes) {
   at::Tensor positions = at::zeros({indices.size(1)}, indices.options());
   for (int64_t dim = 0; dim < indices.size(0); ++dim) {
-    positions = positions * sparse.size(dim) + indices[dim];
+    positions = positions * sizes[dim] + indices[dim];
   }
   return positions;
+}
+
+at::Tensor positionsOf(const at::Tensor& sparse) {
+  return positions(sparse._indices(), sparse.sizes());
 }
 
 // [operators.sparse.assign] A kernel computes new indices and values, and the output takes them over without a copy.
@@ -80,16 +85,12 @@ struct Found {
 
 Found valuesAt(const at::Tensor& where, const at::Tensor& tensor) {
   const at::Tensor values = where._values();
-  if (!tensor.is_sparse()) {
-    const at::Tensor dense = tensor.expand(where.sizes());
+  if (!tensor.is_sparse() || !at::sparse::is_same_density(where, tensor)) {
+    const at::Tensor dense = tensor.to_dense().expand(where.sizes());
     return {where.sparse_dim() ? dense.index(indexOf(where))
                                : dense.expand_as(values).clone(),
             {}};
   }
-  TORCH_CHECK(at::sparse::is_same_density(where, tensor),
-              "openreg looks up values only in a tensor with as many sparse "
-              "dimensions, ",
-              where.sparse_dim(), "; this one has ", tensor.sparse_dim(), ".");
   const at::Tensor known = tensor.coalesce();
   if (known._nnz() == 0)
     return {at::zeros_like(values, known.scalar_type()),
@@ -116,14 +117,18 @@ at::Tensor sparseMask(const at::Tensor& self, const at::Tensor& mask) {
 }
 
 // [operators.sparse.mul] A product has the indices of the first sparse factor, so its size does not depend on the data.
+/// A dense tensor is returned as it is, because a lookup expands it.
+at::Tensor broadcast(const at::Tensor& tensor, at::IntArrayRef sizes) {
+  return tensor.is_sparse() && tensor.sizes() != sizes
+             ? at::_sparse_broadcast_to(tensor, sizes).coalesce()
+             : tensor;
+}
+
 at::Tensor& sparseMulOut(const at::Tensor& self, const at::Tensor& other,
                          at::Tensor& out) {
-  const at::Tensor& sparse = self.is_sparse() ? self : other;
-  const at::Tensor& factor = self.is_sparse() ? other : self;
-  TORCH_CHECK(factor.dim() == 0 || factor.sizes() == sparse.sizes(),
-              "mul: openreg multiplies a sparse tensor by a number or by a "
-              "tensor of the same sizes, ",
-              sparse.sizes(), "; this one has sizes ", factor.sizes(), ".");
+  const auto sizes = at::infer_size(self.sizes(), other.sizes());
+  const at::Tensor sparse = broadcast(self.is_sparse() ? self : other, sizes);
+  const at::Tensor factor = broadcast(self.is_sparse() ? other : self, sizes);
   const auto [factors, missing] = factor.dim() == 0 && !factor.is_sparse()
                                       ? Found{factor, {}}
                                       : valuesAt(sparse, factor);
@@ -157,6 +162,10 @@ at::Tensor& addSparseOut(const at::Tensor& self, const at::Tensor& other,
   if (self._nnz() == 0)
     return setParts(out, other, other._indices().clone(), terms,
                     other.is_coalesced());
+  if (other._nnz() == 0)
+    return setParts(out, self, self._indices().clone(),
+                    self._values().to(type, false, /*copy=*/true),
+                    self.is_coalesced());
   TORCH_CHECK(at::sparse::is_same_density(self, other),
               "add: expected 'self' and 'other' to have same density, but "
               "'self' has ",
@@ -187,6 +196,7 @@ TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
   m.impl("copy_", &at::native::copy_sparse_wrapper_);
   m.impl("copy_sparse_to_sparse_", &at::native::copy_sparse_);
   m.impl("zero_", &at::native::zero_sparse_);
+  m.impl("zeros.out", &at::native::zeros_sparse_out);
   m.impl("sparse_resize_", &at::native::sparse_resize_);
   m.impl("sparse_resize_and_clear_", &at::native::sparse_resize_and_clear_);
   m.impl("resize_as_sparse_", &at::native::resize_as_sparse_);
@@ -235,3 +245,12 @@ TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
 
 // [-]
 }  // namespace openreg
+
+namespace at::native {
+
+// [operators.sparse.positions.stub] PyTorch asks for the positions too, to check that indices are sorted. Its headers do not declare the stub.
+DECLARE_DISPATCH(Tensor (*)(const Tensor&, IntArrayRef), flatten_indices_stub)
+REGISTER_PRIVATEUSE1_DISPATCH(flatten_indices_stub, &openreg::positions)
+
+// [-]
+}  // namespace at::native
