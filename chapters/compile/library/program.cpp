@@ -23,7 +23,10 @@ struct Boxing {
     return *torch::aot_inductor::tensor_handle_to_tensor_pointer(handle);
   }
   c10::IValue operator()(std::complex<double> number) const {
-    return c10::complex<double>(number);
+    const c10::complex<double> value(number);
+    if (type->kind() == c10::TypeKind::TensorType)
+      return at::native::wrapped_scalar_tensor(value);
+    return value;
   }
   c10::IValue operator()(const char* text) const { return std::string(text); }
   c10::IValue operator()(DeviceValue device) const {
