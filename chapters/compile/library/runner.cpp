@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/runtime.h"
+#include "torch_openreg/common/waiting.h"
 
 #include <dlfcn.h>
 #include <torch/csrc/inductor/aoti_runner/model_container_runner.h>
@@ -29,7 +30,7 @@ static void showSymbols() {
               "device: move them there, and pass user_managed=True.");
 }
 
-// [compile.library.runner] The runner is PyTorch's, without the functions that copy.
+// [compile.library.runner] The runner is PyTorch's, without the functions that copy, and without Python's lock.
 class Runner final : public AOTIModelContainerRunner {
  public:
   Runner(const std::string& library, size_t models, const std::string& device,
@@ -48,6 +49,15 @@ class Runner final : public AOTIModelContainerRunner {
     update_constants_from_blob_func_ = [](auto...) -> AOTIRuntimeError {
       refuseCopies();
     };
+  }
+
+ private:
+  /// A call may wait for a model that another thread uses, and the two threads
+  /// would wait for each other if one of them kept Python's lock.
+  std::vector<at::Tensor> run_impl(std::vector<AtenTensorHandle>& inputs,
+                                   void* stream) override {
+    const WithoutGil others_run;
+    return AOTIModelContainerRunner::run_impl(inputs, stream);
   }
 };
 

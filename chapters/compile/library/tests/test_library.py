@@ -37,6 +37,11 @@ def test_one_program_serves_sizes_that_vary(program, size):
         torch.testing.assert_close(program(x), scaled(x), rtol=1e-4, atol=1e-4)
 
 
+def test_a_complex_number_is_an_operand():
+    x = torch.tensor([1 + 2j, 3 - 1j], device="openreg")
+    assert in_cpp(lambda x: torch.add(x * 2j, x, alpha=1j), x)(x).tolist() == [-6 + 3j, 3 + 9j]
+
+
 def test_a_program_runs_on_the_stream_of_its_caller(program):
     x, side = torch.zeros(3, 4, device="openreg"), torch.Stream("openreg")
     torch.openreg.synchronize()
@@ -209,6 +214,24 @@ def test_a_package_runs_on_the_stream_of_its_caller(small):
     torch.testing.assert_close(found, model(x))
 
 
+BY_TWO_THREADS = """
+import sys, threading, torch
+package, weights = torch._inductor.aoti_load_package(sys.argv[1]), torch.load(sys.argv[2])
+x, expected = weights.pop("x"), weights.pop("expected")
+package.load_constants(weights, check_full_update=True, user_managed=True)
+
+def call():
+    for _ in range(200):
+        found = package(x)
+    torch.testing.assert_close(found, expected)
+    print("right")
+
+threads = [threading.Thread(target=call) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
 FRESH = """
 import sys, torch
 package, weights = torch._inductor.aoti_load_package(sys.argv[1]), torch.load(sys.argv[2])
@@ -219,11 +242,21 @@ print([name for name in sys.modules if name.startswith("torch_openreg.compile")]
 """
 
 
-def test_a_process_without_our_compiler_runs_a_package(small, tmp_path):
+def said_by(program, small, folder):
+    """What a process prints that gets the package and the weights of `small`, an input and its result."""
     model, path = small
     x = torch.randn(3, 8, device="openreg")
-    saved = tmp_path / "weights.pt"
+    saved = folder / "weights.pt"
     torch.save(dict(model.state_dict(), x=x, expected=model(x).detach()), saved)
-    command = [sys.executable, "-c", FRESH, path, saved]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.stdout == "[]\n", done.stderr
+    command = [sys.executable, "-c", program, path, saved]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_process_without_our_compiler_runs_a_package(small, tmp_path):
+    assert said_by(FRESH, small, tmp_path) == "[]\n"
+
+
+def test_threads_call_one_package(small, tmp_path):
+    assert said_by(BY_TWO_THREADS, small, tmp_path) == "right\nright\n"
