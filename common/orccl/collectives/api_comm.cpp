@@ -88,10 +88,11 @@ orcclResult_t orcclRequestCheck(orcclRequest_t request,
     if (request->moment->was_done) return;
     check(openreg::launch(stream, "wait", [moment = request->moment] {
       if (moment->was_done) return;
-      const std::string reason = moment->ending->reason();
+      std::string cause = moment->ending->reason();
+      if (cause.empty()) cause = moment->ending->disagreement();
       throw openreg::Refusal(moment->name +
                              " has no result, because its group failed" +
-                             (reason.empty() ? "." : ". " + reason));
+                             (cause.empty() ? "." : ". " + cause));
     }));
   });
 }

@@ -180,6 +180,20 @@ def test_ranks_that_disagree_are_told_of_both_calls(two):
         assert "8 bytes" in message and "12 bytes" in message and "the group was aborted" in message
 
 
+def reads_at_once():
+    group = dist.new_group(timeout=5 * SECOND)
+    dist.all_reduce(torch.ones(2 + dist.get_rank(), device=device()), group=group)
+    message = message_of(torch.openreg.synchronize, RuntimeError)
+    dist.destroy_process_group(group)
+    return message
+
+
+def test_the_stream_of_ranks_that_disagree_tells_the_cause(two):
+    for message in two(reads_at_once):
+        assert "all_reduce, number 1 of rank" in message and "has no result" in message
+        assert "8 bytes" in message and "12 bytes" in message
+
+
 def aborts():
     for _ in range(2):
         group = dist.new_group(timeout=20 * SECOND)
