@@ -4,6 +4,7 @@
 #include <ATen/NativeFunctions.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/native/BinaryOps.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/SparseTensorUtils.h>
 #include <ATen/ops/_sparse_broadcast_to.h>
@@ -150,12 +151,14 @@ at::Tensor& addSparseOut(const at::Tensor& self, const at::Tensor& other,
               "'other' to have the same sizes, but ", self.sizes(),
               " != ", other.sizes(), "; sparse tensors do not broadcast.");
   const auto type = at::promoteTypes(self.scalar_type(), other.scalar_type());
-  const at::Tensor terms = other._values().to(type).mul(alpha);
+  at::native::alpha_check(type, alpha);
+  const at::Tensor terms = other._values().to(type).mul(alpha).to(type);
   if (!self.is_sparse()) {
     checkCast(type, out.scalar_type());
     at::native::resize_output(out, self.sizes());
     if (!out.is_same(self)) out.copy_(self);
-    if (other.sparse_dim() == 0) return out.add_(terms.sum(0));
+    if (other.sparse_dim() == 0)
+      return out.add_(terms.sum(0).to(out.scalar_type()));
     return out.index_put_(indexOf(other), terms.to(out.scalar_type()),
                           /*accumulate=*/true);
   }

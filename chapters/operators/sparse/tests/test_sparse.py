@@ -158,6 +158,17 @@ def test_coalescing_adds_what_is_there_twice(dtype, dense):
     assert there.coalesce().coalesce().is_coalesced()
 
 
+def test_truth_values_are_added_up_to_true():
+    x = torch.tensor([[True, False], [True, True]], device="openreg").to_sparse()
+    assert (x + x).dtype == torch.bool and torch.equal((x + x).to_dense(), x.to_dense())
+    number = torch.sparse_coo_tensor(
+        torch.empty(0, 2, dtype=torch.long), torch.tensor([True, True]), ()
+    )
+    assert number.to("openreg").to_dense().item() is True
+    with pytest.raises(RuntimeError, match="alpha must not be a floating point number"):
+        torch.add(x.long(), x.long(), alpha=0.5)
+
+
 def test_a_print_shows_indices_and_values():
     text = str(matrix().to("openreg").to_sparse())
     assert "indices=tensor([[" in text and "device='openreg:0'" in text
