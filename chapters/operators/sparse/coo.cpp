@@ -117,7 +117,7 @@ at::Tensor sparseMask(const at::Tensor& self, const at::Tensor& mask) {
                   valuesAt(mask, self).values, mask.is_coalesced());
 }
 
-// [operators.sparse.mul] A product has the indices of the first sparse factor, so its size does not depend on the data.
+// [operators.sparse.mul] A product has the indices of one sparse factor, so its size does not depend on the data. Of two factors it is the one with more dimensions, or the first.
 /// A dense tensor is returned as it is, because a lookup expands it.
 at::Tensor broadcast(const at::Tensor& tensor, at::IntArrayRef sizes) {
   return tensor.is_sparse() && tensor.sizes() != sizes
@@ -128,11 +128,13 @@ at::Tensor broadcast(const at::Tensor& tensor, at::IntArrayRef sizes) {
 at::Tensor& sparseMulOut(const at::Tensor& self, const at::Tensor& other,
                          at::Tensor& out) {
   const auto sizes = at::infer_size(self.sizes(), other.sizes());
-  const at::Tensor sparse = broadcast(self.is_sparse() ? self : other, sizes);
-  const at::Tensor factor = broadcast(self.is_sparse() ? other : self, sizes);
-  const auto [factors, missing] = factor.dim() == 0 && !factor.is_sparse()
-                                      ? Found{factor, {}}
-                                      : valuesAt(sparse, factor);
+  const bool second =
+      !self.is_sparse() || (other.is_sparse() && other.dim() > self.dim());
+  const at::Tensor sparse = broadcast(second ? other : self, sizes);
+  const at::Tensor& factor = second ? self : other;
+  const auto [factors, missing] =
+      factor.dim() == 0 ? Found{factor.to_dense(), {}}
+                        : valuesAt(sparse, broadcast(factor, sizes));
   at::Tensor values = sparse._values().mul(factors);
   // What is absent is zero, even if the other number is infinite.
   if (missing.defined()) values.masked_fill_(missing, 0);

@@ -202,6 +202,7 @@ ARITHMETIC = {
     "a product with a row": lambda s, t, d: t * d[0],
     "a product with more dimensions": lambda s, t, d: t * torch.stack([d, -d]),
     "a product with a sparse number": lambda s, t, d: s * d[0, 0].to_sparse(),
+    "a product of a sparse number": lambda s, t, d: d[0, 0].to_sparse() * s,
     "a transpose": lambda s, t, d: t.t(),
     "a permutation": lambda s, t, d: t.permute(1, 0),
     "another dimension": lambda s, t, d: t.unsqueeze(0),
