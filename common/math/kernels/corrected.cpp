@@ -70,8 +70,8 @@ void lcm(const c10::OperatorHandle&, Stack& stack) {
   const at::Tensor out = stack[2].toTensor();
   const auto common = at::result_type(stack[0].toTensor(), stack[1].toTensor());
   const auto type = c10::elementSize(common) < 4 ? at::kInt : common;
-  const at::Tensor self = stack[0].toTensor().to(type);
-  const at::Tensor other = stack[1].toTensor().to(type);
+  const at::Tensor self = stack[0].toTensor().to(common).to(type);
+  const at::Tensor other = stack[1].toTensor().to(common).to(type);
   const at::Tensor divisor = at::gcd(self, other).abs_();
   const at::Tensor quotient =
       at::div(self, divisor.masked_fill(divisor == 0, 1), "trunc");

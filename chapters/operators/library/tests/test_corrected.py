@@ -283,6 +283,14 @@ def test_divisors_and_multiples_of_ordinary_integers_are_the_cpus(dtype):
         assert out.tolist() == f(one, other).tolist()
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16])
+def test_a_number_of_another_dtype_has_its_bits_cut_before_a_multiple_is_sought(dtype):
+    x, number = torch.tensor([6, 1, 3], dtype=dtype), torch.tensor(2**31 - 1)
+    assert (
+        torch.lcm(x.to("openreg"), number.to("openreg")).tolist() == torch.lcm(x, number).tolist()
+    )
+
+
 @pytest.mark.parametrize("other", [3, -1, torch.tensor(-1), torch.tensor([-1, 2, -3])])
 @pytest.mark.parametrize("mode", ["trunc", "floor", None])
 def test_ordinary_division_is_the_cpus(other, mode):
