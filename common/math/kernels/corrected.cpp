@@ -58,6 +58,14 @@ void sampleGrid(const c10::OperatorHandle& op, Stack& stack) {
   inWiderType<at::kFloat>(op, stack);
 }
 
+// [common.corrected.operands] The CPU converts two operands to their common dtype before it computes, so a correction does the same.
+/// Converts the first two arguments, and returns their dtype.
+at::ScalarType convertOperands(Stack& stack) {
+  const auto type = at::result_type(stack[0].toTensor(), stack[1].toTensor());
+  for (int i : {0, 1}) stack[i] = stack[i].toTensor().to(type);
+  return type;
+}
+
 // [common.corrected.integers] The smallest integer has no absolute value, so a gcd may come out negative, and dividing by minus one ends the process.
 void gcd(const c10::OperatorHandle& op, Stack& stack) {
   at::Tensor out = stack.back().toTensor();
@@ -68,10 +76,10 @@ void gcd(const c10::OperatorHandle& op, Stack& stack) {
 /// In C++, integers of 8 and 16 bits are multiplied as integers of 32.
 void lcm(const c10::OperatorHandle&, Stack& stack) {
   const at::Tensor out = stack[2].toTensor();
-  const auto common = at::result_type(stack[0].toTensor(), stack[1].toTensor());
+  const auto common = convertOperands(stack);
   const auto type = c10::elementSize(common) < 4 ? at::kInt : common;
-  const at::Tensor self = stack[0].toTensor().to(common).to(type);
-  const at::Tensor other = stack[1].toTensor().to(common).to(type);
+  const at::Tensor self = stack[0].toTensor().to(type);
+  const at::Tensor other = stack[1].toTensor().to(type);
   const at::Tensor divisor = at::gcd(self, other).abs_();
   const at::Tensor quotient =
       at::div(self, divisor.masked_fill(divisor == 0, 1), "trunc");
@@ -79,26 +87,23 @@ void lcm(const c10::OperatorHandle&, Stack& stack) {
 }
 
 void divide(const c10::OperatorHandle& op, Stack& stack) {
-  const auto type = at::result_type(stack[0].toTensor(), stack[1].toTensor());
-  const bool truncates =
-      stack[2].isString() && stack[2].toStringRef() == "trunc";
-  if (!truncates || !at::isIntegralType(type, /*includeBool=*/false) ||
+  if (!stack[2].isString() || stack[2].toStringRef() != "trunc")
+    return callCpuKernel(op, stack);
+  const auto type = convertOperands(stack);
+  // In an unsigned dtype, 255 would equal -1.
+  if (!at::isIntegralType(type, /*includeBool=*/false) ||
       !at::isSignedType(type))
     return callCpuKernel(op, stack);
-  // In an unsigned dtype, 255 would equal -1.
-  const at::Tensor other = stack[1].toTensor().to(type);
-  const at::Tensor negates = other == -1;
+  const at::Tensor other = stack[1].toTensor(), negates = other == -1;
   stack[1] = other.masked_fill(negates, 1);
   at::Tensor out = stack.back().toTensor();
   callCpuKernel(op, stack);
   out.copy_(at::where(negates, out.neg(), out));
 }
 
-// [common.corrected.remainder] The operands are rounded to their common dtype before they are widened, as they are on the CPU.
+// [common.corrected.remainder] The operands are rounded before they are widened.
 void remainder(const c10::OperatorHandle& op, Stack& stack) {
-  const auto type = at::result_type(stack[0].toTensor(), stack[1].toTensor());
-  stack[0] = stack[0].toTensor().to(type);
-  stack[1] = stack[1].toTensor().to(type);
+  convertOperands(stack);
   inWiderType<at::kDouble>(op, stack);
 }
 
