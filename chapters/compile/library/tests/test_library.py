@@ -214,12 +214,13 @@ def test_a_package_runs_on_the_stream_of_its_caller(small):
     torch.testing.assert_close(found, model(x))
 
 
-BY_TWO_THREADS = """
+LOAD = """
 import sys, threading, torch
 package, weights = torch._inductor.aoti_load_package(sys.argv[1]), torch.load(sys.argv[2])
 x, expected = weights.pop("x"), weights.pop("expected")
 package.load_constants(weights, check_full_update=True, user_managed=True)
-
+"""
+BY_TWO_THREADS = """
 def call():
     for _ in range(200):
         found = package(x)
@@ -233,22 +234,18 @@ for thread in threads:
     thread.join()
 """
 FRESH = """
-import sys, torch
-package, weights = torch._inductor.aoti_load_package(sys.argv[1]), torch.load(sys.argv[2])
-x, expected = weights.pop("x"), weights.pop("expected")
-package.load_constants(weights, check_full_update=True, user_managed=True)
 torch.testing.assert_close(package(x), expected)
 print([name for name in sys.modules if name.startswith("torch_openreg.compile")])
 """
 
 
 def said_by(program, small, folder):
-    """What a process prints that gets the package and the weights of `small`, an input and its result."""
+    """What a process prints that has loaded the package of `small`, an input and its result."""
     model, path = small
     x = torch.randn(3, 8, device="openreg")
     saved = folder / "weights.pt"
     torch.save(dict(model.state_dict(), x=x, expected=model(x).detach()), saved)
-    command = [sys.executable, "-c", program, path, saved]
+    command = [sys.executable, "-c", LOAD + program, path, saved]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout

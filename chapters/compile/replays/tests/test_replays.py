@@ -88,17 +88,30 @@ def test_a_program_that_keeps_many_results_runs_without_graphs_until_it_drops_so
     assert replays() == 1 + 8 + 3
 
 
-def test_a_stream_that_has_waited_for_a_result_may_read_and_write_it_later():
-    fast, side = compiled(lambda x: x + 1), torch.openreg.Stream()
+@pytest.fixture
+def adds():
+    """A compiled function that adds one to a million numbers, which the next call replays."""
+    fast = compiled(lambda x: x + 1)
     for _ in range(3):
         fast(ones(1 << 20))
+    return fast
+
+
+def result_for(stream, fast, number):
+    """What `fast` makes of this number, after `stream` has waited for it."""
+    result = fast(number * ones(1 << 20))
+    stream.wait_stream(torch.openreg.current_stream())
+    return result
+
+
+def test_a_stream_that_has_waited_for_a_result_may_read_and_write_it_later(adds):
+    side = torch.openreg.Stream()
     for number in range(5):
-        result = fast(number * ones(1 << 20))
-        side.wait_stream(torch.openreg.current_stream())
+        result = result_for(side, adds, number)
         with side:
             result += 1
         late()
-        other = fast(-ones(1 << 20))
+        other = adds(-ones(1 << 20))
         with side:
             read = result + 0
         torch.openreg.synchronize()
@@ -114,19 +127,16 @@ def test_a_result_that_another_library_has_is_in_use(replayed):
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["kept", "dropped and recorded"])
-def test_a_replay_waits_for_other_streams_that_read_a_result(kept):
-    fast, side = compiled(lambda x: x + 1), torch.openreg.Stream()
-    for _ in range(3):
-        fast(ones(1 << 20))
+def test_a_replay_waits_for_other_streams_that_read_a_result(adds, kept):
+    side = torch.openreg.Stream()
     for number in range(5):
-        result = fast(number * ones(1 << 20))
-        side.wait_stream(torch.openreg.current_stream())
+        result = result_for(side, adds, number)
         with side:
             read = result + 0 * late()
         if not kept:
             result.record_stream(side)
             del result
-        fast(-ones(1 << 20))
+        adds(-ones(1 << 20))
         torch.openreg.synchronize()
         assert (read == number + 1).all()
 
