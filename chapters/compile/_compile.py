@@ -6,10 +6,10 @@ import sys
 
 import torch
 
-from . import _C, _hooks
+from . import _C, _hooks, _stream
 
 # [compile.python] Inductor asks the package for a scheduling when it first compiles, and nothing of it is loaded before.
-__all__ = ["__getattr__", "current_device", "get_rng_state", "set_rng_state"]
+__all__ = ["__getattr__", "current_device", "current_stream", "get_rng_state", "set_rng_state"]
 
 
 def __getattr__(name):
@@ -47,5 +47,15 @@ def _hidden_from_dynamo(function):
 
 get_rng_state = _hidden_from_dynamo(_hooks.get_rng_state)
 set_rng_state = _hidden_from_dynamo(_hooks.set_rng_state)
+
+
+# [compile.python.stream] If Dynamo knows no stream of the device that is named, it takes one of another device, so it must not see the name.
+_current_stream_of = _hidden_from_dynamo(_stream.current_stream)
+
+
+def current_stream(device=None):
+    """The stream that new work on `device` goes to."""
+    return _stream.current_stream() if device is None else _current_stream_of(device)
+
 
 # [-]

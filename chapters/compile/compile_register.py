@@ -69,21 +69,23 @@ def register():
     register_backend_for_device(
         "openreg", Scheduling, ReplayedProgram, CppProgram, device_custom_pass=Preparation()
     )
-    for setting in NOT_FOR_LOOPS_OF_CPP:
-        setattr(config, setting, False)
-    config.cudagraph_policy = config.cudagraph_policy or Policy()
+    for setting, value in SETTINGS.items():
+        # An assignment to the setting itself would hold on the calling thread only.
+        config._config[setting].default = value
+
+
+# [compile.register.settings] These hold on every thread of the process that does not choose for itself.
+SETTINGS = {
+    "cudagraph_policy": Policy(),
+    # These kinds of fusion work for Triton's kernels only; Inductor exempts the CPU from them, but not us.
+    "loop_index_inversion_in_fusion": False,
+    "loop_ordering_after_fusion": False,
+    "loop_reindexing_after_fusion": False,
     # Another order of operators makes fewer graphs of a program. We never divide one, and Inductor
     # does not know which operators must stay behind a change through a view.
-    config.triton.reorder_for_reducing_graph_partitions = False
+    "triton.reorder_for_reducing_graph_partitions": False,
     # PyTorch has no header with the name of our device.
-    config.aot_inductor.precompile_headers = False
-
-
-# [compile.register.settings] Three kinds of fusion work for Triton's kernels only; Inductor exempts the CPU from them, but not us.
-NOT_FOR_LOOPS_OF_CPP = (
-    "loop_index_inversion_in_fusion",
-    "loop_ordering_after_fusion",
-    "loop_reindexing_after_fusion",
-)
+    "aot_inductor.precompile_headers": False,
+}
 
 # [-]

@@ -79,6 +79,36 @@ def test_a_program_may_choose_streams_by_the_names_of_the_package():
     assert torch.equal(two_streams(torch.ones(8, device="openreg")).cpu(), torch.full((8,), 3.0))
 
 
+def test_the_stream_of_a_device_that_is_named_is_one_of_that_device():
+    @torch.compile(backend="eager")
+    def ask(x):
+        y = x + 1
+        return y + 1, torch.openreg.current_stream(1)
+
+    x, side = torch.ones(4, device="openreg:1"), torch.Stream("openreg:1")
+    assert ask(x)[1] == torch.openreg.default_stream(1)
+    with side:
+        assert ask(x)[1] == side
+
+
+def test_a_program_on_a_device_that_is_not_current_forks_and_joins():
+    side = torch.Stream("openreg:1")
+
+    @torch.compile
+    def fork(x):
+        y = x.sin()
+        current = torch.openreg.current_stream(x.device)
+        side.wait_stream(current)
+        with torch.openreg.stream(side):
+            z = y.cos() + 1
+        current.wait_stream(side)
+        return z * 2
+
+    x = torch.randn(1 << 18, device="openreg:1")
+    for _ in range(5):
+        torch.testing.assert_close(fork(x), (x.sin().cos() + 1) * 2)
+
+
 def test_several_threads_call_one_program(compiled):
     found = {}
 
