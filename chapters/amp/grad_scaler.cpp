@@ -53,7 +53,7 @@ void unscale(at::TensorList gradients, at::Tensor& found_inf,
   checkNumber(kUnscale, "inv_scale", inv_scale, at::kFloat, device);
   beginAccesses();
   std::vector<View> views(gradients.begin(), gradients.end());
-  check(launch(nativeStream(currentStream(device.index())), kUnscale,
+  check(launch(currentNativeStream(device.index()), kUnscale,
                [views = std::move(views), found_inf = View(found_inf),
                 inv_scale = View(inv_scale, Access::read), modes = Modes()] {
                  runKernel(modes, [&] {

@@ -43,7 +43,7 @@ at::Tensor pack(const at::Tensor& self) {
   at::DataPtr hidden(nullptr, tiles, &deleteTiles, plain.device());
   if (bytes) {
     check(orMemsetAsync(tiles->memory.get(), 0, bytes,
-                        nativeStream(currentStream(plain.device().index()))));
+                        currentNativeStream(plain.device().index())));
     launchEmbedded(
         plain.device().index(), "pack",
         TileArguments{plain.mutable_data_ptr<float>(),

@@ -26,8 +26,7 @@ void launchOwn(c10::DeviceIndex device, void (*kernel)(const Arguments&),
     launch->kernel(launch->arguments);
   };
   WithoutGil others_run;  // A full queue makes the host wait.
-  check(
-      orLaunchHostFunc(nativeStream(currentStream(device)), run, copied.get()));
+  check(orLaunchHostFunc(currentNativeStream(device), run, copied.get()));
   copied.release();
 }
 

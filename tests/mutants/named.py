@@ -40,7 +40,7 @@ MISTAKES = [
         "chapters/device/guard.cpp",
         "check(orEventRecord(static_cast<orEvent_t>(*event), nativeStream(stream)));",
         "check(orEventRecord(static_cast<orEvent_t>(*event),\n"
-        "                        nativeStream(currentStream(stream.device_index()))));",
+        "                        currentNativeStream(stream.device_index())));",
         "chapters/device/streams/tests/test_streams.py",
     ),
     Mistake(

@@ -10,7 +10,7 @@ static void bindRawStream(pybind11::module_& module) {
   module.def(
       "raw_stream",
       [](c10::DeviceIndex index) {
-        return reinterpret_cast<uintptr_t>(nativeStream(currentStream(index)));
+        return reinterpret_cast<uintptr_t>(currentNativeStream(index));
       },
       pybind11::call_guard<NotForked>());
   module.def("check", [](int error) { check(static_cast<orError_t>(error)); });

@@ -96,7 +96,7 @@ void callOperator(const char* name, const char* overload,
 
 uintptr_t currentStreamHandle(int32_t device) {
   return reinterpret_cast<uintptr_t>(
-      nativeStream(currentStream(static_cast<c10::DeviceIndex>(device))));
+      currentNativeStream(static_cast<c10::DeviceIndex>(device)));
 }
 
 // [-]

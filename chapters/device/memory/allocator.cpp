@@ -85,7 +85,7 @@ class Allocator final : public c10::DeviceAllocator {
   void copy_data(void* to, const void* from, size_t bytes) const override {
     WithoutGil others_run;
     check(orMemcpyAsync(to, from, bytes, orMemcpyDeviceToDevice,
-                        nativeStream(currentStream(-1))));
+                        currentNativeStream(-1)));
   }
 
   void recordStream(const c10::DataPtr& data, c10::Stream stream) override {

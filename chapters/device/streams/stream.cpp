@@ -158,6 +158,12 @@ c10::Stream currentStream(c10::DeviceIndex index) {
   return streamOf(index, current_streams[index]);
 }
 
+orStream_t currentNativeStream(c10::DeviceIndex index) {
+  index = resolveDevice(index);
+  const c10::StreamId number = current_streams[index];
+  return number ? reinterpret_cast<orStream_t>(number) : defaultHandle(index);
+}
+
 c10::Stream exchangeStream(c10::Stream stream) {
   checkStream(stream);
   const c10::DeviceIndex index = resolveDevice(stream.device_index());

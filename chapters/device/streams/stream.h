@@ -37,6 +37,8 @@ c10::Stream poolStream(c10::DeviceIndex index, int priority);
 
 /// The stream that is current for the device on the calling thread.
 c10::Stream currentStream(c10::DeviceIndex index);
+/// Its handle in the driver, for a launch.
+orStream_t currentNativeStream(c10::DeviceIndex index);
 
 /// Makes `stream` current for its device on the calling thread; returns the
 /// one that was.

@@ -85,7 +85,7 @@ class SymmetricBlock final : public c10d::symmetric_memory::SymmetricMemory {
     checkCall(peer, channel, timeout_ms);
     std::lock_guard lock(mutex_);
     uint32_t& sent = sent_[{peer, channel}];
-    check(orStreamWriteValue32(nativeStream(currentStream(device_.index())),
+    check(orStreamWriteValue32(currentNativeStream(device_.index()),
                                word(peer, rank_, channel), sent + 1));
     ++sent;
   }
@@ -93,7 +93,7 @@ class SymmetricBlock final : public c10d::symmetric_memory::SymmetricMemory {
     checkCall(peer, channel, timeout_ms);
     std::lock_guard lock(mutex_);
     uint32_t& received = received_[{peer, channel}];
-    check(orStreamWaitValue32(nativeStream(currentStream(device_.index())),
+    check(orStreamWaitValue32(currentNativeStream(device_.index()),
                               word(rank_, peer, channel), received + 1));
     ++received;
   }

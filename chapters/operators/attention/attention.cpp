@@ -59,7 +59,7 @@ attention(const at::Tensor& query, const at::Tensor& key,
       dropout > 0 ? reserve(output, std::nullopt, 1) : math::RandomNumbers{};
   math::attention(callOf(query, dropout, causal, scale), inputs,
                   {output, logsumexp, seed, offset}, numbers,
-                  nativeStream(currentStream(device)));
+                  currentNativeStream(device));
   return {output,      logsumexp, {},     {},          query.size(2),
           key.size(2), seed,      offset, at::Tensor()};
 }
@@ -85,7 +85,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> attentionBackward(
                    value, bias, grad_output, output, logsumexp, seed, offset);
   math::attentionBackward(callOf(query, dropout, causal, scale), inputs,
                           {output, logsumexp, seed, offset}, grad_output,
-                          gradients, nativeStream(currentStream(device)));
+                          gradients, currentNativeStream(device));
   return {gradients.query, gradients.key, gradients.value, grad_bias};
 }
 

@@ -52,7 +52,7 @@ void launchLoop(const at::TensorIteratorBase& iterator, const at::Scalar& alpha,
   announceAccess(iterator.tensor_base(0), Access::write);
   for (int i = 1; i < iterator.ntensors(); ++i)
     announceAccess(iterator.tensor_base(i), Access::read);
-  check(launch(nativeStream(currentStream(iterator.device(0).index())), "add",
+  check(launch(currentNativeStream(iterator.device(0).index()), "add",
                [out = static_cast<T*>(iterator.data_ptr(0)),
                 a = static_cast<const T*>(iterator.data_ptr(1)),
                 b = two ? static_cast<const T*>(iterator.data_ptr(2)) : nullptr,

@@ -21,7 +21,7 @@ template <class Kernel, class... Tensors>
 void launchKernel(const char* name, Kernel kernel, const Tensors&... tensors) {
   const c10::DeviceIndex index = commonDevice(name, tensors...);
   checkWritten(name, std::get<0>(std::tie(tensors...)));
-  math::launchViews(name, nativeStream(currentStream(index)), std::move(kernel),
+  math::launchViews(name, currentNativeStream(index), std::move(kernel),
                     tensors...);
 }
 

@@ -62,7 +62,7 @@ void compute(const math::Primitive& primitive, Stack* stack) {
   const c10::DeviceIndex device =
       deviceOf(primitive.op, torch::jit::last(*stack, count));
   writeZeros(*stack, count);
-  const orStream_t stream = nativeStream(currentStream(device));
+  const orStream_t stream = currentNativeStream(device);
   math::Plan plan(primitive, torch::jit::pop(*stack, count), stream);
   const DeviceScope scope(device);
   Stack outputs;

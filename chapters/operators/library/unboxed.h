@@ -191,7 +191,7 @@ struct Unboxed<name, meta, out_form> {
                   Formal<Args>... args) {
     (op.*meta)(self, args...);
     beginAccesses();
-    check(launch(nativeStream(currentStream(device)), name.schema,
+    check(launch(currentNativeStream(device), name.schema,
                  [to = View(op.output()), from = Held<std::decay_t<Self>>(self),
                   held = std::tuple(Held<std::decay_t<Formal<Args>>>(args)...),
                   modes = Modes()] {

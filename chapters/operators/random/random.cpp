@@ -33,7 +33,7 @@ math::RandomNumbers reserve(const at::Tensor& self,
 at::Tensor& fill(at::Tensor& self, const MaybeGenerator& generator,
                  const math::Draw& draw) {
   draw.enqueue(reserve(self, generator, draw.offsets),
-               nativeStream(currentStream(self.device().index())));
+               currentNativeStream(self.device().index()));
   return self;
 }
 

@@ -35,7 +35,7 @@ class Stubs final : public torch::profiler::impl::ProfilerStubs {
     const c10::DeviceIndex index = currentDevice();
     auto timed = std::make_shared<TimedEvent>(index);
     WithoutGil others_run;
-    check(orEventRecord(timed->handle, nativeStream(currentStream(index))));
+    check(orEventRecord(timed->handle, currentNativeStream(index)));
     if (device) *device = index;
     if (cpu_ns) *cpu_ns = c10::getTime();
     *event = std::move(timed);

@@ -22,9 +22,5 @@ void announceBlock(const void* data, Access access) {
   orAnnounceAccess(&announced);
 }
 
-void beginAccesses() {
-  if (accessesAreWanted()) orAnnounceAccess(nullptr);
-}
-
 // [-]
 }  // namespace openreg

@@ -34,7 +34,9 @@ void announceAccess(const at::TensorBase& tensor, Access access);
 void announceBlock(const void* data, Access access);
 /// Begins a launch: what a launch announced that was not enqueued is taken
 /// back.
-void beginAccesses();
+inline void beginAccesses() {
+  if (accessesAreWanted()) orAnnounceAccess(nullptr);
+}
 
 // [common.accesses.signature] A kernel takes the tensors that it writes by value, and those that it only reads by constant reference.
 template <class Return, class Kernel, class... Arguments>

@@ -111,8 +111,8 @@ void Launch::run(c10::DeviceIndex index, int64_t count, int64_t batches,
                             static_cast<size_t>(batches)};
   const size_t local[2] = {group, 1};
   WithoutGil others_run;  // A full queue makes the host wait.
-  check(orFunctionLaunch(function_, nativeStream(currentStream(index)), 2,
-                         global, local, arguments_.data(), arguments_.size()));
+  check(orFunctionLaunch(function_, currentNativeStream(index), 2, global,
+                         local, arguments_.data(), arguments_.size()));
 }
 
 // [-]
