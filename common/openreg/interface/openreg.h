@@ -241,7 +241,8 @@ OPENREG_EXPORT orError_t orDeviceGetDefaultStream(orStream_t* stream,
 /// The handle is invalid at once; commands that were enqueued before still run.
 /// @returns orErrorInvalidResourceHandle for a default stream, too
 OPENREG_EXPORT orError_t orStreamDestroy(orStream_t stream) OPENREG_NOEXCEPT;
-/// @returns orErrorNotReady while work is pending.
+/// @returns orErrorNotReady while work is pending; also for the moment between
+/// the end of an event that was recorded last and the end of its recording.
 OPENREG_EXPORT orError_t orStreamQuery(orStream_t stream) OPENREG_NOEXCEPT;
 /// Waits for all commands of the stream.
 /// @returns the device's sticky error, if it has one, or what a kernel refused
