@@ -46,7 +46,7 @@ const Primitive& named(const std::string& name, const std::string& overload) {
   return *found;
 }
 
-orStream_t stream() { return openreg::nativeStream(openreg::currentStream(0)); }
+orStream_t stream() { return openreg::currentNativeStream(0); }
 
 /// What a backend does between the phases.
 Stack allocate(const Plan& plan) {

@@ -42,6 +42,8 @@ def test_a_stream_waits_for_an_event_of_another():
     second.wait_event(event)
     second.synchronize()
     assert event.query()
+    first.synchronize()  # A stream counts the recording a moment after the event is complete.
+    assert first.query()
 
 
 def test_an_event_that_was_never_recorded_is_complete():
