@@ -21,6 +21,8 @@ from pathlib import Path
 
 COUNT = 100
 SECONDS = 4
+# Valgrind knows no AVX-512: neither PyTorch nor the compiler of the chain may use it.
+AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "TORCHINDUCTOR_CPP_MARCH": "x86-64-v3"}
 # The first pattern that is found in "LIBRARY FUNCTION" decides.
 LAYERS = (
     ("Python", r"^(libpython|python|_ctypes)"),
@@ -198,6 +200,7 @@ def case_of(name, counted):
 def main():
     if sys.argv[1] == "--child":
         return child(*sys.argv[2:])
+    os.environ.update(AVX2)
     with tempfile.TemporaryDirectory() as folder:
         # Samples first: what they compile is in Inductor's cache when valgrind runs.
         timed = nanoseconds(Path(folder), list(calls()))

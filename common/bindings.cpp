@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/bindings.h"
-#include "chapters.h"
 #include "torch_openreg/common/waiting.h"
 
 #include <torch/csrc/Exceptions.h>
@@ -11,10 +10,12 @@
 namespace openreg {
 
 // [common.bindings.all] Later chapters may build on classes that earlier ones bound.
-void ChapterBindings::bindAll(pybind11::module_& module) {
-  for (std::string_view chapter : kChapters) {
+void ChapterBindings::bindAll(pybind11::module_& module,
+                              const char* const* chapters) {
+  for (; *chapters; ++chapters) {
     for (auto* bindings = newest(); bindings; bindings = bindings->next_) {
-      if (bindings->chapter_ == chapter) bindings->bind_(module);
+      if (bindings->chapter_ == std::string_view(*chapters))
+        bindings->bind_(module);
     }
   }
 }
@@ -61,7 +62,7 @@ static void putExceptionBack(void* exception) {
 }  // namespace openreg
 
 // [common.bindings.module] The module knows only the list of chapters; an error in a chapter's bindings becomes an ImportError.
-extern "C" C10_EXPORT PyObject* openregInitModule() {
+extern "C" C10_EXPORT PyObject* openregInitModule(const char* const* chapters) {
   try {
     static PyModuleDef definition{};
     auto module = pybind11::module_::create_extension_module(
@@ -70,7 +71,7 @@ extern "C" C10_EXPORT PyObject* openregInitModule() {
     openreg::setGil({&openreg::releaseGil, &openreg::takeGil,
                      &openreg::runSignalHandlers, &openreg::setExceptionAside,
                      &openreg::putExceptionBack});
-    openreg::ChapterBindings::bindAll(module);
+    openreg::ChapterBindings::bindAll(module, chapters);
     return module.release().ptr();
   }
   PYBIND11_CATCH_INIT_EXCEPTIONS

@@ -18,8 +18,8 @@ class ChapterBindings {
     newest() = this;
   }
 
-  /// Runs the `Bind` of every chapter that is linked, in the order of the book.
-  static void bindAll(pybind11::module_& module);
+  /// Runs the `Bind` of each of `chapters`, in this order; the last is null.
+  static void bindAll(pybind11::module_& module, const char* const* chapters);
 
  private:
   // A function-local static exists before its first use, whichever

@@ -239,15 +239,16 @@ def test_a_claim_of_several_bookmarks_is_counted_once(bookmarks, capsys):
     assert selections == {
         "device": ["--suite=bookmark"],
         "hooks": ["--suite=bookmark"],
-        "amp": ["--no-suite=slow"],
+        "amp": ["--no-suite=slow", "--no-suite=proof"],
     }
 
 
 def test_everything_runs_the_chapters_at_their_bookmarks_too(bookmarks):
     logs = dict.fromkeys(("device", "hooks", "amp"), GOOD_LOG)
+    left_out = ["--no-suite=slow", "--no-suite=proof"]
     assert bookmarks(logs, "--all")[1] == {
-        "device": ["--suite=device", "--suite=bookmark", "--no-suite=slow"],
-        "hooks": ["--suite=hooks", "--suite=bookmark", "--no-suite=slow"],
+        "device": ["--suite=device", "--suite=bookmark", *left_out],
+        "hooks": ["--suite=hooks", "--suite=bookmark", *left_out],
         "amp": [],
     }
 
@@ -283,7 +284,9 @@ def test_a_chapter_or_the_quick_tests_are_chosen_by_suites(bookmarks):
     logs = dict.fromkeys(("device", "hooks", "amp"), GOOD_LOG)
     chosen = {"hooks": ["--suite=hooks", "--suite=bookmark", "--suite=pages"]}
     assert bookmarks(logs, "hooks") == (0, chosen)
-    assert bookmarks(logs, "--quick") == (0, {"amp": ["--no-suite=slow", "--no-suite=book"]})
+    left_out = ["--no-suite=slow", "--no-suite=proof"]
+    assert bookmarks(logs, "--quick") == (0, {"amp": [*left_out, "--no-suite=book"]})
+    assert bookmarks(logs, "--proofs") == (0, {"amp": ["--suite=proof"]})
 
 
 def test_opencl_is_tested_last_or_alone_and_left_out_with_the_reason(bookmarks, capsys):
@@ -329,7 +332,7 @@ def test_what_opencl_needs_is_named_by_package(dev, monkeypatch, tmp_path):
 def test_the_suites_that_are_chosen_are_those_of_meson():
     listed = text("tests/meson.build") + text("docs/meson.build")
     assert "suite: chapter," in listed
-    for suite in ("bookmark", "book", "pages", "slow"):
+    for suite in ("bookmark", "book", "pages", "proof", "slow"):
         assert re.search(rf"suite: \[?[^\]\n]*'{suite}'", listed)
 
 

@@ -57,7 +57,7 @@ const Row rows[] = {
    {reinterpret_cast<MetaFunction::Any>(                            \
         static_cast<at::_ops::kind::schema*>(&at::meta::function)), \
     &Caller<at::_ops::kind::schema>::call}},
-#include "meta_functions.inc"
+#include "torch_openreg_built/common/math/meta_functions.inc"
 #undef META
 };
 
