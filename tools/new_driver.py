@@ -117,7 +117,7 @@ WITHOUT_THE_DEVICE = (
     ),
     (
         "CONTRIBUTING.md",
-        r"`\./dev test --all` runs everything, and CI does so every night\.",
+        r"For every change, CI runs `\./dev test`.*?`\./dev test --all`\.",
         "`.ci/run` names the tests that CI runs; [the plan](docs/your_own_backend.md) says which come next.",
     ),
     (

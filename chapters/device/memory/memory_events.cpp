@@ -27,6 +27,7 @@ void tellOfMemory(MemoryEvent::Action action, const Block* block, size_t size) {
   const auto tell = hand_out_listener.load(std::memory_order_relaxed);
   if (tell && action == MemoryEvent::Action::ALLOC)
     tell(block->data, block->size);
+  if (!memory_listener.load(std::memory_order_relaxed)) return;
   tellOfMemory({action, block->stream.device_index(), block->data, size,
                 block->stream.id()});
 }
