@@ -148,6 +148,7 @@ c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::start(const Call& call,
     record(*work->operation(), *group->communicator, nativeStream(stream));
   } catch (...) {
     state_->drop(work->operation());
+    is_collective ? --collectives_ : --point_to_point_;
     throw;
   }
   work->markEnqueued();

@@ -4,8 +4,8 @@
 namespace openreg {
 
 // [common.accesses.announce] A tensor on the host is captured by value, so no kernel touches it.
-void announceAccess(const at::TensorBase& tensor, Access access) {
-  if (!accessesAreWanted() || !tensor.defined() || tensor.is_cpu()) return;
+void announceToDriver(const at::TensorBase& tensor, Access access) {
+  if (!tensor.defined() || tensor.is_cpu()) return;
   const orAccess announced{tensor.const_data_ptr(),
                            static_cast<size_t>(tensor.element_size()),
                            static_cast<int>(tensor.dim()),

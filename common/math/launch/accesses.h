@@ -28,8 +28,12 @@ inline bool accessesAreWanted() {
   return __atomic_load_n(flag, __ATOMIC_RELAXED);
 }
 
+/// Tells the driver, wanted or not.
+void announceToDriver(const at::TensorBase& tensor, Access access);
 /// The next kernel that this thread enqueues touches the bytes of `tensor`.
-void announceAccess(const at::TensorBase& tensor, Access access);
+inline void announceAccess(const at::TensorBase& tensor, Access access) {
+  if (accessesAreWanted()) announceToDriver(tensor, access);
+}
 /// It touches the block at `data`, of which nothing else is known.
 void announceBlock(const void* data, Access access);
 /// Begins a launch: what a launch announced that was not enqueued is taken

@@ -31,7 +31,7 @@ View::View(const at::Tensor& tensor, Access access)
   } else {
     checkMemory(tensor);
     data_ = tensor.data_ptr();
-    if (accessesAreWanted()) announceAccess(tensor, access);
+    announceAccess(tensor, access);
   }
 }
 

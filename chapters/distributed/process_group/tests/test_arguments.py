@@ -281,6 +281,15 @@ def test_an_output_that_overlaps_itself_is_refused(group):
         group.allreduce([ones(1).expand(3)])
 
 
+def test_a_refused_call_is_not_counted_so_that_numbers_agree_between_ranks(group):
+    before = group._get_sequence_number_for_group()
+    with pytest.raises(RuntimeError, match="more than one element"):
+        group.allreduce([ones(1).expand(3)])
+    assert group._get_sequence_number_for_group() == before
+    group.allreduce([ones(1)]).wait()
+    assert group._get_sequence_number_for_group() == before + 1
+
+
 def test_the_memory_of_a_refused_call_is_kept_while_it_is_read(group):
     with sanitizer.finding_races() as races:
         with pytest.raises(RuntimeError, match="more than one element"):

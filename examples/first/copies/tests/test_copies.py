@@ -10,7 +10,7 @@ import torch_tiny  # noqa: F401
 PLACES = ("cpu", "tiny:0", "tiny:1")
 
 
-@pytest.mark.parametrize("source, target", itertools.product(PLACES, PLACES))
+@pytest.mark.parametrize("source, target", list(itertools.product(PLACES, PLACES)))
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int16, torch.bool, torch.complex64])
 def test_a_copy_converts_and_reorders_as_on_the_cpu(source, target, dtype):
     x = torch.tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
