@@ -78,7 +78,10 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
   bool queryStream(const c10::Stream& stream) const override {
     WithoutGil others_run;  // A question may run a step of the device.
-    return ready(orStreamQuery(nativeStream(stream)));
+    orStream_t native = nativeStream(stream);
+    if (!ready(orStreamQuery(native))) return false;
+    check(orStreamSynchronize(native));  // There only to tell of a refusal.
+    return true;
   }
   void synchronizeStream(const c10::Stream& stream) const override {
     trace(&Traced::trace_gpu_stream_synchronization, stream.id());
@@ -122,8 +125,11 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     trace(&Traced::trace_gpu_event_wait, event, stream.id());
   }
   bool queryEvent(void* event) const override {
+    if (!event) return true;
     WithoutGil others_run;
-    return !event || ready(orEventQuery(static_cast<orEvent_t>(event)));
+    if (!ready(orEventQuery(static_cast<orEvent_t>(event)))) return false;
+    check(orEventSynchronize(static_cast<orEvent_t>(event)));
+    return true;
   }
   void synchronizeEvent(void* event) const override {
     if (!event) return;

@@ -69,9 +69,12 @@ AcrossHosts::AcrossHosts(int rank, int size, int device,
     : rank_(rank),
       size_(size),
       members_(std::make_shared<Members>(rank, size, device, std::move(store))),
-      jobs_(std::make_shared<HostJobs>([known = std::weak_ptr(members_)] {
-        if (const auto members = known.lock()) members->abort("");
-      })) {
+      jobs_(std::make_shared<HostJobs>(
+          [known = std::weak_ptr(members_)](const std::string& problem) {
+            if (const auto members = known.lock()) {
+              members->abort(problem.empty() ? "" : "orccl: " + problem);
+            }
+          })) {
   members_->find();
 }
 
@@ -361,7 +364,8 @@ std::optional<std::string> AcrossHosts::problem() const {
 
 std::string AcrossHosts::endedPeer() const {
   const auto found = members_->found();
-  return found.is_one_host ? found.communicator->endedPeer() : "";
+  return found.is_one_host ? found.communicator->endedPeer()
+                           : members_->network()->endedPeer();
 }
 
 orcclComm_t AcrossHosts::comm() const {

@@ -22,8 +22,8 @@ namespace openreg {
 /// The jobs of a group. All functions may be called on any thread.
 class HostJobs : public std::enable_shared_from_this<HostJobs> {
  public:
-  /// Each abort calls `onAbort`, and so does a job that fails.
-  explicit HostJobs(std::function<void()> onAbort)
+  /// Each abort calls `onAbort` with its problem, and so does a job that fails.
+  explicit HostJobs(std::function<void(const std::string& problem)> onAbort)
       : onAbort_(std::move(onAbort)) {}
 
   // [distributed.hosts.jobs.run] A host function only starts the thread, because it holds one of the few threads of the device.
@@ -68,7 +68,7 @@ class HostJobs : public std::enable_shared_from_this<HostJobs> {
   bool abort(const std::string& problem = "") noexcept {
     const std::lock_guard lock(mutex_);
     if (!problem_) problem_ = problem;
-    onAbort_();
+    onAbort_(problem);
     const bool was_busy = !pending_.empty();
     for (const auto& flag : pending_) orSignalValue32(flag.data_ptr(), 1);
     pending_.clear();
@@ -99,7 +99,7 @@ class HostJobs : public std::enable_shared_from_this<HostJobs> {
     }
   }
 
-  const std::function<void()> onAbort_;
+  const std::function<void(const std::string&)> onAbort_;
   mutable std::mutex mutex_;
   std::optional<std::string> problem_;
   std::list<at::Tensor> pending_;

@@ -46,8 +46,11 @@ class Network {
   ~Network() {
     if (!engine_) return;
     try {
-      runInBackground(
-          [engine = std::move(engine_)]() mutable { engine.reset(); });
+      runInBackground([engine = std::move(engine_),
+                       goodbyes = std::move(goodbyes_)]() mutable {
+        goodbyes.clear();
+        engine.reset();
+      });
     } catch (const std::exception&) {
       // Then it closes here.
     }
@@ -57,16 +60,23 @@ class Network {
   /// Makes the engine, which waits for the other ranks.
   void connect(const c10::intrusive_ptr<c10d::Store>& store) noexcept {
     Engine engine;
+    Works goodbyes(size_);
     std::exception_ptr error;
     try {
       const auto make =
           engineFactory().withLock([](auto& make) { return make; });
       engine = make(store, rank_, size_, store->getTimeout());
+      for (int peer = 0; peer < size_; ++peer) {
+        if (peer == rank_) continue;
+        std::vector<at::Tensor> byte{at::empty({1}, at::kByte)};
+        goodbyes[peer] = engine->recv(byte, peer, kGoodbye);
+      }
     } catch (...) {
       error = std::current_exception();
     }
     const std::lock_guard lock(mutex_);
     engine_ = std::move(engine);
+    goodbyes_ = std::move(goodbyes);
     error_ = error;
     changed_.notify_all();
   }
@@ -75,8 +85,6 @@ class Network {
   /// Sends and receives all of them at once, when the network is connected.
   /// @throws c10::Error that names the rank whose connection is broken.
   void exchange(std::span<const Message> messages) {
-    // The watchdog limits the time.
-    constexpr std::chrono::hours kForever(24 * 100);
     const Engine engine = connected();
     Works works;
     int peer = -1;
@@ -85,8 +93,9 @@ class Network {
       for (const Message& message : messages) {
         peer = message.peer;
         std::vector<at::Tensor> bytes{message.bytes};
-        works.push_back(message.is_send
-                            ? engine->send(bytes, peer, message.tag)
+        works.push_back(message.is_send ? engine->send(bytes, peer, message.tag)
+                        : message.tag == kGoodbye
+                            ? goodbyes_[peer]
                             : engine->recv(bytes, peer, message.tag));
       }
       {
@@ -107,6 +116,23 @@ class Network {
     const std::lock_guard lock(mutex_);
     waiting_.erase(&works);
     TORCH_CHECK(is_done, "The group was aborted.");
+  }
+
+  // [distributed.hosts.network.ended] Gloo tells the receive that waits in line that its connection has broken, and not always the message that is half through.
+  /// A sentence about a rank whose connection broke before its goodbye came, or
+  /// an empty one. Does not wait.
+  std::string endedPeer() {
+    const std::lock_guard lock(mutex_);
+    for (size_t peer = 0; peer < goodbyes_.size(); ++peer) {
+      if (!goodbyes_[peer]) continue;
+      try {
+        goodbyes_[peer]->abort();  // The wait then only looks.
+        goodbyes_[peer]->wait(kForever);
+      } catch (const std::exception&) {
+        return c10::str("rank ", peer, " has ended, or has left the group");
+      }
+    }
+    return "";
   }
 
   // [distributed.hosts.network.all] In a collective, every rank has messages for every other one.
@@ -136,7 +162,6 @@ class Network {
 
   /// Closes the connections when all ranks have left, without waiting for that.
   static void leave(std::shared_ptr<Network> network) noexcept {
-    constexpr int kGoodbye = 0;
     try {
       runInBackground([network = std::move(network)] {
         const auto byte = [](int) { return at::empty({1}, at::kByte); };
@@ -154,6 +179,9 @@ class Network {
   // [distributed.hosts.network.members] An abort cancels the works for which threads wait.
  private:
   using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
+  static constexpr int kGoodbye = 0;  ///< the tag of the last byte
+  /// The watchdog limits the time.
+  static constexpr std::chrono::hours kForever{24 * 100};
 
   Engine connected() {
     std::unique_lock lock(mutex_);
@@ -167,6 +195,7 @@ class Network {
   std::mutex mutex_;
   std::condition_variable changed_;
   Engine engine_;
+  Works goodbyes_;  ///< from each other rank; they stand ready all the time
   std::exception_ptr error_;
   bool is_aborted_ = false;
   std::set<Works*> waiting_;

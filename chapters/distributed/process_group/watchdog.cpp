@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/distributed/process_group/watchdog.h"
 #include "torch_openreg/common/background.h"
+#include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"
 
 #include <c10/util/Exception.h>
@@ -88,9 +89,18 @@ void GroupState::drop(const std::shared_ptr<PendingOperation>& operation) {
 }
 
 // [distributed.group-state.done] The event at the end of an operation is queried only once it has been recorded.
+/// PyTorch's query would take a refusal away from the program.
+static bool isComplete(const c10::Event& event) {
+  const orError_t state = orEventQuery(static_cast<orEvent_t>(event.eventId()));
+  if (state == orErrorNotReady) return false;
+  check(state);
+  return true;
+}
+
 bool GroupState::isDoneLocked(PendingOperation& operation) const {
   try {
-    return operation.error || (operation.is_enqueued && operation.end.query());
+    return operation.error ||
+           (operation.is_enqueued && isComplete(operation.end));
   } catch (const c10::Error&) {  // The device has failed.
     operation.error = std::current_exception();
     return true;

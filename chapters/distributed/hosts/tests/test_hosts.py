@@ -6,6 +6,8 @@ import os
 import pathlib
 import re
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -537,6 +539,58 @@ def test_all_ranks_of_all_hosts_name_a_dead_rank_within_two_seconds(fragile_four
     for message, taken in results.values():
         assert message.startswith(f"orccl: rank {dead} has ended")
         assert taken < 2
+
+
+def groups_of_the_first_rank_with_each_other():
+    global pairs
+    pairs = {peer: dist.new_group([0, peer]) for peer in range(1, dist.get_world_size())}
+    for peer, group in pairs.items():
+        if dist.get_rank() in (0, peer):
+            dist.all_reduce(torch.ones(2, device=device()), group=group)
+    torch.openreg.synchronize()
+
+
+def broadcasts(root, peer):
+    begin = time.monotonic()
+    big = torch.ones(64 << 20, device=device())
+    work = dist.broadcast(big, root, group=pairs[peer], async_op=True)
+    while not work.is_completed():
+        time.sleep(0.01)
+    return failures.message_of(work.wait), time.monotonic() - begin
+
+
+def bytes_moved():
+    """What the connections of this process have sent and received, from `struct tcp_info`."""
+    total = 0
+    for link in pathlib.Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if link.readlink().name.startswith("socket:"):
+                with socket.socket(fileno=os.dup(int(link.name))) as connection:
+                    told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136)
+                    total += sum(struct.unpack_from("QQ", told, 120))
+    return total
+
+
+def dies_in_the_middle_of_a_broadcast(root, peer):
+    begin = bytes_moved()
+    big = torch.ones(64 << 20, device=device())  # 256 MiB
+    dist.broadcast(big, root, group=pairs[peer], async_op=True)
+    while bytes_moved() - begin < big.nbytes // 64:
+        pass
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_rank_that_dies_in_the_middle_of_a_message_is_named_within_two_seconds():
+    ranks = ranks_on("a b c d e")
+    ranks(groups_of_the_first_rank_with_each_other)
+    for peer in range(1, 5):
+        root = 0 if peer % 2 else peer
+        ranks.calls[peer].send((dies_in_the_middle_of_a_broadcast, 60, (root, peer)))
+        [(message, taken)] = ranks(broadcasts, root, peer, ranks=[0])
+        # Of a group of two, the other rank has the number 1.
+        assert message.startswith("orccl: rank 1 has ended, or has left the group")
+        assert taken < 3
+    ranks.end()
 
 
 def leave_work_pending(rank, size, store, backend, environment, calls):

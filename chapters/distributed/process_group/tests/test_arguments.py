@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 
 import differences
 import pytest
@@ -288,6 +289,16 @@ def test_a_refused_call_is_not_counted_so_that_numbers_agree_between_ranks(group
     assert group._get_sequence_number_for_group() == before
     group.allreduce([ones(1)]).wait()
     assert group._get_sequence_number_for_group() == before + 1
+
+
+def test_the_watchdog_leaves_what_a_kernel_refused_to_the_program(group):
+    x, index = ones(3), torch.tensor([5], device=DEVICE)
+    work = group.allreduce([x[index]])
+    while not work.is_completed():
+        time.sleep(0.01)
+    time.sleep(0.2)  # The watchdog has looked.
+    with pytest.raises(RuntimeError, match="could not run aten::index"):
+        torch.openreg.synchronize()
 
 
 def test_the_memory_of_a_refused_call_is_kept_while_it_is_read(group):

@@ -303,3 +303,18 @@ def test_a_tensor_can_be_printed():
         repr(torch.tensor([1.0, 2.5], device="openreg"))
         == "tensor([1.0000, 2.5000], device='openreg:0')"
     )
+
+
+@pytest.mark.parametrize("ask", ["event", "stream"])
+def test_a_query_that_finds_refused_work_raises_once_as_a_wait_does(ask):
+    x, index = torch.ones(10, device="openreg"), torch.tensor([100], device="openreg")
+    torch.openreg.synchronize()
+    stream = torch.Stream("openreg")
+    with stream:
+        x[index]
+    asked = stream.record_event() if ask == "event" else stream
+    with pytest.raises(RuntimeError, match="could not run aten::index"):
+        while not asked.query():
+            pass
+    assert asked.query()
+    torch.openreg.synchronize()
