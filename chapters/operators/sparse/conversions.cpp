@@ -2,6 +2,7 @@
 #include "torch_openreg/chapters/operators/sparse/sparse.h"
 
 #include <ATen/NativeFunctions.h>
+#include <ATen/SparseCsrTensorUtils.h>
 #include <torch/library.h>
 
 namespace openreg {
@@ -10,17 +11,30 @@ namespace openreg {
 namespace {
 
 /// PyTorch changes rows to columns with a stub that its headers do not declare,
-/// so compressed tensors take the way through COO.
+/// so compressed tensors take the way through COO, whose indices are int64.
 template <at::Layout layout>
 at::Tensor recompress(const at::Tensor& self,
                       std::optional<int64_t> dense_dim) {
+  using at::sparse_csr::get_sparse_csr_impl;
   if (self.layout() == layout) return self;
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      self.is_sparse() || !get_sparse_csr_impl(self)->batch_dim(),
+      "A batch of ", self.layout(), " matrices becomes no ", layout,
+      " on openreg; convert each matrix of it.");
   const at::Tensor coo = self.to_sparse();
-  return layout == at::kSparseCsr
-             ? at::native::coo_to_sparse_csr(coo, dense_dim)
-             : at::native::coo_to_sparse_csc(coo, dense_dim);
+  const at::Tensor made = layout == at::kSparseCsr
+                              ? at::native::coo_to_sparse_csr(coo, dense_dim)
+                              : at::native::coo_to_sparse_csc(coo, dense_dim);
+  if (self.is_sparse()) return made;
+  const auto type =
+      get_sparse_csr_impl(self)->compressed_indices().scalar_type();
+  const auto* const parts = get_sparse_csr_impl(made);
+  return at::_sparse_compressed_tensor_unsafe(
+      parts->compressed_indices().to(type), parts->plain_indices().to(type),
+      parts->values(), made.sizes(), made.options());
 }
 
+// [operators.sparse.conversions.layout] One operator serves all layouts, and blocks need a size.
 at::Tensor toSparseLayout(const at::Tensor& self,
                           std::optional<at::Layout> layout,
                           at::OptionalIntArrayRef blocks,

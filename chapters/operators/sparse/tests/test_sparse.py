@@ -78,6 +78,22 @@ def test_every_layout_becomes_coo_csr_and_csc(layout, to):
     assert torch.equal(there.to_dense().cpu(), dense)
 
 
+@pytest.mark.parametrize("layout, to", [COMPRESSED[:2], COMPRESSED[1::-1]], ids=str)
+def test_a_change_of_rows_and_columns_keeps_the_type_of_the_indices(layout, to):
+    made = laid_out(matrix(), layout)
+    first, second = parts(made)[:2]
+    here = torch.sparse_compressed_tensor(
+        first.int(), second.int(), made.values(), made.shape, layout=layout
+    )
+    assert_same(laid_out(here.to("openreg"), to), laid_out(here, to))
+
+
+def test_a_batch_does_not_change_rows_to_columns():
+    there = torch.ones(2, 2, 2).to_sparse_csr().to("openreg")
+    with pytest.raises(NotImplementedError, match="A batch of SparseCsr matrices becomes no Spars"):
+        there.to_sparse_csc()
+
+
 @pytest.mark.parametrize("layout", COMPRESSED[2:], ids=str)
 def test_blocks_of_a_sparse_tensor_are_made_on_the_cpu(layout):
     dense = matrix()
