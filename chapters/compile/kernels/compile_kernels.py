@@ -11,7 +11,14 @@ import torch
 from torch._inductor import config
 from torch._inductor.async_compile import AsyncCompile, get_compile_threads
 from torch._inductor.codecache import CppPythonBindingsCodeCache, LambdaFuture
-from torch._inductor.codegen.cpp import CppScheduling, KernelGroup
+from torch._inductor.codegen.cpp import (
+    CppKernel,
+    CppKernelProxy,
+    CppScheduling,
+    CppTile2DKernel,
+    CppVecKernel,
+    KernelGroup,
+)
 from torch._inductor.utils import Placeholder, get_fused_kernel_name
 from torch._inductor.virtualized import V
 
@@ -88,14 +95,38 @@ FLAG = re.compile(r"^ *inductor_cpu_integer_div_error_flag = .*;\n", re.MULTILIN
 
 def without_unused_flag(loops):
     lock = "std::lock_guard<std::mutex> one_kernel(openreg::integer_division);\n"
-    if re.search(r"\b(floor_divide_integral|mod|remainder_integral)\(", loops):
+    if re.search(r"\b(floor_divide_integral|mod|remainder_integral|quotient)\(", loops):
         return FLAG.sub(lambda line: (lock if "&" in line[0] else "") + line[0], loops)
     return FLAG.sub("", loops)
+
+
+# [compile.kernels.division.truncated] For a quotient that is rounded towards zero, Inductor writes `a / b`.
+def with_quotients(kernel):
+    """The same class of kernels, whose quotients of integers do not end the process."""
+
+    class Overrides(kernel.overrides):
+        def __init__(self):
+            divide = self.truncdiv
+            self.truncdiv = lambda a, b: "openreg::quotient({}, {})".format(
+                *divide(a, b).split(" / ", 1)
+            )
+
+    return type(kernel.__name__, (kernel,), {"overrides": Overrides})
+
+
+class Loops(CppKernelProxy):
+    """Chooses between a scalar loop, one of vectors, and one of tiles."""
+
+    kernel_cls = with_quotients(CppKernel)
+    vec_kernel_cls = with_quotients(CppVecKernel)
+    tile2d_kernel_cls = with_quotients(CppTile2DKernel)
 
 
 # [compile.kernels.scheduling] Inductor fuses and orders the loops for the CPU, and only the kernels around them are ours.
 class Scheduling(CppScheduling):
     """How Inductor turns fused operators into kernels of the device."""
+
+    kernel_proxy_cls = Loops
 
     def reset_kernel_group(self):
         self.kernel_group = LaunchedGroup()

@@ -60,6 +60,19 @@ def test_dividing_integers_by_zero_is_refused():
     assert torch.equal(divide(x, x + 1).cpu(), torch.arange(8) // (torch.arange(8) + 1))
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32, torch.int64])
+def test_a_quotient_that_is_rounded_towards_zero_does_not_end_the_process(dtype):
+    divide = torch.compile(lambda x, y: torch.div(x, y, rounding_mode="trunc"), dynamic=True)
+    least = torch.iinfo(dtype).min
+    x = torch.tensor([least, 7, 100]).to(dtype).repeat(100).to("openreg")
+    for divisor in (3, -1, -3):
+        y = torch.full((300,), divisor, device="openreg").to(dtype)
+        assert torch.equal(divide(x, y).cpu(), torch.div(x, y, rounding_mode="trunc").cpu())
+    divide(x, x - x)
+    with pytest.raises(RuntimeError, match="could not run .*ZeroDivisionError"):
+        torch.openreg.synchronize()
+
+
 def test_only_loops_that_divide_integers_touch_the_flag_of_the_process():
     x = torch.arange(8, device="openreg")
     _, sums = code_of(lambda x: x + 3, x)
