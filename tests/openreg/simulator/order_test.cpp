@@ -251,7 +251,9 @@ TEST(Order, DISABLED_query) {
   const bool is_over = orEventQuery(event.handle) == orSuccess;
   ran += is_over ? "y" : "n";
   // The second time, the question is a wait.
-  if (!is_over) EXPECT_EQ(orEventQuery(event.handle), orSuccess);
+  if (!is_over) {
+    EXPECT_EQ(orEventQuery(event.handle), orSuccess);
+  }
   ran += "|";
   orDeviceSynchronize();
   EXPECT_EQ(ran, wanted());
