@@ -4,6 +4,7 @@
 #include "torch_openreg/chapters/device/streams/gpu_trace.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/differences.h"
+#include "torch_openreg/common/openreg/interface/openreg_graphs.h"
 #include "torch_openreg/common/waiting.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -79,9 +80,8 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   bool queryStream(const c10::Stream& stream) const override {
     WithoutGil others_run;  // A question may run a step of the device.
     orStream_t native = nativeStream(stream);
-    if (!ready(orStreamQuery(native))) return false;
-    check(orStreamSynchronize(native));  // There only to tell of a refusal.
-    return true;
+    return ready(orStreamQuery(native),
+                 [&] { return orStreamSynchronize(native); });
   }
   void synchronizeStream(const c10::Stream& stream) const override {
     trace(&Traced::trace_gpu_stream_synchronization, stream.id());
@@ -127,9 +127,9 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   bool queryEvent(void* event) const override {
     if (!event) return true;
     WithoutGil others_run;
-    if (!ready(orEventQuery(static_cast<orEvent_t>(event)))) return false;
-    check(orEventSynchronize(static_cast<orEvent_t>(event)));
-    return true;
+    orEvent_t native = static_cast<orEvent_t>(event);
+    return ready(orEventQuery(native),
+                 [&] { return orEventSynchronize(native); });
   }
   void synchronizeEvent(void* event) const override {
     if (!event) return;
@@ -152,11 +152,19 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     orEventDestroy(static_cast<orEvent_t>(event));
   }
 
-  // [device.guard.ready] "Not ready" is an answer, not an error.
+  // [device.guard.ready] "Not ready" is an answer, not an error. When the work is done, the wait takes no time, and tells what a kernel refused.
  private:
-  static bool ready(orError_t state) {
+  template <class Wait>
+  static bool ready(orError_t state, Wait wait) {
     if (state == orErrorNotReady) return false;
     check(state);
+    // Or it would end the capture of a graph, on whatever thread that is.
+    orStreamCaptureMode mode = orStreamCaptureModeRelaxed;
+    orThreadExchangeStreamCaptureMode(&mode);
+    const orError_t told = wait();
+    orThreadExchangeStreamCaptureMode(&mode);
+    // A function that the device itself calls may ask, and may not wait.
+    if (told != orErrorNotPermitted) check(told);
     return true;
   }
 };

@@ -310,6 +310,24 @@ def test_a_pool_serves_one_capture_at_a_time():
     graph.replay()
 
 
+def test_a_question_about_other_work_that_is_done_disturbs_no_capture():
+    x, other = torch.ones(4, device=DEVICE), torch.Stream()
+    done = other.record_event()
+    torch.openreg.synchronize()
+    answers = []
+    ask = lambda: answers.extend((done.query(), other.query()))  # noqa: E731
+    elsewhere = threading.Thread(target=ask)
+    graph = Graph()
+    with torch.Stream(), graph:
+        y = x + 1
+        ask()
+        elsewhere.start()
+        elsewhere.join()
+    assert answers == [True] * 4
+    graph.replay()
+    assert y.tolist() == [2] * 4
+
+
 HOST = torch.ones(4)
 FORBIDDEN = {
     "a number": (lambda x: x.sum().item(), "orMemcpyAsync copies memory that is neither"),
