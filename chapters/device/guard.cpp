@@ -4,7 +4,6 @@
 #include "torch_openreg/chapters/device/streams/gpu_trace.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/differences.h"
-#include "torch_openreg/common/openreg/interface/openreg_graphs.h"
 #include "torch_openreg/common/waiting.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -158,11 +157,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   static bool ready(orError_t state, Wait wait) {
     if (state == orErrorNotReady) return false;
     check(state);
-    // Or it would end the capture of a graph, on whatever thread that is.
-    orStreamCaptureMode mode = orStreamCaptureModeRelaxed;
-    orThreadExchangeStreamCaptureMode(&mode);
-    const orError_t told = wait();
-    orThreadExchangeStreamCaptureMode(&mode);
+    const orError_t told = apartFromCaptures.load()(wait);
     // A function that the device itself calls may ask, and may not wait.
     if (told != orErrorNotPermitted) check(told);
     return true;

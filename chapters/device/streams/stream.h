@@ -5,6 +5,9 @@
 #include "torch_openreg/common/openreg/interface/openreg.h"
 
 #include <c10/core/Stream.h>
+#include <c10/util/FunctionRef.h>
+
+#include <atomic>
 
 namespace openreg {
 
@@ -48,6 +51,13 @@ c10::Stream exchangeStream(c10::Stream stream);
 /// Whether the commands of `stream` are recorded and not run. Nothing may wait
 /// for such commands. False if the stream does not exist.
 bool isCaptured(const c10::Stream& stream);
+
+// [device.stream.apart] While streams are captured, a wait may be forbidden that has nothing to do with them.
+/// Calls a function that waits, so that it disturbs no capture.
+using Apart = orError_t (*)(c10::function_ref<orError_t()> wait);
+/// Before chapter graphs, nothing is captured.
+inline std::atomic<Apart> apartFromCaptures{
+    [](c10::function_ref<orError_t()> wait) { return wait(); }};
 
 // [device.stream.events] Memory that is freed waits for an event on each stream that used it.
 /// An event that completes with the work now enqueued on `stream`, for
