@@ -108,6 +108,9 @@ bool isCaptured(const c10::Stream& stream) {
   return status != orStreamCaptureStatusNone;
 }
 
+constinit std::atomic<Apart> apartFromCaptures{
+    [](c10::function_ref<orError_t()> wait) { return wait(); }};
+
 // [device.stream.event] The cache must know when a stream is done with a block that is freed.
 /// Whether the calling thread may wait for all devices; if so, it has.
 static bool synchronizeAll() {

@@ -55,9 +55,8 @@ bool isCaptured(const c10::Stream& stream);
 // [device.stream.apart] While streams are captured, a wait may be forbidden that has nothing to do with them.
 /// Calls a function that waits, so that it disturbs no capture.
 using Apart = orError_t (*)(c10::function_ref<orError_t()> wait);
-/// Before chapter graphs, nothing is captured.
-inline std::atomic<Apart> apartFromCaptures{
-    [](c10::function_ref<orError_t()> wait) { return wait(); }};
+/// As long as nothing can be captured, it only calls it.
+extern std::atomic<Apart> apartFromCaptures;
 
 // [device.stream.events] Memory that is freed waits for an event on each stream that used it.
 /// An event that completes with the work now enqueued on `stream`, for
