@@ -118,7 +118,7 @@ class Network {
     TORCH_CHECK(is_done, "The group was aborted.");
   }
 
-  // [distributed.hosts.network.ended] Gloo tells the receive that waits in line that its connection has broken, and not always the message that is half through.
+  // [distributed.hosts.network.ended] When a connection breaks, gloo fails the receives that are pending, but not always the message that is half transferred.
   /// A sentence about a rank whose connection broke before its goodbye came, or
   /// an empty one. Does not wait.
   std::string endedPeer() {

@@ -443,7 +443,7 @@ def leave_work_pending(
         dist.irecv(tensor, 1)
     calls.recv()
     if rank == 1:
-        # The peer has given its part of the sum, or it has not, and this rank fails.
+        # Fails if the peer ended before it had sent its part of the sum.
         try:
             dist.all_reduce(tensor, async_op=True).wait(30 * SECOND)
             assert tensor.tolist() == [4, 4]
