@@ -101,8 +101,11 @@ def without_unused_flag(loops):
 
 
 # [compile.kernels.division.truncated] For a quotient that is rounded towards zero, Inductor writes `a / b`.
-def with_quotients(kernel):
-    """The same class of kernels, whose quotients of integers do not end the process."""
+def with_quotients(kernel, *parents):
+    """The same class of kernels, whose quotients of integers do not end the process.
+
+    `parents` are the classes that took the places of the kernel's own parents.
+    """
 
     class Overrides(kernel.overrides):
         def __init__(self):
@@ -111,15 +114,15 @@ def with_quotients(kernel):
                 *divide(a, b).split(" / ", 1)
             )
 
-    return type(kernel.__name__, (kernel,), {"overrides": Overrides})
+    return type(kernel.__name__, (kernel, *parents), {"overrides": Overrides})
 
 
 class Loops(CppKernelProxy):
     """Chooses between a scalar loop, one of vectors, and one of tiles."""
 
     kernel_cls = with_quotients(CppKernel)
-    vec_kernel_cls = with_quotients(CppVecKernel)
-    tile2d_kernel_cls = with_quotients(CppTile2DKernel)
+    vec_kernel_cls = with_quotients(CppVecKernel, kernel_cls)
+    tile2d_kernel_cls = with_quotients(CppTile2DKernel, vec_kernel_cls)
 
 
 # [compile.kernels.scheduling] Inductor fuses and orders the loops for the CPU, and only the kernels around them are ours.

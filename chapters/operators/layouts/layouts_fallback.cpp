@@ -12,8 +12,11 @@ using c10::DispatchKey;
 
 // [operators.other-layouts.run] Each tensor is copied whole, with its indices or its quantizer.
 /// PyTorch copies a nested tensor to another device only if it is contiguous.
+/// A kernel may look whether a gradient is wanted: the CPU's product with a
+/// reduction then also returns which elements it chose.
 at::Tensor onHost(const at::Tensor& tensor) {
-  return (tensor.is_nested() ? tensor.contiguous() : tensor).cpu();
+  at::Tensor copy = (tensor.is_nested() ? tensor.contiguous() : tensor).cpu();
+  return copy.set_requires_grad(tensor.requires_grad());
 }
 
 void fallbackWhole(const c10::OperatorHandle& op, torch::jit::Stack* stack) {

@@ -73,6 +73,24 @@ def test_a_quotient_that_is_rounded_towards_zero_does_not_end_the_process(dtype)
         torch.openreg.synchronize()
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    "reduce",
+    [
+        lambda x, y: (x + y.t()).sum(-1),
+        lambda x, y: (x * y.t()).amax(0),
+        lambda x, y: (x + y.t()).softmax(-1),
+        lambda x, y: torch.cat([x, y.t()]).log_softmax(-1),
+    ],
+    ids=["sum", "amax", "softmax", "log_softmax"],
+)
+def test_a_reduction_over_a_transposed_tensor_is_compiled(reduce, dynamic):
+    torch._dynamo.reset()
+    x = torch.randn(64, 64, device="openreg")
+    got = torch.compile(reduce, dynamic=dynamic, fullgraph=True)(x, x + 1)
+    torch.testing.assert_close(got.cpu(), reduce(x, x + 1).cpu())
+
+
 def test_only_loops_that_divide_integers_touch_the_flag_of_the_process():
     x = torch.arange(8, device="openreg")
     _, sums = code_of(lambda x: x + 3, x)

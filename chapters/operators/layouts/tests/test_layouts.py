@@ -90,6 +90,21 @@ CALLS = {
 }
 
 
+@pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize("reduction", ["amax", "amin", "sum", "mean"])
+def test_a_product_with_a_reduction_has_the_gradients_of_the_cpu(reduction, wanted):
+    gradients = []
+    for place in ("cpu", "openreg"):
+        sparse = matrix().to(place).to_sparse_csr().requires_grad_(wanted[0])
+        other = matrix().T.to(place).contiguous().requires_grad_(wanted[1])
+        product = torch.sparse.mm(sparse, other, reduction)
+        asked = [each for each in (sparse, other) if each.requires_grad]
+        weights = torch.arange(9.0, dtype=torch.float64, device=place).reshape(3, 3)
+        gradients.append(torch.autograd.grad(product, asked, weights))
+    for one, other in zip(*map(dense, gradients), strict=True):
+        assert torch.equal(one, other)
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_results_are_the_cpus_and_each_call_is_counted(name):
     act, operator = CALLS[name]
