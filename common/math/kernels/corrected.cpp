@@ -24,17 +24,12 @@ namespace {
 
 using Stack = torch::jit::Stack;
 
-// [common.corrected.wider] A kernel that is wrong in narrow dtypes computes in a wider one, and what it writes is rounded once.
-template <at::ScalarType wide>
-void inWiderType(const c10::OperatorHandle& op, Stack& stack) {
-  const auto widened = [](const at::Tensor& tensor) {
-    const bool narrow = at::isFloatingType(tensor.scalar_type()) &&
-                        tensor.itemsize() < c10::elementSize(wide);
-    return narrow ? tensor.to(wide) : tensor;
-  };
+// [common.corrected.converted] Most corrections convert the tensors, call the kernel, and round or move once what it writes.
+template <at::Tensor (*convert)(const at::Tensor&)>
+void onConverted(const c10::OperatorHandle& op, Stack& stack) {
   const Stack arguments = stack;
-  for (c10::IValue& argument : stack) argument = mapTensors(argument, widened);
-  const Stack wider = stack;
+  for (c10::IValue& argument : stack) argument = mapTensors(argument, convert);
+  const Stack converted = stack;
   callCpuKernel(op, stack);
   const auto written = [&](const Stack& all) {
     std::vector<at::Tensor> tensors;
@@ -43,9 +38,20 @@ void inWiderType(const c10::OperatorHandle& op, Stack& stack) {
     });
     return tensors;
   };
-  const auto to = written(arguments), from = written(wider);
+  const auto to = written(arguments), from = written(converted);
   for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
 }
+
+/// For a kernel that is wrong in narrow dtypes.
+template <at::ScalarType wide>
+at::Tensor widened(const at::Tensor& tensor) {
+  const bool narrow = at::isFloatingType(tensor.scalar_type()) &&
+                      tensor.itemsize() < c10::elementSize(wide);
+  return narrow ? tensor.to(wide) : tensor;
+}
+
+/// For a kernel that reads or writes gaps between the elements.
+at::Tensor withoutGaps(const at::Tensor& tensor) { return tensor.contiguous(); }
 
 // [common.corrected.grid] PyTorch documents that a coordinate that is not a number counts as -1, and samples garbage there.
 /// A coordinate that is infinite becomes one that is far outside.
@@ -55,7 +61,7 @@ void sampleGrid(const c10::OperatorHandle& op, Stack& stack) {
   const bool narrow = at::isReducedFloatingType(places.scalar_type());
   grid =
       at::nan_to_num(narrow ? places.to(at::kFloat) : places, -1., 1e30, -1e30);
-  inWiderType<at::kFloat>(op, stack);
+  onConverted<widened<at::kFloat>>(op, stack);
 }
 
 // [common.corrected.operands] The CPU converts two operands to their common dtype before it computes, so a correction does the same.
@@ -104,7 +110,7 @@ void divide(const c10::OperatorHandle& op, Stack& stack) {
 // [common.corrected.remainder] The operands are rounded before they are widened.
 void remainder(const c10::OperatorHandle& op, Stack& stack) {
   convertOperands(stack);
-  inWiderType<at::kDouble>(op, stack);
+  onConverted<widened<at::kDouble>>(op, stack);
 }
 
 // [common.corrected.logit] The gradient of `logit` is one formula for every element, so its sign at -0.0 does not depend on the place in the tensor.
@@ -180,14 +186,14 @@ void addmv(const c10::OperatorHandle& op, Stack& stack) {
 using Correction = void (*)(const c10::OperatorHandle&, Stack&);
 
 constexpr std::pair<const char*, Correction> kCorrections[] = {
-    {"_fused_sgd_", &inWiderType<at::kFloat>},
-    {"_fused_sgd_.tensor_lr", &inWiderType<at::kFloat>},
-    {"special_i0e.out", &inWiderType<at::kFloat>},
+    {"_fused_sgd_", &onConverted<widened<at::kFloat>>},
+    {"_fused_sgd_.tensor_lr", &onConverted<widened<at::kFloat>>},
+    {"special_i0e.out", &onConverted<widened<at::kFloat>>},
     {"grid_sampler_2d", &sampleGrid},
     {"grid_sampler_2d_backward", &sampleGrid},
     {"grid_sampler_3d", &sampleGrid},
     {"grid_sampler_3d_backward", &sampleGrid},
-    {"linalg_matrix_exp", &inWiderType<at::kFloat>},
+    {"linalg_matrix_exp", &onConverted<widened<at::kFloat>>},
     {"fmod.Tensor_out", &remainder},
     {"remainder.Tensor_out", &remainder},
     {"gcd.out", &gcd},
@@ -198,6 +204,13 @@ constexpr std::pair<const char*, Correction> kCorrections[] = {
     {"igammac.out", &incompleteGamma<true>},
     {"_embedding_bag_dense_backward", &embeddingBagBackward},
     {"addmv.out", &addmv},
+    {"avg_pool3d.out", &onConverted<withoutGaps>},
+    {"gelu.out", &onConverted<withoutGaps>},
+    {"narrow_copy.out", &onConverted<withoutGaps>},
+    {"_ctc_loss", &onConverted<withoutGaps>},
+    {"_ctc_loss.Tensor", &onConverted<withoutGaps>},
+    {"_ctc_loss_backward", &onConverted<withoutGaps>},
+    {"_ctc_loss_backward.Tensor", &onConverted<withoutGaps>},
 };
 
 // [common.corrected.find] A release may lack an operator of the table, and then nothing is corrected.
@@ -218,6 +231,10 @@ const Corrections& corrections() {
 }  // namespace
 
 // [common.corrected.call] Finding an operator in the table costs a few nanoseconds.
+bool isCorrected(const c10::OperatorHandle& op) {
+  return corrections().contains(op);
+}
+
 void callCorrected(const c10::OperatorHandle& op, Stack& stack) {
   const auto found = corrections().find(op);
   if (found == corrections().end()) return callCpuKernel(op, stack);

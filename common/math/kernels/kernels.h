@@ -15,5 +15,8 @@ void callCpuKernel(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 /// corrections has one, and else the CPU's.
 void callCorrected(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 
+/// Whether that is a kernel of ours.
+bool isCorrected(const c10::OperatorHandle& op);
+
 // [-]
 }  // namespace openreg

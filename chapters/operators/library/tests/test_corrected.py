@@ -175,6 +175,42 @@ def norm_without_weight(place):
         return False
 
 
+def with_gaps(place, f, *sizes):
+    """Whether `f` writes the elements of an output that has gaps, and none of the gaps."""
+    x = torch.linspace(-2, 2, math.prod(sizes)).reshape(sizes).to(place)
+    expected = f(x).cpu()
+    memory = torch.full((4 * expected.numel() + 4,), 7.0, device=place)
+    strides = [2 * stride for stride in expected.stride()]
+    out = memory.as_strided(expected.size(), strides, 2)
+    f(x, out=out)
+    memory = memory.cpu()
+    found = memory.as_strided(expected.size(), strides, 2).clone()
+    memory.as_strided(expected.size(), strides, 2).fill_(7)
+    return torch.equal(found, expected) and bool((memory == 7).all())
+
+
+def pool_without_gaps(x, out=None):
+    return torch._C._nn.avg_pool3d(x, 2, out=out)
+
+
+def without_first(x, out=None):
+    options = {} if out is None else {"out": out}
+    return torch.narrow_copy(x, 1, 1, x.size(1) - 1, **options)
+
+
+def labels_with_gaps(place):
+    """Whether labels with gaps between them have the losses and gradients of those without."""
+    logits = torch.linspace(0, 9, 20 * 3 * 6).sin().reshape(20, 3, 6).to(place).requires_grad_()
+    labels = torch.tensor([1, 5, 2, 5, 3, 5, 1, 5, 4, 5, 2, 5, 1, 5, 3, 5, 4, 5]).to(place)[::2]
+    results = []
+    for targets in (labels, labels.contiguous()):
+        losses = torch.nn.functional.ctc_loss(
+            logits.log_softmax(-1), targets, [20] * 3, [3] * 3, reduction="none"
+        )
+        results.append((losses, *torch.autograd.grad(losses.sum(), logits)))
+    return all(torch.equal(one, other) for one, other in zip(*results, strict=True))
+
+
 def close(tensor, expected, tolerance):
     return bool(((tensor - expected).abs() <= tolerance * expected.abs()).all())
 
@@ -203,6 +239,10 @@ QUESTIONS = {
     "grid_sample, not a number": sampled_nowhere,
     "matrix_exp, float16": exponential,
     "addmv": number_and_empty_product,
+    "avg_pool3d": lambda p: with_gaps(p, pool_without_gaps, 2, 3, 4, 4, 4),
+    "gelu": lambda p: with_gaps(p, torch._C._nn.gelu, 10, 10),
+    "narrow_copy": lambda p: with_gaps(p, without_first, 4, 30),
+    "ctc_loss": labels_with_gaps,
     "median": lambda p: repeated(p, torch.median, 1),
     "median, transposed": lambda p: repeated(p, torch.median, 0),
     "nanmedian": lambda p: repeated(p, torch.nanmedian, 1),
@@ -234,6 +274,16 @@ MENDED = dict.fromkeys(
     ),
     (2, 14),
 )
+
+
+@pytest.mark.parametrize("f", [pool_without_gaps, without_first])
+def test_an_output_whose_elements_share_memory_is_refused_and_nothing_beside_it_written(f):
+    x = torch.linspace(-2, 2, 2 * 3 * 4 * 4 * 4, device="openreg").reshape(2, 3, 4, 4, 4)
+    expected = f(x)
+    memory = torch.full((4 * expected.numel(),), 7.0, device="openreg")
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        f(x, out=memory[:1].expand(expected.size()))
+    assert (memory == 7).all()
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
