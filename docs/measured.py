@@ -182,8 +182,9 @@ def numbers(figures):
 
 
 RATIOS = (
-    "The number after an x is the ratio to the first column; in brackets are the least and the "
-    "largest of three passes."
+    "The number after an x is the ratio to the first column: the median of ratios that were taken "
+    "one by one, so the times need not divide to it. In brackets are the least and the largest of "
+    "several passes, if there were several."
 )
 
 

@@ -140,7 +140,7 @@ def sum_of(env, steps):
     """The last row of a way's table: how long all of it takes."""
     total = told(sum(minutes(env)[each.page] for each in steps))
     least = told(sum(minutes(env)[each.page] for each in steps if not each.may_be_skipped))
-    without = nodes.Text(f"{least} without what may be skipped")
+    without = nodes.Text("" if least == total else f"{least} without what may be skipped")
     return [entry(nodes.strong("", text)) for text in ("in all", total)] + [entry(without)]
 
 

@@ -6,6 +6,7 @@ every run of this Python.
 """
 
 import ctypes
+import warnings
 import zlib
 from pathlib import Path
 
@@ -110,6 +111,10 @@ def openreg_races(_openreg):
     if sanitizer is None:
         pytest.skip("The sanitizer comes with the chapter profiler.")
     _openreg.synchronize()
+    # With OPENREG_SANITIZE=races, tests without the fixture may have some.
+    for race in sanitizer.races():
+        warnings.warn(f"An earlier test has a race: {race.sentence}", stacklevel=1)
+    sanitizer.clear()
     with sanitizer.finding_races() as races:
         yield races
         _openreg.synchronize()

@@ -61,7 +61,10 @@ def test_a_build_file_without_its_one_list_of_folders_is_refused(lists):
 
 
 def test_a_way_loses_only_the_lines_of_pages_that_are_left_out():
-    lost, kept = "driver/tools (may be skipped) | say how faults work\n", "driver | use the device\n"
+    lost, kept = (
+        "driver/tools (may be skipped) | say how faults work\n",
+        "driver | use the device\n",
+    )
     way = "```{{way}} The tester\n{}```\n"
     missing = {"docs/driver/tools.md"}
     assert pruning.page_without(way.format(lost + kept), "docs", missing) == way.format(kept)

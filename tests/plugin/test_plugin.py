@@ -130,6 +130,27 @@ def test_without(openreg_device): run(waits=False)
     assert status == 1
 
 
+def test_a_race_of_an_earlier_test_is_not_charged_to_one_that_has_the_fixture(tmp_path):
+    program = """
+def run(waits):
+    x = torch.zeros(1024, device="openreg")
+    side = torch.openreg.Stream()
+    if waits:
+        side.wait_stream(torch.openreg.current_stream())
+    with torch.openreg.stream(side):
+        y = x + 1
+    torch.openreg.synchronize()
+def test_without(openreg_device): run(waits=False)
+def test_right(openreg_races): run(waits=True)
+def test_wrong(openreg_races): run(waits=False)
+def test_right_again(openreg_races): run(waits=True)
+"""
+    said, _ = pytest_on(tmp_path, program, OPENREG_SANITIZE="races")
+    assert "ERROR test_it.py::test_wrong" in said, said
+    assert said.count("An earlier test has a race: This stream reads what") == 1
+    assert "4 passed, 1 warning, 1 error" in said
+
+
 def test_the_example_passes(tmp_path):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     example = ROOT / "examples/device_agnostic/test_einops.py"
