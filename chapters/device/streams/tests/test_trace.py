@@ -24,7 +24,9 @@ def traced(program, before=""):
         torch._C._activate_gpu_trace()
     """
     whole = textwrap.dedent(listening) + textwrap.dedent(program) + "\nprint(json.dumps(heard))"
-    done = subprocess.run([sys.executable, "-X", "faulthandler", "-c", whole], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", whole], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
