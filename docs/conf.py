@@ -21,6 +21,7 @@ import autocast_rules
 import differences
 import figures
 import private_names
+import steps
 import timeline
 from directives import details, entry, summary, table
 
@@ -154,6 +155,18 @@ class TimelineOf(SphinxDirective):
         return [figure]
 
 
+class StepsOf(SphinxDirective):
+    """What the device holds after each line of a program, from a file that `tools/steps.py` wrote."""
+
+    required_arguments = 1
+
+    def run(self):
+        _, path = self.env.relfn2path(self.arguments[0])
+        self.env.note_dependency(path)
+        drawn = steps.draw(json.loads(Path(path).read_text("utf-8")))
+        return [nodes.raw("", drawn, format="html")]
+
+
 class Figures(SphinxDirective):
     """The numbers of the front page, counted when the page is built."""
 
@@ -207,5 +220,6 @@ def setup(app):
     app.add_directive("figures", Figures)
     app.add_directive("privatenames", PrivateNames)
     app.add_directive("timeline", TimelineOf)
+    app.add_directive("steps", StepsOf)
     app.connect("config-inited", run_doxygen)
     app.connect("doctree-read", end_with_code)

@@ -24,6 +24,33 @@ for (const block of document.querySelectorAll("div.highlight")) {
   block.append(button);
 }
 
+// The pictures of a program are shown one at a time. Without this script they are below one another.
+for (const strip of document.querySelectorAll("div.steps")) {
+  const all = [...strip.querySelectorAll(".step")];
+  const bar = document.createElement("div");
+  const [back, next] = ["Back", "Next line"].map((words) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = words;
+    return button;
+  });
+  const where = document.createElement("span");
+  let at = 0;
+  const go = (by) => {
+    at += by;
+    all.forEach((step, n) => (step.hidden = n !== at));
+    where.textContent = `${at + 1} of ${all.length}`;
+    back.disabled = at === 0;
+    next.disabled = at === all.length - 1;
+  };
+  back.addEventListener("click", () => go(-1));
+  next.addEventListener("click", () => go(1));
+  bar.className = "buttons";
+  bar.append(back, next, where);
+  strip.prepend(bar);
+  go(0);
+}
+
 // The ticks of a checklist stay in this browser.
 for (const box of document.querySelectorAll("input.task-list-item-checkbox")) {
   const words = box.closest("li").innerText.trim();

@@ -244,6 +244,20 @@ def test_the_pages_form_one_row(visits):
     assert sorted(seen) == sorted(visits)
 
 
+def test_a_program_is_shown_line_by_line(site, tab):
+    tab.open((site / "device/memory.html").as_uri())
+    shown = (
+        "[...document.querySelectorAll('.steps .step:not([hidden]) pre')].map(e => e.textContent)"
+    )
+    press = "document.querySelectorAll('.steps .buttons button')[%d].click()"
+    assert tab.evaluate(f"{shown}.join()") == "side = torch.openreg.Stream()"
+    tab.evaluate(press % 1)
+    assert tab.evaluate(f"{shown}.join()") == 'x = torch.ones(256, device="openreg")'
+    tab.evaluate(press % 0)
+    assert tab.evaluate(f"{shown}.join()") == "side = torch.openreg.Stream()"
+    assert tab.evaluate("document.querySelector('.steps .buttons span').textContent") == "1 of 9"
+
+
 def test_a_search_finds_a_term(site, tab):
     tab.open((site / "search.html").as_uri() + "?q=size+class")
     found = tab.evaluate(
