@@ -146,17 +146,15 @@ def part_without(part: str, folder: str, missing: set[str]) -> str:
     if (found := re.match(r"```\{doxygenfile\} (\S+)", part)) and f"*{found[1]}" in missing:
         return ""
     if part.startswith(("```{toctree}", "```{way}")):
-        lines = [line for line in part.split("\n") if not is_missing(f"{first_word(line)}.md")]
+        lines = [
+            line for line in part.split("\n") if not is_missing(line.partition(" ")[0] + ".md")
+        ]
         return "\n".join(lines) if any(re.match(r"\w", line) for line in lines) else ""
     if part.startswith("|"):
         part = row_without(part, is_missing, missing)
     elif not part.startswith(("```", ":::")):
         part = sentences_without(part, is_missing, missing)
     return re.sub(LINK, lambda link: link[1] if is_missing(link[2]) else link[0], part)
-
-
-def first_word(line: str) -> str:
-    return line.partition(" ")[0]
 
 
 def leave_out_links_to_sections(tree: dict[str, str]) -> None:

@@ -104,8 +104,8 @@ def test_seed(openreg_seed, openreg_device):
     assert "--openreg-seed=7" in said.partition("openreg_seed")[2]
 
 
-def test_a_race_fails_the_test_that_has_it_and_not_the_next(tmp_path):
-    program = """
+# Reads on a second stream what the first one writes.
+RUN = """
 def run(waits):
     x = torch.zeros(1024, device="openreg")
     side = torch.openreg.Stream()
@@ -114,6 +114,13 @@ def run(waits):
     with torch.openreg.stream(side):
         y = x + 1
     torch.openreg.synchronize()
+"""
+
+
+def test_a_race_fails_the_test_that_has_it_and_not_the_next(tmp_path):
+    program = (
+        RUN
+        + """
 def test_wrong(openreg_races): run(waits=False)
 def test_right(openreg_races): run(waits=True)
 def test_cleared(openreg_races):
@@ -123,6 +130,7 @@ def test_cleared(openreg_races):
     torch.openreg.sanitizer.clear()
 def test_without(openreg_device): run(waits=False)
 """
+    )
     said, status = pytest_on(tmp_path, program)
     assert "This stream reads what" in said, said
     assert "ERROR test_it.py::test_wrong" in said
@@ -131,20 +139,15 @@ def test_without(openreg_device): run(waits=False)
 
 
 def test_a_race_of_an_earlier_test_is_not_charged_to_one_that_has_the_fixture(tmp_path):
-    program = """
-def run(waits):
-    x = torch.zeros(1024, device="openreg")
-    side = torch.openreg.Stream()
-    if waits:
-        side.wait_stream(torch.openreg.current_stream())
-    with torch.openreg.stream(side):
-        y = x + 1
-    torch.openreg.synchronize()
+    program = (
+        RUN
+        + """
 def test_without(openreg_device): run(waits=False)
 def test_right(openreg_races): run(waits=True)
 def test_wrong(openreg_races): run(waits=False)
 def test_right_again(openreg_races): run(waits=True)
 """
+    )
     said, _ = pytest_on(tmp_path, program, OPENREG_SANITIZE="races")
     assert "ERROR test_it.py::test_wrong" in said, said
     assert said.count("An earlier test has a race: This stream reads what") == 1

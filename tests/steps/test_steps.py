@@ -52,6 +52,15 @@ def test_a_program_without_a_schedule_is_refused(tmp_path):
     assert "The first line of the program must begin with '# OPENREG_SCHEDULE='." in done.stderr
 
 
+def test_a_driver_that_takes_no_observer_is_refused():
+    class Driver:
+        def orAddObserver(self, *_):
+            return 1
+
+    with pytest.raises(RuntimeError, match="The driver takes no observer."):
+        steps.Watch(Driver()).__enter__()
+
+
 STEPS = [
     {
         "code": "x = f(1 < 2)",
