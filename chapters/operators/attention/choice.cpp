@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/operators/attention/attention.h"
+
 #include <ATen/Context.h>
 #include <ATen/native/transformers/attention.h>
-#include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
@@ -10,23 +11,31 @@
 namespace openreg {
 namespace {
 
+// [operators.attention.choice.heads] PyTorch's checks divide by the number of heads, and leave their width to each backend.
+/// Whether there are heads, all as wide as the queries'.
+bool haveOneWidth(const sdp::sdp_params& call) {
+  const c10::SymInt width = call.query.sym_size(-1);
+  return call.key.sym_size(1) != 0 && width != 0 &&
+         width == call.key.sym_size(-1) && width == call.value.sym_size(-1);
+}
+
 // [operators.attention.choice.fits] PyTorch's own checks decide which calls the fused kernel takes.
-/// The kernel supports what the CPU's flash attention does, and also dropout,
-/// values of another width, any strides, and masks that need a gradient.
+}  // namespace
+
 bool fitsKernel(const sdp::sdp_params& call) {
   constexpr bool kQuiet = false;
   constexpr std::array kTypes{at::kFloat, at::kDouble, at::kHalf,
                               at::kBFloat16};
-  sdp::sdp_params without_gradient = call;
-  if (call.attn_mask && call.attn_mask->requires_grad())
-    without_gradient.attn_mask = call.attn_mask->detach();
   return sdp::check_nested_tensor(call, kQuiet) &&
-         sdp::check_tensor_shapes(call, kQuiet) &&
+         sdp::check_for_dropout(call, kQuiet) &&
+         sdp::check_tensor_shapes(call, kQuiet) && haveOneWidth(call) &&
          sdp::check_batch_size_and_num_heads_dense<true>(call, kQuiet) &&
-         sdp::check_attn_mask_shape(without_gradient, kQuiet) &&
+         sdp::check_attn_mask_shape(call, kQuiet) &&
          sdp::check_nonzero_sequence_lengths_dense(call, kQuiet) &&
          sdp::check_tensor_dtype(call, kTypes, kQuiet);
 }
+
+namespace {
 
 // [operators.attention.choice.rules] For vmap and forward mode, PyTorch has rules for the parts of attention, but not for the whole.
 /// Whether the call is inside a transform of `torch.func`, or has a dual number

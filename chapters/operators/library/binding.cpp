@@ -7,7 +7,6 @@
 
 #include <ATen/EmptyTensor.h>
 
-#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <unordered_set>
@@ -95,11 +94,7 @@ c10::KernelFunction boxed(const math::Primitive& primitive) {
 }  // namespace
 
 c10::KernelFunction boxedKernel(const c10::OperatorHandle& op) {
-  const auto& all = math::primitives();
-  const auto found = std::find_if(
-      all.begin(), all.end(), [&](const auto& each) { return each.op == op; });
-  TORCH_INTERNAL_ASSERT(found != all.end(), op.operator_name());
-  return boxed(*found);
+  return boxed(math::primitiveOf(op));
 }
 
 // [operators.binding.ours] An operator that has a kernel of ours is not bound, nor are its derived forms, which PyTorch leads there.

@@ -309,7 +309,8 @@ def test_a_schema_tells_what_is_shared_and_written(operator, both):
 def test_the_choice_of_attention_has_a_name():
     q = torch.randn(2, 4, 8, 16, device="openreg")
     assert chosen(q, q, q) == "OVERRIDEABLE"
-    assert chosen(q, q, q, dropout_p=0.5, is_causal=True) == "OVERRIDEABLE"
+    assert chosen(q, q, q, is_causal=True) == "OVERRIDEABLE"
+    assert chosen(q, q, q, dropout_p=0.5, is_causal=True) == "MATH"
     assert chosen(q[0], q[0], q[0]) == "MATH"
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         assert chosen(q, q, q) == "MATH"

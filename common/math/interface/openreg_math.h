@@ -38,6 +38,9 @@ struct Primitive {
 /// nothing that a backend registers.
 const std::vector<Primitive>& primitives();
 
+/// The primitive of `op`, which the library must have.
+const Primitive& primitiveOf(const c10::OperatorHandle& op);
+
 // [common.math.plan] A plan is one call between its two phases.
 class Plan {
  public:

@@ -177,6 +177,14 @@ const std::vector<Primitive>& primitives() {
   return all;
 }
 
+const Primitive& primitiveOf(const c10::OperatorHandle& op) {
+  const auto& all = primitives();
+  const auto found = std::find_if(
+      all.begin(), all.end(), [&](const auto& each) { return each.op == op; });
+  TORCH_INTERNAL_ASSERT(found != all.end(), op.operator_name());
+  return *found;
+}
+
 const std::vector<c10::OperatorHandle>& atenOperators() {
   static const auto& operators = *new std::vector(findOperators());
   return operators;
