@@ -136,6 +136,12 @@ std::optional<c10::OperatorHandle> outFormOf(const c10::OperatorHandle& op,
 // [common.math.primitives] The library has every operator with a CPU kernel, alone or in its `.out` form, unless PyTorch composes it of others.
 std::vector<Primitive> findPrimitives() {
   std::vector<Primitive> all;
+  const auto add = [&](const auto& op, const auto& out, Sizes sizes,
+                       bool structured) {
+    const bool writes = op.schema().is_mutable();
+    all.push_back({op, out, sizes, structured, mayFail(op), writes});
+  };
+  constexpr std::nullopt_t kNone = std::nullopt;
   std::unordered_set<c10::OperatorHandle> structured;
   const Forms with_out = formsWith(/*outputs=*/true, DispatchKey::CPU);
   for (const c10::OperatorHandle& op : atenOperators()) {
@@ -143,8 +149,7 @@ std::vector<Primitive> findPrimitives() {
             DispatchKey::CompositeExplicitAutogradNonFunctional))
       continue;
     if (const auto out = outFormOf(op, with_out)) {
-      all.push_back({op, out, Sizes::announced, true, mayFail(op),
-                     op.schema().is_mutable()});
+      add(op, out, Sizes::announced, /*structured=*/true);
       structured.insert(*out);
     }
   }
@@ -153,17 +158,11 @@ std::vector<Primitive> findPrimitives() {
       return op.hasKernelForDispatchKey(key);
     };
     if (structured.contains(op)) {
-      all.push_back({op,
-                     {},
-                     Sizes::announced,
-                     true,
-                     mayFail(op),
-                     op.schema().is_mutable()});
+      add(op, kNone, Sizes::announced, /*structured=*/true);
     } else if (has(DispatchKey::CPU) && isDense(op) &&
                !has(DispatchKey::CompositeImplicitAutograd) &&
                !has(DispatchKey::CompositeExplicitAutogradNonFunctional)) {
-      all.push_back(
-          {op, {}, sizesOf(op), false, mayFail(op), op.schema().is_mutable()});
+      add(op, kNone, sizesOf(op), /*structured=*/false);
     }
   }
   return all;
