@@ -25,11 +25,13 @@ int main(int, char** arguments) {
 
   for (c10::DeviceIndex index = 0; index < openreg::deviceCount(); ++index) {
     torch::inductor::AOTIModelPackageLoader model(folder / "model.pt2", "model",
-                                                  false, 1, index);
+                                                  /*run_single_threaded=*/false,
+                                                  /*num_runners=*/1, index);
     std::unordered_map<std::string, at::Tensor> constants;
     for (const std::string& name : model.get_constant_fqns())
       constants[name] = onDevice(name.c_str(), index);
-    model.load_constants(constants, false, true, true);
+    model.load_constants(constants, /*use_inactive=*/false,
+                         /*check_full_update=*/true, /*user_managed=*/true);
 
     const auto scores = model.run({onDevice("images", index)})[0];
     std::cout << scores.device() << ':';
