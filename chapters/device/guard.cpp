@@ -78,9 +78,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
   bool queryStream(const c10::Stream& stream) const override {
     WithoutGil others_run;  // A question may run a step of the device.
-    orStream_t native = nativeStream(stream);
-    return ready(orStreamQuery(native),
-                 [&] { return orStreamSynchronize(native); });
+    return isDone(orStreamQuery(nativeStream(stream)));
   }
   void synchronizeStream(const c10::Stream& stream) const override {
     trace(&Traced::trace_gpu_stream_synchronization, stream.id());
@@ -126,9 +124,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   bool queryEvent(void* event) const override {
     if (!event) return true;
     WithoutGil others_run;
-    orEvent_t native = static_cast<orEvent_t>(event);
-    return ready(orEventQuery(native),
-                 [&] { return orEventSynchronize(native); });
+    return isDone(orEventQuery(static_cast<orEvent_t>(event)));
   }
   void synchronizeEvent(void* event) const override {
     if (!event) return;
@@ -137,6 +133,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
   double elapsedTime(void* start, void* end,
                      const c10::DeviceIndex) const override {
+    WithoutGil others_run;
     float ms = 0;
     check(orEventElapsedTime(&ms, static_cast<orEvent_t>(start),
                              static_cast<orEvent_t>(end)));
@@ -149,18 +146,6 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     if (!event) return;
     trace(&Traced::trace_gpu_event_deletion, event);
     orEventDestroy(static_cast<orEvent_t>(event));
-  }
-
-  // [device.guard.ready] "Not ready" is an answer, not an error. When the work is done, the wait takes no time, and tells what a kernel refused.
- private:
-  template <class Wait>
-  static bool ready(orError_t state, Wait wait) {
-    if (state == orErrorNotReady) return false;
-    check(state);
-    const orError_t told = apartFromCaptures.load()(wait);
-    // A function that the device itself calls may ask, and may not wait.
-    if (told != orErrorNotPermitted) check(told);
-    return true;
   }
 };
 

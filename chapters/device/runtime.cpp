@@ -98,12 +98,22 @@ void keepRefusal() noexcept {
   }
 }
 
-void waitFor(c10::function_ref<orError_t()> wait) {
-  check(waitInterruptibly(wait));
+static void checkAndTellKept(orError_t error) {
+  check(error);
   if (!is_refusal_kept) return;
   std::lock_guard lock(kept_mutex);
   if (!is_refusal_kept.exchange(false)) return;
   std::rethrow_exception(std::exchange(keptRefusal(), nullptr));
+}
+
+void waitFor(c10::function_ref<orError_t()> wait) {
+  checkAndTellKept(waitInterruptibly(wait));
+}
+
+bool isDone(orError_t state) {
+  if (state == orErrorNotReady) return false;
+  checkAndTellKept(state);
+  return true;
 }
 
 // [-]

@@ -44,8 +44,13 @@ void synchronizeDevice(c10::DeviceIndex index);
 /// kernel that was kept.
 void waitFor(c10::function_ref<orError_t()> wait);
 
-/// The driver reports a kernel's refusal once. Destructors, which cannot
-/// throw, keep what was just reported to them for the next `waitFor`.
+/// Whether work is done, of which a query of the driver has returned `state`:
+/// "not ready" is an answer, not an error.
+/// @throws as `waitFor`.
+bool isDone(orError_t state);
+
+/// The driver reports a kernel's refusal once. Whoever cannot throw keeps what
+/// was just reported for the next `waitFor` or `isDone`.
 void keepRefusal() noexcept;
 
 // [device.runtime.scope] A scope makes another device current for a few lines.
@@ -54,7 +59,7 @@ class DeviceScope {
   /// With -1 the current device stays.
   explicit DeviceScope(c10::DeviceIndex index)
       : previous_(maybeExchangeDevice(index)) {}
-  ~DeviceScope() { exchangeDevice(previous_); }
+  ~DeviceScope() { orSetDevice(previous_); }
   DeviceScope(const DeviceScope&) = delete;
   DeviceScope& operator=(const DeviceScope&) = delete;
 

@@ -108,9 +108,6 @@ bool isCaptured(const c10::Stream& stream) {
   return status != orStreamCaptureStatusNone;
 }
 
-constinit std::atomic<Apart> apartFromCaptures{
-    [](c10::function_ref<orError_t()> wait) { return wait(); }};
-
 // [device.stream.event] The cache must know when a stream is done with a block that is freed.
 /// Whether the calling thread may wait for all devices; if so, it has.
 static bool synchronizeAll() {
@@ -140,7 +137,9 @@ orEvent_t eventIn(const c10::Stream& stream) noexcept {
 
 bool isReached(orEvent_t event) noexcept {
   if (!event) return synchronizeAll();
-  if (orEventQuery(event) == orErrorNotReady) return false;
+  const orError_t state = orEventQuery(event);
+  if (state == orErrorNotReady) return false;
+  if (state == orErrorKernelRefused) keepRefusal();
   orEventDestroy(event);
   return true;
 }

@@ -5,9 +5,7 @@
 #include "torch_openreg/common/openreg/interface/openreg.h"
 
 #include <c10/core/Stream.h>
-#include <c10/util/FunctionRef.h>
 
-#include <atomic>
 
 namespace openreg {
 
@@ -51,12 +49,6 @@ c10::Stream exchangeStream(c10::Stream stream);
 /// Whether the commands of `stream` are recorded and not run. Nothing may wait
 /// for such commands. False if the stream does not exist.
 bool isCaptured(const c10::Stream& stream);
-
-// [device.stream.apart] While streams are captured, a wait may be forbidden that has nothing to do with them.
-/// Calls a function that waits, so that it disturbs no capture.
-using Apart = orError_t (*)(c10::function_ref<orError_t()> wait);
-/// As long as nothing can be captured, it only calls it.
-extern std::atomic<Apart> apartFromCaptures;
 
 // [device.stream.events] Memory that is freed waits for an event on each stream that used it.
 /// An event that completes with the work now enqueued on `stream`, for

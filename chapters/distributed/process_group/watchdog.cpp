@@ -21,6 +21,7 @@ static std::exception_ptr failureOf(const std::string& reason) {
 
 void GroupState::end(c10d::ErrorType error,
                      const std::string& reason) noexcept {
+  decltype(under_way_) ended;  // Ends after the lock, as in `look`.
   {
     const std::lock_guard lock(mutex_);
     if (error_ != c10d::ErrorType::SUCCESS) return;
@@ -30,7 +31,7 @@ void GroupState::end(c10d::ErrorType error,
     for (auto& operation : under_way_) {
       if (!operation->error) operation->error = failure;
     }
-    under_way_.clear();
+    ended.swap(under_way_);
   }
   communicators_->abort(reason);
 }
@@ -89,11 +90,15 @@ void GroupState::drop(const std::shared_ptr<PendingOperation>& operation) {
 }
 
 // [distributed.group-state.done] The event at the end of an operation is queried only once it has been recorded.
-/// PyTorch's query would take a refusal away from the program.
+/// What a kernel refused is for the program.
 static bool isComplete(const c10::Event& event) {
   const orError_t state = orEventQuery(static_cast<orEvent_t>(event.eventId()));
   if (state == orErrorNotReady) return false;
-  check(state);
+  if (state == orErrorKernelRefused) {
+    keepRefusal();
+  } else {
+    check(state);
+  }
   return true;
 }
 
@@ -146,9 +151,10 @@ void GroupState::drain() {
 void GroupState::look() {
   const auto now = std::chrono::steady_clock::now();
   std::shared_ptr<PendingOperation> late, oldest;
+  // Ends after the lock: the end of an event may take Python's lock.
+  std::vector<std::shared_ptr<PendingOperation>> done;
   {
     const std::lock_guard lock(mutex_);
-    std::vector<std::shared_ptr<PendingOperation>> done;
     for (auto& operation : under_way_) {
       if (isDoneLocked(*operation)) {
         done.push_back(operation);

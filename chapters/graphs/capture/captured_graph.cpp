@@ -40,20 +40,6 @@ uint64_t captureOf(const c10::Stream& stream) {
   return id;
 }
 
-// [graphs.graph.apart] A query waits for what is done, to hear what was refused; the thread says that this concerns no capture.
-orError_t waitApart(c10::function_ref<orError_t()> wait) {
-  orStreamCaptureMode mode = orStreamCaptureModeRelaxed;
-  orThreadExchangeStreamCaptureMode(&mode);
-  const orError_t error = wait();
-  orThreadExchangeStreamCaptureMode(&mode);
-  return error;
-}
-
-[[maybe_unused]] const bool apart_registered = [] {
-  apartFromCaptures = &waitApart;
-  return true;
-}();
-
 // [-]
 }  // namespace
 

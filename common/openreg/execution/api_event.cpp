@@ -152,7 +152,8 @@ orError_t orEventQuery(orEvent_t handle) noexcept try {
   }
   if (!recording->completed) return orErrorNotReady;
   if (racesAreWanted()) races().hostWaited(*recording);
-  return recording->device->sticky_error.report();
+  if (orError_t error = recording->device->sticky_error.report()) return error;
+  return recording->refusal.tell();
 } catch (...) {
   return failWithException();
 }

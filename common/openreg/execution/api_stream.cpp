@@ -56,7 +56,7 @@ orError_t orStreamGetDevice(orStream_t handle, int* device) noexcept try {
   return failWithException();
 }
 
-// [common.api-stream.query] A query compares two counters, and waits for nothing.
+// [common.api-stream.query] A query compares two counters, and waits for nothing. What is done is reported as by a wait.
 orError_t orStreamQuery(orStream_t handle) noexcept try {
   if (orError_t error = enter()) return error;
   const StreamRef stream = findStream(handle);
@@ -69,10 +69,11 @@ orError_t orStreamQuery(orStream_t handle) noexcept try {
              });
   const Position position = stream.position();
   if (!position.device) return orErrorInvalidResourceHandle;
-  if (orError_t error = position.device->sticky_error.report()) return error;
+  // First, because the commands that a failed device drops count as well, and
+  // until then one of them may be running.
   if (position.completed < position.submitted) return orErrorNotReady;
   if (racesAreWanted()) races().hostWaited(stream.handle);
-  return orSuccess;
+  return reportTo(stream, position);
 } catch (...) {
   return failWithException();
 }
@@ -133,8 +134,14 @@ orError_t orLaunchHostFunc(orStream_t handle, void (*function)(void*),
                 "orLaunchHostFunc needs a function, not null.");
   }
   forgetAnnounced();
-  return openreg::launch(handle, "host function",
-                         [function, data] { function(data); });
+  if (orError_t error = enter()) return error;
+  auto body = [function, data] { function(data); };
+  const bool fails = injection().failsLaunch();
+  // Whoever is told of an error must know that the function was not called.
+  return submit(handle, &openreg::KernelOf<decltype(body)>::kernel,
+                "host function", &body,
+                fails ? "a launch was made to fail, by order" : nullptr,
+                /*position=*/nullptr, /*tells=*/false);
 } catch (...) {
   return failWithException();
 }

@@ -9,20 +9,21 @@
 namespace openreg::hardware {
 
 // [common.enqueue.told] A call that has waited for a stream reports the error of its device, or what a kernel refused.
-static orError_t reportTo(const StreamRef& stream, const Position& position) {
+orError_t reportTo(const StreamRef& stream, const Position& position) {
   if (orError_t error = position.device->sticky_error.report()) return error;
   return stream.queue->tellRefusal(stream.handle);
 }
 
 // [common.enqueue.hold-back] A host that runs ahead is held back after its command is enqueued, when it holds no lock.
-orError_t holdBack(const StreamRef& stream, const Position& position) {
+orError_t holdBack(const StreamRef& stream, const Position& position,
+                   bool tells) {
   // A thread of the device would wait for itself.
   if (onDeviceThread()) return orSuccess;
   const uint64_t number = position.submitted;
   if (config().blocking) {
     // This very thread may have to make the call that writes the number.
     position.device->runUntilNumber(*stream.queue, number);
-    return reportTo(stream, position);
+    return tells ? reportTo(stream, position) : orSuccess;
   }
   // Without a bound a host that runs ahead would fill its memory with commands.
   // Reading the device's counter is expensive, so it is read now and then.
@@ -45,7 +46,8 @@ orError_t waitFor(const StreamRef& stream, const Position& position) {
 
 // [common.enqueue.submit] The loss of a device is injected at a kernel or copy of it.
 orError_t submit(orStream_t handle, const orKernel* kernel, const char* name,
-                 void* arguments, const char* fault, Position* position) {
+                 void* arguments, const char* fault, Position* position,
+                 bool tells) {
   std::shared_ptr<const Launch> launch;
   if (accessesAreWanted()) launch = takeAnnounced(name);
   if (memoryIsGuarded() && !launch) launch = launchHere(name);
@@ -65,7 +67,7 @@ orError_t submit(orStream_t handle, const orKernel* kernel, const char* name,
     command.launch = std::move(launch);
     kernel->move(command.arguments, arguments);
   });
-  return error ? error : holdBack(stream, *position);
+  return error ? error : holdBack(stream, *position, tells);
 }
 
 // [-]

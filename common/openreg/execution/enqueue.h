@@ -29,10 +29,16 @@ orError_t append(const StreamRef& stream, Position* position, Check check,
       std::move(fill));
 }
 
+// [common.enqueue.waits] What waits for a command reports the error of its device.
 /// Waits for the last command at `position` if the schedule is `blocking`,
 /// unless the stream waits for a number in memory, and for room in the queue if
-/// the host runs far ahead.
-orError_t holdBack(const StreamRef& stream, const Position& position);
+/// the host runs far ahead. If `tells`, it reports as after any other wait.
+orError_t holdBack(const StreamRef& stream, const Position& position,
+                   bool tells = true);
+
+/// The error of the device at `position`, or what a kernel refused on the
+/// stream.
+orError_t reportTo(const StreamRef& stream, const Position& position);
 
 /// Waits for the last command at `position`, unless the calling thread's limit
 /// of waiting comes first.
@@ -40,10 +46,11 @@ orError_t holdBack(const StreamRef& stream, const Position& position);
 orError_t waitFor(const StreamRef& stream, const Position& position);
 
 /// Enqueues a kernel. If `fault` is not null the kernel fails for that reason.
-/// `position`, unless null, is that of the kernel in its stream.
+/// `position`, unless null, is that of the kernel in its stream. Without
+/// `tells`, an error means that nothing was enqueued, whatever the schedule.
 orError_t submit(orStream_t handle, const orKernel* kernel, const char* name,
                  void* arguments, const char* fault,
-                 Position* position = nullptr);
+                 Position* position = nullptr, bool tells = true);
 
 // [-]
 }  // namespace openreg::hardware

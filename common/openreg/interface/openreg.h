@@ -243,6 +243,7 @@ OPENREG_EXPORT orError_t orDeviceGetDefaultStream(orStream_t* stream,
 OPENREG_EXPORT orError_t orStreamDestroy(orStream_t stream) OPENREG_NOEXCEPT;
 /// @returns orErrorNotReady while work is pending; also for the moment between
 /// the end of an event that was recorded last and the end of its recording.
+/// Otherwise as orStreamSynchronize.
 OPENREG_EXPORT orError_t orStreamQuery(orStream_t stream) OPENREG_NOEXCEPT;
 /// Waits for all commands of the stream.
 /// @returns the device's sticky error, if it has one, or what a kernel refused
@@ -256,7 +257,8 @@ OPENREG_EXPORT orError_t orStreamSynchronize(orStream_t stream)
 OPENREG_EXPORT orError_t orStreamWaitEvent(orStream_t stream, orEvent_t event,
                                            unsigned int flags) OPENREG_NOEXCEPT;
 /// Enqueues a function that runs on a thread of the driver, after the commands
-/// before it and before those after it. The device cannot wait for itself: in
+/// before it and before those after it. It is not called if this returns an
+/// error. The device cannot wait for itself: in
 /// the function, as in a kernel, every call that waits for a stream, an event
 /// or a device returns orErrorNotPermitted and does nothing, even if nothing is
 /// pending. That includes orFree, orFreeHost, orDeviceReset, the copies and
@@ -299,8 +301,8 @@ OPENREG_EXPORT orError_t orEventRecord(orEvent_t event,
 /// Waits for the latest recording. An event that was never recorded is ready.
 /// @returns as orStreamSynchronize.
 OPENREG_EXPORT orError_t orEventSynchronize(orEvent_t event) OPENREG_NOEXCEPT;
-/// @returns orErrorNotReady until the latest recording completes. An event that
-/// was never recorded is ready.
+/// @returns orErrorNotReady until the latest recording completes, and otherwise
+/// as orEventSynchronize.
 OPENREG_EXPORT orError_t orEventQuery(orEvent_t event) OPENREG_NOEXCEPT;
 /// Milliseconds from `start` to `end`, both created with timing, and recorded
 /// on the same device.

@@ -75,7 +75,8 @@ struct KernelOf {
 
 // [common.kernels.refusal] A kernel throws this type to refuse its arguments; every other exception stops the device.
 /// What the kernel has written so far stays written, and later kernels run. The
-/// next call that waits for the stream returns `orErrorKernelRefused`.
+/// next call that waits for the stream, or finds it done, returns
+/// `orErrorKernelRefused`.
 struct OPENREG_EXPORT Refusal : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -93,6 +93,13 @@ void refuse(orStream_t stream) {
                   [] { throw openreg::Refusal("3 is not even"); });
 }
 
+// A wait or a query would be told of the refusal.
+void passUntold(orStream_t stream) {
+  std::atomic<bool> is_passed = false;
+  openreg::launch(stream, "pass", [&] { is_passed = true; });
+  while (!is_passed) std::this_thread::yield();
+}
+
 TEST(Refusal, a_thread_that_waits_for_another_stream_does_not_get_it) {
   Stream stream, other;
   refuse(stream.handle);
@@ -136,12 +143,29 @@ TEST(Refusal, a_stream_that_waits_for_the_event_takes_it_over) {
     Event event;
     refuse(stream.handle);
     orEventRecord(event.handle, stream.handle);
-    while (is_complete && orEventQuery(event.handle) == orErrorNotReady) {
-    }
+    if (is_complete) passUntold(stream.handle);
     orStreamWaitEvent(reader.handle, event.handle, 0);
     EXPECT_EQ(orStreamSynchronize(reader.handle), orErrorKernelRefused);
     EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
   }
+}
+
+TEST(Refusal, a_query_that_finds_the_work_done_tells_of_it) {
+  Stream stream;
+  Event event;
+  refuse(stream.handle);
+  orEventRecord(event.handle, stream.handle);
+  orError_t error;
+  while ((error = orStreamQuery(stream.handle)) == orErrorNotReady) {
+  }
+  EXPECT_EQ(error, orErrorKernelRefused);
+  EXPECT_EQ(orStreamQuery(stream.handle), orSuccess);
+  refuse(stream.handle);
+  orEventRecord(event.handle, stream.handle);
+  while ((error = orEventQuery(event.handle)) == orErrorNotReady) {
+  }
+  EXPECT_EQ(error, orErrorKernelRefused);
+  EXPECT_EQ(orEventQuery(event.handle), orSuccess);
 }
 
 // What it computes from now on may be wrong, but it is not the one that failed.
@@ -184,8 +208,7 @@ TEST(Refusal, a_stream_in_the_slot_of_a_destroyed_one_begins_without_it) {
   {
     Stream stream;
     refuse(stream.handle);
-    while (orStreamQuery(stream.handle) == orErrorNotReady) {
-    }
+    passUntold(stream.handle);
   }
   Stream next;
   EXPECT_EQ(orStreamSynchronize(next.handle), orSuccess);

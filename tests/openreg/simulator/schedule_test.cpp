@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -132,6 +133,20 @@ TEST(Schedule, DISABLED_blocking) {
 
 TEST(Schedule, a_blocking_launch_is_done_when_it_returns) {
   EXPECT_EQ(printed("Schedule.DISABLED_blocking", "blocking"), "said done\n");
+}
+
+// Otherwise its caller would free what the function has freed.
+TEST(Schedule, DISABLED_blocking_failure) {
+  const auto fail = [](void*) { throw std::runtime_error("by zero"); };
+  EXPECT_EQ(orLaunchHostFunc(nullptr, fail, nullptr), orSuccess);
+  EXPECT_EQ(orLaunchHostFunc(nullptr, fail, nullptr), orErrorLaunchFailure);
+  EXPECT_EQ(openreg::launch(nullptr, "late", [] {}), orErrorLaunchFailure);
+  std::printf("said done\n");
+}
+
+TEST(Schedule, a_host_function_that_was_called_was_launched_without_an_error) {
+  EXPECT_EQ(printed("Schedule.DISABLED_blocking_failure", "blocking"),
+            "said done\n");
 }
 
 TEST(Schedule, DISABLED_exit) {
