@@ -40,9 +40,10 @@ Block* Cache::find(const void* data) {
 // [device.cache.mark] Freeing a block does not wait: it records events, which are queried later.
 using StreamAndEvent = std::pair<orStream_t, orEvent_t>;
 
-static std::vector<StreamAndEvent> markStreams(const Block* block) {
+static std::vector<StreamAndEvent> markStreams(
+    const std::vector<c10::Stream>& streams) {
   std::vector<StreamAndEvent> marks;
-  for (const c10::Stream& stream : block->other_streams) {
+  for (const c10::Stream& stream : streams) {
     marks.emplace_back(nativeStream(stream), eventIn(stream));
   }
   return marks;
@@ -64,19 +65,25 @@ void Cache::free(Block* block) {
 
 // [device.cache.retire] A block returns to the cache at once, or when the other streams are done with it.
 void Cache::retire(Block* block) {
-  const auto& others = block->other_streams;
-  const bool is_foreign = block->pool == PoolId{0, 0};
+  // At any time, `releasePool` may add streams to a block and change its pool.
+  const std::vector<c10::Stream> others = takeRecordedStreams(block);
+  const bool is_foreign = [&] {
+    Lock lock(mutex_);
+    return block->pool == PoolId{0, 0};
+  }();
   if (std::any_of(others.begin(), others.end(), &isCaptured) ||
       (memoryIsGuarded() && is_foreign && isCaptured(block->stream))) {
     // The streams run nothing that an event could wait for; `endPool` goes on.
     Lock lock(mutex_);
+    block->other_streams.insert(block->other_streams.end(), others.begin(),
+                                others.end());
     block->marks = 1;
     captured_.push_back(block);
     return;
   }
   // Outside our lock, because recording waits for the device if a queue is
   // full.
-  const std::vector<StreamAndEvent> marks = markStreams(block);
+  const std::vector<StreamAndEvent> marks = markStreams(others);
   if (poisonsFreedMemory() && !(is_foreign && isCaptured(block->stream))) {
     WithoutGil others_run;
     for (auto [stream, event] : marks) {
@@ -84,13 +91,15 @@ void Cache::retire(Block* block) {
     }
     poison(block);
   }
+  bool is_used_again = false;
   {
     Lock lock(mutex_);
-    block->other_streams.clear();
     block->marks = marks.size();
     for (auto [stream, event] : marks) marks_[stream].push_back({event, block});
-    if (marks.empty()) freeBlock(block);
+    is_used_again = marks.empty() && !block->other_streams.empty();
+    if (marks.empty() && !is_used_again) freeBlock(block);
   }
+  if (is_used_again) return retire(block);
   giveBackGuardedBlocks();
 }
 
