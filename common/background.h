@@ -10,8 +10,8 @@
 namespace openreg {
 
 // [common.background] Signals and captures belong to the program's threads: Python looks for signals on its own.
-/// Runs `body()` on a detached thread that takes no signals, and whose waits
-/// invalidate no capture.
+/// Runs `body()` on a detached thread that takes no signals but its own faults,
+/// and whose waits invalidate no capture.
 /// @throws std::system_error if the system refuses the thread.
 template <class Body>
 void runInBackground(Body body) {
@@ -21,6 +21,9 @@ void runInBackground(Body body) {
   } mask;
   sigset_t all;
   sigfillset(&all);
+  // A thread that faults while it blocks the signal ends the process unheard.
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+    sigdelset(&all, fault);
   pthread_sigmask(SIG_SETMASK, &all, &mask.before);
   std::thread([body = std::move(body)]() mutable {
     auto mode = orStreamCaptureModeRelaxed;

@@ -21,8 +21,9 @@ namespace openreg::hardware {
 BlockedSignals::BlockedSignals() {
   sigset_t all;
   sigfillset(&all);
-  // A thread that faults while it blocks this signal ends the process unheard.
-  sigdelset(&all, SIGSEGV);
+  // A thread that faults while it blocks the signal ends the process unheard.
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+    sigdelset(&all, fault);
   pthread_sigmask(SIG_SETMASK, &all, &before_);
 }
 
