@@ -1,14 +1,62 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/math/plan/prediction.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_permuted.h>
 #include <c10/core/ScalarType.h>
 
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
 namespace openreg {
 
 using Stack = torch::jit::Stack;
+
+// [common.correction.cuda] A Meta kernel takes plain meta tensors for CUDA's, and five of them then describe strides that CUDA alone has.
+namespace {
+
+using Dimensions = std::vector<int64_t>;
+
+/// Sorts dimensions of `tensor` by their strides, the largest first.
+void sortByStride(const at::Tensor& tensor, Dimensions::iterator begin,
+                  Dimensions::iterator end) {
+  std::stable_sort(begin, end, [&](int64_t a, int64_t b) {
+    return tensor.stride(a) > tensor.stride(b);
+  });
+}
+
+// [common.correction.transforms] A transform of several dimensions is made of several, and each reorders the memory.
+/// A result of these sizes, as one transform over `dimensions` leaves it: they
+/// come last in memory, and the others in the order of the input.
+at::Tensor transformed(const at::Tensor& input, const Dimensions& dimensions,
+                       const at::Tensor& result) {
+  Dimensions order;
+  for (int64_t d = 0; d < input.dim(); ++d)
+    if (std::find(dimensions.begin(), dimensions.end(), d) == dimensions.end())
+      order.push_back(d);
+  sortByStride(input, order.begin(), order.end());
+  order.insert(order.end(), dimensions.begin(), dimensions.end());
+  return at::empty_permuted(result.sizes(), order, result.options());
+}
+
+/// As the CPU transforms, on which a fake tensor of our device relies too.
+at::Tensor transformedAsOnCpu(std::string_view name, at::Tensor input,
+                              Dimensions dimensions, const at::Tensor& result) {
+  const bool to_real = name == "aten::_fft_c2r";
+  if (to_real && dimensions.size() > 1) {
+    const int64_t last = dimensions.back();
+    dimensions.pop_back();
+    input = transformedAsOnCpu("aten::_fft_c2c", input, dimensions, input);
+    dimensions = {last};
+  }
+  const bool last_stays = name == "aten::_fft_r2c";
+  sortByStride(input, dimensions.begin(), dimensions.end() - last_stays);
+  return transformed(input, dimensions, result);
+}
+
+}  // namespace
 
 // [common.correction.correct] Six Meta kernels describe results that no device returns.
 void correct(const c10::OperatorHandle& op, const Stack& arguments,
@@ -37,8 +85,17 @@ void correct(const c10::OperatorHandle& op, const Stack& arguments,
     const int64_t kept =
         arguments[2].toBool() ? arguments[0].toTensor().dim() : 0;
     if (dims && dims->empty())
+      results[0] = results[0].toTensor().new_empty(Dimensions(kept, 1));
+  } else if (name.starts_with("aten::_fft_")) {
+    const at::Tensor& input = arguments[0].toTensor();
+    const auto dimensions = arguments[1].toIntVector();
+    if (at::hasMKL() && !dimensions.empty())
       results[0] =
-          results[0].toTensor().new_empty(std::vector<int64_t>(kept, 1));
+          transformedAsOnCpu(name, input, dimensions, results[0].toTensor());
+  } else if (name == "aten::reflection_pad2d" ||
+             name == "aten::replication_pad2d") {
+    results[0] = results[0].toTensor().contiguous(
+        arguments[0].toTensor().suggest_memory_format());
   }
 }
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
 aten = torch.ops.aten
@@ -317,3 +318,60 @@ def test_a_condition_may_be_of_uint8():
     condition, x = torch.tensor([[1], [0], [7]], dtype=torch.uint8), torch.arange(6.0).view(3, 2)
     for y in (x * 2, x.t().contiguous().t() - 1, torch.tensor(3), torch.arange(2)):
         agree(lambda to: [torch.where(to(condition), to(x), to(y))])  # noqa: B023
+
+
+TRANSFORMS = {
+    "fft2": (torch.fft.fft2, {}),
+    "ifftn": (torch.fft.ifftn, {"dim": (1, 0)}),
+    "rfft2": (torch.fft.rfft2, {}),
+    "rfftn": (torch.fft.rfftn, {"dim": (1, 0)}),
+    "irfft2": (torch.fft.irfft2, {}),
+    "irfftn": (torch.fft.irfftn, {"dim": (1, 0)}),
+    "hfft2": (torch.fft.hfft2, {"dim": (0, 1)}),
+    "one dimension": (torch.fft.rfft, {"dim": 0}),
+}
+
+
+def laid_out(sizes):
+    x = torch.randn(sizes)
+    yield x
+    yield x.mT.contiguous().mT
+    yield x[..., ::2, :]
+    yield x.unsqueeze(0).expand(2, *sizes)
+    yield x.transpose(0, -1)
+
+
+def on_device(x):
+    """With the strides of `x`."""
+    whole = torch.empty(0).set_(x.untyped_storage()).to("openreg")
+    return whole.as_strided(x.shape, x.stride())
+
+
+def assert_as_fake(function, x, **options):
+    """A fake tensor's strides are what a compiler plans with."""
+    result = function(x, **options)
+    with FakeTensorMode() as mode:
+        fake = function(mode.from_tensor(x), **options)
+    assert (result.shape, result.stride(), result.dtype) == (fake.shape, fake.stride(), fake.dtype)
+    return result
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("sizes", [(4, 6), (3, 4, 6), (2, 3, 4, 5)], ids=len)
+def test_a_transform_has_the_strides_of_a_fake_tensor_and_of_the_cpu(sizes, name):
+    transform, options = TRANSFORMS[name]
+    for x in laid_out(sizes):
+        result = assert_as_fake(transform, on_device(x), **options)
+        expected = transform(x, **options)
+        assert result.stride() == expected.stride()
+        torch.testing.assert_close(result.cpu(), expected)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_padding_keeps_the_memory_format(mode):
+    x = torch.randn(2, 4, 6, 6).to("openreg")
+    for each in (x, x.to(memory_format=torch.channels_last)):
+        result = assert_as_fake(F.pad, each, pad=(1, 2, 0, 1), mode=mode)
+        expected = F.pad(each.cpu(), (1, 2, 0, 1), mode)
+        assert result.stride() == expected.stride()
+        assert torch.equal(result.cpu(), expected)
