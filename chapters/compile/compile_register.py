@@ -12,7 +12,7 @@ from torch._inductor.codegen.common import (
 )
 from torch._inductor.custom_graph_pass import CustomGraphModulePass
 
-from ._device import device_count
+from ._device import current_device, device_count
 from .compile_interface import Interface, Overrides
 from .compile_kernels import Scheduling, version
 from .compile_library import CppProgram
@@ -35,7 +35,8 @@ class Preparation(CustomGraphModulePass):
                 move_first_number(gm.graph, node)
 
     def uuid(self):
-        return version()
+        # The key of a cache has the device of a tensor, but not of the tensor inside a DTensor.
+        return f"{version()} openreg:{current_device()}"
 
 
 # [compile.register.first] The loops of an operator run where its first tensor is, unless Inductor counts the device of another one as a GPU.
