@@ -81,7 +81,8 @@ template <class Sum, class T, class Combine, class Finish>
 void fold(T* output, std::span<const void* const> inputs, size_t count,
           Combine combine, Finish finish) {
   constexpr size_t kBlock = 512;
-  Sum total[kBlock];
+  // Elsewhere in its page, a load of an input waits for stores to the sums.
+  alignas(4096) Sum total[kBlock];
   const auto reduceBlock = [&](size_t begin, auto size) {
     const T* first = static_cast<const T*>(inputs[0]) + begin;
     for (size_t i = 0; i < size; ++i) total[i] = static_cast<Sum>(first[i]);
