@@ -304,7 +304,7 @@ TEST(Collectives, of_groups_that_are_used_in_different_orders_do_not_wait) {
 }
 
 TEST(Transfers,
-     arrive_in_order_while_more_are_outstanding_than_an_inbox_holds) {
+     arrive_in_order_while_more_are_outstanding_than_the_stages_hold) {
   onThreads(2, [](Group& group, orStream_t stream) {
     constexpr int kTransfers = 40;
     const int peer = 1 - group.rank();

@@ -72,7 +72,8 @@ TEST(Calls, that_another_process_has_invented_have_a_name) {
   orcclCall_t wrong;
   std::memset(&wrong, 0xEE, sizeof(wrong));
   const auto compared = [&] {
-    EXPECT_EQ(orcclCompareCalls(std::array{call, wrong}.data(), 2),
+    EXPECT_EQ(orcclCompareCalls(std::array{call, wrong}.data(),
+                                std::array{0, 1}.data(), 2),
               orcclInvalidUsage);
     return std::string(orcclGetLastError());
   };
@@ -117,11 +118,12 @@ TEST(Refusal, of_a_device_without_room_has_the_drivers_sentence) {
   } catch (const Refused& refused) {
     EXPECT_EQ(refused.code, orcclUnhandledDriverError);
     EXPECT_EQ(orPeekAtLastError(), orErrorMemoryAllocation);
-    EXPECT_EQ(refused.what(),
-              "An allocation of " +
-                  std::to_string(kHeaderBytes + kStages * kStageBytes +
-                                 2 * kSlots * kSlotBytes) +
-                  " bytes was made to fail, by order.");
+    EXPECT_EQ(
+        refused.what(),
+        "An allocation of " +
+            std::to_string(kHeaderBytes +
+                           kStages * (kStageBytes + 2 * kPairStageBytes)) +
+            " bytes was made to fail, by order.");
   }
 }
 

@@ -7,6 +7,7 @@
 #include "torch_openreg/chapters/hooks/host_memory.h"
 #include "torch_openreg/common/waiting.h"
 
+#include <array>
 #include <cstring>
 #include <map>
 #include <thread>
@@ -232,8 +233,10 @@ void agreeAndExchange(Network& network, const at::Tensor& stage,
                       const Layout& layout, const at::Tensor& own) {
   std::vector<at::Tensor> messages;
   std::vector<orcclCall_t> calls;
+  std::vector<int> ranks;
   for (int rank = 0; rank < layout.size; ++rank) {
     messages.push_back(messageOf(layout.call, kShortBytes));
+    ranks.push_back(rank);
   }
   const at::Tensor& ours = messages[layout.rank];
   if (own.numel()) std::memcpy(dataIn(ours), own.data_ptr(), own.numel());
@@ -241,7 +244,7 @@ void agreeAndExchange(Network& network, const at::Tensor& stage,
   network.exchangeWithAll(
       tag, [&](int) { return ours; }, [&](int peer) { return messages[peer]; });
   for (const at::Tensor& each : messages) calls.push_back(callIn(each));
-  checkOrccl(orcclCompareCalls(calls.data(), layout.size));
+  checkOrccl(orcclCompareCalls(calls.data(), ranks.data(), layout.size));
   layout.isShort() ? finishShort(messages, stage, layout)
                    : exchangeParts(network, tag + 1, stage, layout);
 }
@@ -296,10 +299,13 @@ void ship(Network& network, const std::vector<Shipment>& shipments, int rank,
   network.exchange(calls);
   for (size_t i = 0; i < shipments.size(); ++i) {
     const auto& [op, at, ours] = shipments[i];
-    const orcclCall_t& theirs = callIn(calls[2 * i + 1].bytes);
-    checkOrccl(op.is_send
-                   ? orcclCompareSendRecv(rank, &ours, op.peer, &theirs)
-                   : orcclCompareSendRecv(op.peer, &theirs, rank, &ours));
+    std::array both{ours, callIn(calls[2 * i + 1].bytes)};
+    std::array ranks{rank, op.peer};
+    if (!op.is_send) {
+      std::swap(both[0], both[1]);
+      std::swap(ranks[0], ranks[1]);
+    }
+    checkOrccl(orcclCompareCalls(both.data(), ranks.data(), 2));
   }
   network.exchange(data);
 }

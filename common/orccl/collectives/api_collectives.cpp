@@ -35,21 +35,20 @@ static orcclResult_t enqueue(orcclComm_t handle, orStream_t stream,
     require(call.root >= 0 && call.root < comm.shared->size,
             orcclInvalidArgument, "The root is rank ", call.root,
             "; the group has the ranks 0 to ", comm.shared->size - 1, ".");
-    const bool moves =
-        call.func == orcclFuncBroadcast || call.func == orcclFuncAllGather;
-    if (!moves) checkReduction(call.datatype, call.op);
+    if (reduces(call.func)) checkReduction(call.datatype, call.op);
     call.bytes = bytesOf(count, call.datatype);
-    Plan plan = planOf(comm.shared->boxes, call, inputs, outputs);
-    enqueueInGroup(comm, stream,
-                   [&] { comm.pipeline.enqueue(stream, std::move(plan)); });
+    enqueueInGroup(comm, stream, [&] {
+      for (const Step& step : comm.pipeline.plan(call, inputs, outputs)) {
+        comm.pipeline.enqueue(stream, step);
+      }
+    });
   });
 }
 
+// [common.orccl.api.collectives.barrier] A barrier moves nothing, and still takes a round.
 orcclResult_t orcclBarrier(orcclComm_t comm, orStream_t stream) noexcept {
-  return guarded([&] {
-    enqueueInGroup(find(comm), stream,
-                   [&] { comm->pipeline.enqueue(stream, Plan{}); });
-  });
+  void* nothing = nullptr;
+  return enqueue(comm, stream, {}, 0, &nothing, &nothing);
 }
 
 // [common.orccl.api.collectives.calls] The functions of the header say which collective it is, and how many addresses it has.
@@ -117,7 +116,7 @@ orcclResult_t add(P2POp op, size_t count, orcclComm_t comm,
                   orStream_t stream) noexcept {
   orcclGroupStart();
   const orcclResult_t result = guarded([&] {
-    op.bytes = bytesOf(count, op.datatype);
+    op.call.bytes = bytesOf(count, op.call.datatype);
     collect(op, comm, stream);
   });
   if (!group.result) group.result = result;
@@ -131,14 +130,19 @@ orcclResult_t add(P2POp op, size_t count, orcclComm_t comm,
 orcclResult_t orcclSend(const void* sendbuff, size_t count,
                         orcclDataType_t type, int peer, orcclComm_t comm,
                         orStream_t stream) noexcept {
-  return add({true, peer, const_cast<void*>(sendbuff), 0, type}, count, comm,
-             stream);
+  return add({true,
+              peer,
+              const_cast<void*>(sendbuff),
+              {orcclFuncSendRecv, type, orcclSum, 0, 0, 0}},
+             count, comm, stream);
 }
 
 orcclResult_t orcclRecv(void* recvbuff, size_t count, orcclDataType_t type,
                         int peer, orcclComm_t comm,
                         orStream_t stream) noexcept {
-  return add({false, peer, recvbuff, 0, type}, count, comm, stream);
+  return add(
+      {false, peer, recvbuff, {orcclFuncSendRecv, type, orcclSum, 0, 0, 0}},
+      count, comm, stream);
 }
 
 // [common.orccl.api.group.end] The outermost end checks all operations before it enqueues the first.
@@ -180,20 +184,12 @@ orcclResult_t orcclReduceLocal(const void* const* sendbuffs, int n,
   });
 }
 
-orcclResult_t orcclCompareCalls(const orcclCall_t* calls, int nranks) noexcept {
+orcclResult_t orcclCompareCalls(const orcclCall_t* calls, const int* ranks,
+                                int n) noexcept {
   return guarded([&] {
+    const auto count = static_cast<size_t>(n);
     const std::string problem =
-        findDisagreement({calls, static_cast<size_t>(nranks)});
-    require(problem.empty(), orcclInvalidUsage, problem);
-  });
-}
-
-orcclResult_t orcclCompareSendRecv(int sender, const orcclCall_t* send,
-                                   int receiver,
-                                   const orcclCall_t* recv) noexcept {
-  return guarded([&] {
-    const std::string problem =
-        findDisagreement(sender, *send, receiver, *recv);
+        findDisagreement({ranks, count}, {calls, count});
     require(problem.empty(), orcclInvalidUsage, problem);
   });
 }

@@ -26,10 +26,7 @@ static std::string describe(const orcclCall_t& call) {
   if (call.datatype != orcclBytes) {
     text += std::string(" of ") + nameOf(call.datatype);
   }
-  if (call.func == orcclFuncAllReduce || call.func == orcclFuncReduce ||
-      call.func == orcclFuncReduceScatter) {
-    text += std::string(" with ") + nameOf(call.op);
-  }
+  if (reduces(call.func)) text += std::string(" with ") + nameOf(call.op);
   if (call.func == orcclFuncBroadcast) {
     text += " from rank " + std::to_string(call.root);
   } else if (call.func == orcclFuncReduce) {
@@ -38,26 +35,10 @@ static std::string describe(const orcclCall_t& call) {
   return text;
 }
 
-// [common.orccl.calls.compare] All ranks compare with the first one, so all of them name the same two calls.
-std::string findDisagreement(std::span<const orcclCall_t> calls) {
-  const auto fields = [](const orcclCall_t& c) {
-    return std::tie(c.func, c.datatype, c.op, c.root, c.bytes, c.number);
-  };
-  const auto other =
-      std::find_if(calls.begin(), calls.end(), [&](const orcclCall_t& call) {
-        return fields(call) != fields(calls[0]);
-      });
-  if (other == calls.end()) return "";
-  return "rank 0 calls " + describe(calls[0]) + ", rank " +
-         std::to_string(other - calls.begin()) + " calls " + describe(*other) +
-         " (call number " + std::to_string(calls[0].number) + " of the group)";
-}
-
-// [common.orccl.calls.sizes] Both ranks are named, and the types only if they differ.
-std::string findDisagreement(int sender, const orcclCall_t& send, int receiver,
-                             const orcclCall_t& recv) {
+// [common.orccl.calls.sizes] Of a transfer both ranks are named, and the types only if they differ.
+static std::string describeTransfer(int sender, const orcclCall_t& send,
+                                    int receiver, const orcclCall_t& recv) {
   const bool is_same_type = send.datatype == recv.datatype;
-  if (is_same_type && send.bytes == recv.bytes) return "";
   const auto describe = [&](const orcclCall_t& call, const char* unit) {
     std::string text = std::to_string(call.bytes);
     if (is_same_type) return text + unit;
@@ -68,6 +49,26 @@ std::string findDisagreement(int sender, const orcclCall_t& send, int receiver,
   return from + " sends " + describe(send, " bytes") + " to " + to +
          ", which receives " + describe(recv, "") + " (transfer number " +
          std::to_string(recv.number) + " from " + from + " to " + to + ")";
+}
+
+// [common.orccl.calls.compare] All ranks compare with the first one, so all of them name the same two calls.
+std::string findDisagreement(std::span<const int> ranks,
+                             std::span<const orcclCall_t> calls) {
+  const auto fields = [](const orcclCall_t& c) {
+    return std::tie(c.func, c.datatype, c.op, c.root, c.bytes, c.number);
+  };
+  const auto found =
+      std::find_if(calls.begin(), calls.end(), [&](const orcclCall_t& call) {
+        return fields(call) != fields(calls[0]);
+      });
+  if (found == calls.end()) return "";
+  const int other = ranks[found - calls.begin()];
+  if (calls[0].func == orcclFuncSendRecv) {
+    return describeTransfer(ranks[0], calls[0], other, *found);
+  }
+  return "rank " + std::to_string(ranks[0]) + " calls " + describe(calls[0]) +
+         ", rank " + std::to_string(other) + " calls " + describe(*found) +
+         " (call number " + std::to_string(calls[0].number) + " of the group)";
 }
 
 // [-]

@@ -11,15 +11,16 @@ namespace openreg::orccl {
 // [common.orccl.calls] What a rank called is compared as far as all ranks must agree on it.
 /// The name of the collective and of its kernels, such as "all_reduce".
 const char* nameOf(orcclFunc_t func);
+inline bool reduces(orcclFunc_t func) {
+  return func == orcclFuncAllReduce || func == orcclFuncReduce ||
+         func == orcclFuncReduceScatter;
+}
 
 /// A sentence that names two calls that differ, the same on all ranks; empty if
-/// all calls are equal. They are those of rank 0, 1, and so on.
-std::string findDisagreement(std::span<const orcclCall_t> calls);
-
-/// A sentence if a transfer has two sizes or types; otherwise empty. The number
-/// is that of the receive, and counts those from the one rank to the other.
-std::string findDisagreement(int sender, const orcclCall_t& send, int receiver,
-                             const orcclCall_t& recv);
+/// all calls are equal. They are those of `ranks`, of the sender first if it is
+/// a transfer.
+std::string findDisagreement(std::span<const int> ranks,
+                             std::span<const orcclCall_t> calls);
 
 // [-]
 }  // namespace openreg::orccl

@@ -9,40 +9,37 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
 namespace openreg::orccl {
 
-// [common.orccl.pipeline] A collective says what happens to one chunk, and the pipeline moves all of them.
-/// A part of a collective's data that fits into a stage.
-struct Chunk {
-  size_t begin, size;  ///< bytes; `size` is at most the plan's `most`
-  /// Which stage holds it, on every rank.
-  size_t stage;
+// [common.orccl.pipeline] A plan says where a rank has its data and where it wants them, and the pipeline moves them chunk by chunk.
+/// Part r of a call's data is what rank r sends, or what it reduces.
+struct Part {
+  const char* from = nullptr;  ///< where this rank has it; otherwise null
+  char* to = nullptr;          ///< where this rank wants it; otherwise null
+  size_t size = 0;             ///< bytes
 };
 
-/// What one rank does in a collective. `put` fills this rank's stage. When all
-/// ranks have done that, `combine` may read all stages, and may write a part of
-/// its own that nobody reads until all ranks have combined. Then `get` may
-/// read all stages. `put` and `get` may be empty; without `combine`, `get`
-/// comes a round earlier. They run on the device.
+/// What one rank does in a call. Addresses are those of device code.
 struct Plan {
   orcclCall_t call{};  ///< compared before any data is used
-  size_t total = 0;    ///< bytes of all chunks
-  size_t most = 1;     ///< bytes of one chunk
-  std::function<void(const Chunk&)> put{};      ///< fills the own stage
-  std::function<void(const Chunk&)> combine{};  ///< reduces a slice
-  std::function<void(const Chunk&)> get{};      ///< reads all stages
+  size_t total = 0;    ///< bytes of the largest part
+  size_t most = 1;     ///< bytes of a part in one chunk
+  /// A stage has room for all parts, and a rank stages those of its peers.
+  /// Otherwise it stages its own.
+  bool is_divided = false;
+  bool has_two_rounds = false;  ///< each rank wants what the others reduce
+  std::vector<Part> parts{};    ///< one for each rank of the group
 };
 
-/// The plan of the collective `call.func`. The addresses are those of orMalloc,
-/// and the arguments were checked. There is one input for each rank in a
+/// The plan of `call.func`. The addresses are those of orMalloc, and the
+/// arguments were checked. There is one input for each rank in a
 /// reduce_scatter, one output for each rank in an all_gather, and otherwise
-/// one.
-Plan planOf(const Mailboxes& boxes, const orcclCall_t& call,
+/// one. The root of a transfer is its sender.
+Plan planOf(const Comm& comm, const Lane& lane, const orcclCall_t& call,
             const void* const* inputs, void* const* outputs);
 
 // [common.orccl.pipeline.lag] A rank works on two more chunks before it waits for the others' work on one.
@@ -51,85 +48,135 @@ inline constexpr size_t kLag = 2;
 // read by all ranks after three.
 static_assert(kStages >= 3 * kLag);
 
-/// A call while it runs. Step s puts chunk s, combines the chunk that was put a
-/// lag earlier, and gets the one before that. A call of nothing has one empty
-/// chunk, so that its ranks compare what they called.
-struct Call {
-  std::shared_ptr<Comm> comm;
-  Plan plan;
-  size_t first_stage;
-  uint32_t chunks = static_cast<uint32_t>(
-      std::max<size_t>((plan.total + plan.most - 1) / plan.most, 1));
-  uint32_t lag = static_cast<uint32_t>(std::min<size_t>(kLag, chunks));
-
-  /// How many steps end with a round. The last steps need none.
-  uint32_t rounds() const { return chunks + (plan.combine ? lag : 0); }
-  uint32_t steps() const { return rounds() + lag; }
-
-  // [common.orccl.pipeline.step] One kernel does the work of a step, and tells the peers at its end.
-  void run(uint32_t step, uint32_t round) const {
-    if (comm->isAborted()) return;
-    if (step == 0) callOf(comm->rank) = plan.call;
-    if (step == lag && !ranksAgree()) return;
-    perform(plan.get, step, plan.combine ? 2 * lag : lag);
-    perform(plan.combine, step, lag);
-    perform(plan.put, step, 0);
-    if (step < rounds()) comm->boxes.finishRound(round);
-  }
-
-  void perform(const std::function<void(const Chunk&)>& part, uint32_t step,
-               uint32_t delay) const {
-    if (!part || step < delay || step - delay >= chunks) return;
-    const size_t number = step - delay, begin = number * plan.most;
-    part(
-        {begin, std::min(plan.most, plan.total - begin), first_stage + number});
-  }
-
-  orcclCall_t& callOf(int rank) const {
-    return comm->boxes.of(rank).calls[plan.call.number % 2];
-  }
-  bool ranksAgree() const {
-    std::vector<orcclCall_t> calls;
-    for (int rank = 0; rank < comm->size; ++rank) calls.push_back(callOf(rank));
-    std::string problem = findDisagreement(calls);
-    if (problem.empty()) return true;
-    comm->fail(std::move(problem));
-    return false;
-  }
+/// A piece of every part that fits into a stage.
+struct Chunk {
+  size_t begin, size;  ///< bytes; the last ones of a part may be missing
+  size_t stage;        ///< which one holds it, on every rank
 };
 
-// [common.orccl.pipeline.enqueue] Each step is a kernel, and from the second lag on a wait comes before it.
-/// Stages and calls are counted alike on all ranks, because all make the same
-/// calls.
+// [common.orccl.pipeline.call] Step by step, a chunk is put, combined and got, each a lag after the other.
+/// A call while it runs. Step s puts chunk s, combines the chunk that was put a
+/// lag earlier, and gets the one before that. With one round, the chunk is got
+/// where it would be combined. A call of nothing has one empty chunk, so that
+/// its ranks compare what they called.
+struct Call {
+  std::shared_ptr<Comm> comm;
+  Lane lane;
+  Plan plan;
+  size_t first_stage;
+  uint32_t first_round;
+  uint32_t chunks = static_cast<uint32_t>(
+      std::max<size_t>((plan.total + plan.most - 1) / plan.most, 1));
+  // A rank that only receives needs no step before its first chunk.
+  uint32_t lag =
+      lane.isPair() ? 0 : static_cast<uint32_t>(std::min<size_t>(kLag, chunks));
+  bool only_sends = lane.sender == comm->rank;
+
+  /// How many steps end with a round. The last steps need none.
+  uint32_t rounds() const { return chunks + (plan.has_two_rounds ? lag : 0); }
+  uint32_t steps() const { return rounds() + lag; }
+  /// What all ranks must have finished before a step: the work that it reads,
+  /// or, for a sender, the last use of its stage.
+  uint32_t roundBefore(uint32_t step) const {
+    return first_round + step - (only_sends ? kStages : lag);
+  }
+
+  // [common.orccl.pipeline.step] One kernel does the work of a step, and tells the peers at its end.
+  void run(uint32_t step) const {
+    if (comm->isAborted()) return;
+    if (step == 0) callOf(comm->rank) = plan.call;
+    if (step == lag && !only_sends && !ranksAgree()) return;
+    perform(&Call::get, step, plan.has_two_rounds ? 2 * lag : lag);
+    if (plan.has_two_rounds) perform(&Call::combine, step, lag);
+    perform(&Call::put, step, 0);
+    if (step < rounds()) comm->boxes.finishRound(lane, first_round + step);
+  }
+
+  void perform(void (Call::*part)(const Chunk&) const, uint32_t step,
+               uint32_t delay) const {
+    if (step < delay || step - delay >= chunks) return;
+    const size_t number = step - delay;
+    (this->*part)({number * plan.most, plan.most, first_stage + number});
+  }
+  void put(const Chunk& chunk) const;      ///< fills the own stage
+  void combine(const Chunk& chunk) const;  ///< reduces the own part
+  void get(const Chunk& chunk) const;      ///< reads all stages
+
+  // [common.orccl.pipeline.compare] A receiver that was told something else aborts itself, and lets the sender go on.
+  orcclCall_t& callOf(int rank) const {
+    return comm->boxes.stateOf(rank, lane).calls[plan.call.number % kStages];
+  }
+  bool ranksAgree() const {
+    std::vector<int> ranks;
+    std::vector<orcclCall_t> calls;
+    for (int i = 0; i < lane.size; ++i) {
+      ranks.push_back(lane.rankAt(i));
+      calls.push_back(callOf(ranks.back()));
+    }
+    std::string problem = findDisagreement(ranks, calls);
+    if (problem.empty()) return true;
+    comm->fail(std::move(problem));
+    if (lane.isPair()) comm->boxes.finishRound(lane, first_round + kFarAhead);
+    return false;
+  }
+
+ private:
+  char* staged(int owner, int part, const Chunk& chunk) const;
+  size_t sizeOf(int part, const Chunk& chunk) const;
+  void reduce(char* output, const Chunk& chunk) const;
+};
+
+// [common.orccl.pipeline.count] Stages, rounds and calls are counted alike on all ranks of a lane, because all make the same calls.
+/// One step of a call.
+struct Step {
+  std::shared_ptr<const Call> call;
+  uint32_t number;
+};
+
+/// How one rank uses a lane.
 class Pipeline {
  public:
   /// The mailboxes need not be mapped yet.
-  explicit Pipeline(std::shared_ptr<Comm> comm) : comm_(std::move(comm)) {}
+  Pipeline(std::shared_ptr<Comm> comm, Lane lane)
+      : lane(lane), comm_(std::move(comm)) {}
 
-  /// Enqueues the work of one collective. The group must be connected.
-  void enqueue(orStream_t stream, Plan plan) {
-    plan.call.number = ++calls_;
-    const char* name = nameOf(plan.call.func);
-    const std::shared_ptr<const Call> call(
-        new Call{comm_, std::move(plan), stages_used_});
-    const uint32_t first_round = comm_->boxes.rounds + 1;
-    comm_->boxes.rounds += call->rounds();
-    stages_used_ += call->chunks;
-    for (uint32_t step = 0; step < call->steps(); ++step) {
-      const uint32_t round = first_round + step;
-      if (step >= call->lag && comm_->size > 1) {
-        check(orStreamWaitValue32(stream, comm_->boxes.roundNumber(),
-                                  round - call->lag));
-      }
-      check(launch(stream, name,
-                   [call, step, round] { call->run(step, round); }));
+  const Lane lane;
+
+  /// Counts a call, and returns its steps. Steps must be enqueued in the order
+  /// of the calls.
+  std::vector<Step> plan(orcclCall_t call, const void* const* inputs,
+                         void* const* outputs) {
+    call.number = ++calls_;
+    auto& rounds = comm_->boxes.rounds[lane.placeAt(comm_->rank)];
+    const std::shared_ptr<const Call> counted(
+        new Call{comm_, lane, planOf(*comm_, lane, call, inputs, outputs),
+                 stages_used_, rounds + 1});
+    rounds += counted->rounds();
+    stages_used_ += counted->chunks;
+    std::vector<Step> steps;
+    for (uint32_t i = 0; i < counted->steps(); ++i) {
+      steps.push_back({counted, i});
     }
+    return steps;
+  }
+
+  // [common.orccl.pipeline.enqueue] A step is a kernel, after a wait unless the lane has waited for that round before.
+  /// The group must be connected.
+  void enqueue(orStream_t stream, const Step& step) {
+    const uint32_t round = step.call->roundBefore(step.number);
+    if (lane.size > 1 && static_cast<int32_t>(round - awaited_) > 0) {
+      check(orStreamWaitValue32(stream, comm_->boxes.roundNumber(lane), round));
+      awaited_ = round;
+    }
+    check(launch(stream, nameOf(step.call->plan.call.func),
+                 [step] { step.call->run(step.number); }));
   }
 
  private:
   std::shared_ptr<Comm> comm_;
   size_t stages_used_ = 0;
   uint64_t calls_ = 0;
+  uint32_t awaited_ = kFirstNumber;
 };
 
 // [-]

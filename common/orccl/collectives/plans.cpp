@@ -7,173 +7,120 @@
 #include <vector>
 
 namespace openreg::orccl {
-namespace {
 
-// [common.orccl.plans.work] The parts of all plans copy bytes, or reduce what lies at one place of all stages.
-/// One rank's part of a collective, as its kernels see it.
-struct Work {
-  const Mailboxes& boxes;
-  orcclCall_t call;
-  std::vector<const char*> from;
-  std::vector<char*> to;
-
-  int rank() const { return boxes.rank; }
-  /// Reduces `size` bytes of each rank: those at `place` of the stages, and
-  /// `own` of this rank.
-  void reduce(char* output, const char* own, const Chunk& chunk, size_t place,
-              size_t size) const {
-    std::vector<const void*> inputs;
-    for (int peer = 0; peer < boxes.size; ++peer) {
-      inputs.push_back(peer == rank() ? own
-                                      : boxes.stage(peer, chunk.stage) + place);
-    }
-    reduceNumbers(output, inputs, size / orcclTypeSize(call.datatype),
-                  call.datatype, call.op);
+// [common.orccl.plans.table] Collectives differ in which parts a rank has and which it wants, so a table describes all of them.
+static Part partOf(const Plan& plan, int r, int rank, const void* const* inputs,
+                   void* const* outputs) {
+  const auto& [func, type, op, root, bytes, number] = plan.call;
+  const auto in = [&](int i) {
+    return static_cast<const char*>(onDevice(inputs[i]));
+  };
+  const auto out = [&](int i) {
+    return static_cast<char*>(onDevice(outputs[i]));
+  };
+  const bool is_own = r == rank;
+  if (func == orcclFuncReduceScatter) {
+    return {in(r), is_own ? out(0) : nullptr, bytes};
   }
-};
+  if (func == orcclFuncAllGather) {
+    return {is_own ? in(0) : nullptr, out(r), bytes};
+  }
+  if (!reduces(func)) {  // From the root, or nothing at all.
+    if (r != root) return {};
+    return {is_own ? in(0) : nullptr, out(0), bytes};
+  }
+  const size_t begin = plan.is_divided ? std::min(r * plan.total, bytes) : 0;
+  if (!plan.is_divided && !is_own) return {};
+  const bool is_wanted = func == orcclFuncAllReduce || rank == root;
+  return {in(0) + begin, is_wanted ? out(0) + begin : nullptr,
+          std::min(plan.total, bytes - begin)};
+}
 
-void copyPart(char* to, const char* from, size_t size) {
+// [common.orccl.plans.choose] The plan follows from the arguments of the call alone, so all ranks choose the same one.
+/// Up to this size, a reduction takes one round, and every rank reduces all of
+/// it.
+constexpr size_t kOneShotBytes = size_t{32} << 10;
+
+Plan planOf(const Comm& comm, const Lane& lane, const orcclCall_t& call,
+            const void* const* inputs, void* const* outputs) {
+  const size_t size = comm.size;
+  Plan plan{.call = call, .total = call.bytes, .most = lane.stageBytes()};
+  const bool scatters = call.func == orcclFuncReduceScatter;
+  plan.has_two_rounds =
+      reduces(call.func) && !scatters && size > 1 && call.bytes > kOneShotBytes;
+  plan.is_divided = scatters || plan.has_two_rounds;
+  // A part begins at a cache line, and no number straddles two parts.
+  if (plan.is_divided) plan.most = kStageBytes / size / 64 * 64;
+  if (plan.has_two_rounds) {
+    plan.total = (call.bytes + 64 * size - 1) / (64 * size) * 64;
+  }
+  for (int r = 0; r < comm.size; ++r) {
+    plan.parts.push_back(partOf(plan, r, comm.rank, inputs, outputs));
+  }
+  return plan;
+}
+
+// [common.orccl.plans.places] The last chunk of a part may be short, and a later one empty.
+char* Call::staged(int owner, int part, const Chunk& chunk) const {
+  return comm->boxes.stage(owner, lane, chunk.stage) +
+         (plan.is_divided ? part * plan.most : 0);
+}
+
+size_t Call::sizeOf(int part, const Chunk& chunk) const {
+  const size_t all = plan.parts[part].size;
+  return std::min(chunk.size, all - std::min(all, chunk.begin));
+}
+
+static void copy(char* to, const char* from, size_t size) {
   if (size && to != from) std::memcpy(to, from, size);
 }
 
-// [common.orccl.plans.broadcast] In a broadcast the root copies each chunk to its stage, and all other ranks copy it from there.
-void planBroadcast(Plan& plan, const Work& work) {
-  const int root = work.call.root;
-  const auto put = [work, root](const Chunk& chunk) {
-    copyPart(work.boxes.stage(root, chunk.stage), work.from[0] + chunk.begin,
-             chunk.size);
-  };
-  const auto get = [work, root](const Chunk& chunk) {
-    copyPart(work.to[0] + chunk.begin, work.boxes.stage(root, chunk.stage),
-             chunk.size);
-  };
-  if (work.rank() == root) {
-    plan.put = put;
-  } else {
-    plan.get = get;
+// [common.orccl.plans.move] A rank stages what its peers need, and copies its own part directly.
+void Call::put(const Chunk& chunk) const {
+  if (lane.size == 1) return;
+  for (int part = 0; part < comm->size; ++part) {
+    const char* from = plan.parts[part].from;
+    if (!from || plan.is_divided == (part == comm->rank)) continue;
+    copy(staged(comm->rank, part, chunk), from + chunk.begin,
+         sizeOf(part, chunk));
   }
 }
 
-// [common.orccl.plans.all-gather] Each rank copies its own part directly.
-void planAllGather(Plan& plan, const Work& work) {
-  plan.put = [work](const Chunk& chunk) {
-    const char* part = work.from[0] + chunk.begin;
-    if (work.boxes.size > 1) {
-      copyPart(work.boxes.stage(work.rank(), chunk.stage), part, chunk.size);
+void Call::get(const Chunk& chunk) const {
+  for (int part = 0; part < comm->size; ++part) {
+    const auto& [from, to, size] = plan.parts[part];
+    if (!to) continue;
+    const bool is_own = part == comm->rank;
+    if (is_own && reduces(plan.call.func)) {
+      if (!plan.has_two_rounds) reduce(to + chunk.begin, chunk);
+      continue;
     }
-    copyPart(work.to[work.rank()] + chunk.begin, part, chunk.size);
-  };
-  plan.get = [work](const Chunk& chunk) {
-    for (int peer = 0; peer < work.boxes.size; ++peer) {
-      if (peer == work.rank()) continue;
-      copyPart(work.to[peer] + chunk.begin, work.boxes.stage(peer, chunk.stage),
-               chunk.size);
-    }
-  };
-}
-
-// [common.orccl.plans.reduce-scatter] A stage has a part for each rank, which that rank reduces.
-void planReduceScatter(Plan& plan, const Work& work) {
-  plan.most = kStageBytes / work.boxes.size / 64 * 64;
-  plan.put = [work, part = plan.most](const Chunk& chunk) {
-    char* stage = work.boxes.stage(work.rank(), chunk.stage);
-    for (int peer = 0; peer < work.boxes.size; ++peer) {
-      if (peer == work.rank()) continue;
-      copyPart(stage + peer * part, work.from[peer] + chunk.begin, chunk.size);
-    }
-  };
-  plan.get = [work, part = plan.most](const Chunk& chunk) {
-    work.reduce(work.to[0] + chunk.begin, work.from[work.rank()] + chunk.begin,
-                chunk, work.rank() * part, chunk.size);
-  };
-}
-
-// [common.orccl.plans.one-shot] A small reduction needs one round: every rank reduces all of it.
-constexpr size_t kOneShotBytes = size_t{32} << 10;
-
-void planOneShot(Plan& plan, const Work& work, bool has_output) {
-  plan.put = [work](const Chunk& chunk) {
-    if (work.boxes.size == 1) return;
-    copyPart(work.boxes.stage(work.rank(), chunk.stage),
-             work.from[0] + chunk.begin, chunk.size);
-  };
-  if (!has_output) return;
-  plan.get = [work](const Chunk& chunk) {
-    work.reduce(work.to[0] + chunk.begin, work.from[0] + chunk.begin, chunk, 0,
-                chunk.size);
-  };
-}
-
-// [common.orccl.plans.slices] In a large one each rank reduces one slice of a chunk, which begins at a cache line.
-struct Slices {
-  Slices(size_t size, int ranks)
-      : size(size), each(((size + ranks - 1) / ranks + 63) / 64 * 64) {}
-  size_t begin(int rank) const { return std::min(size, each * rank); }
-  size_t sizeOf(int rank) const { return begin(rank + 1) - begin(rank); }
-  size_t size, each;
-};
-
-// [common.orccl.plans.two-rounds] First each rank reduces its slice of all ranks' numbers into its own stage, and then the ranks exchange the results.
-void planTwoRounds(Plan& plan, const Work& work, bool has_output) {
-  const int rank = work.rank();
-  plan.put = [work, rank](const Chunk& chunk) {
-    const Slices slices(chunk.size, work.boxes.size);
-    char* stage = work.boxes.stage(rank, chunk.stage);
-    const char* from = work.from[0] + chunk.begin;
-    const size_t after = slices.begin(rank + 1);
-    copyPart(stage, from, slices.begin(rank));
-    copyPart(stage + after, from + after, chunk.size - after);
-  };
-  plan.combine = [work, rank, has_output](const Chunk& chunk) {
-    const Slices slices(chunk.size, work.boxes.size);
-    const size_t begin = slices.begin(rank), size = slices.sizeOf(rank);
-    const size_t place = chunk.begin + begin;
-    char* sum = work.boxes.stage(rank, chunk.stage) + begin;
-    work.reduce(sum, work.from[0] + place, chunk, begin, size);
-    if (has_output) copyPart(work.to[0] + place, sum, size);
-  };
-  if (!has_output) return;
-  plan.get = [work, rank](const Chunk& chunk) {
-    const Slices slices(chunk.size, work.boxes.size);
-    for (int peer = 0; peer < work.boxes.size; ++peer) {
-      if (peer == rank) continue;
-      const size_t begin = slices.begin(peer);
-      copyPart(work.to[0] + chunk.begin + begin,
-               work.boxes.stage(peer, chunk.stage) + begin,
-               slices.sizeOf(peer));
-    }
-  };
-}
-
-// [-]
-}  // namespace
-
-// [common.orccl.plans.choose] The plan follows from the arguments of the call alone, so all ranks choose the same one.
-Plan planOf(const Mailboxes& boxes, const orcclCall_t& call,
-            const void* const* inputs, void* const* outputs) {
-  Plan plan{.call = call, .total = call.bytes, .most = kStageBytes};
-  Work work{boxes, call, {}, {}};
-  const bool scatters = call.func == orcclFuncReduceScatter;
-  const bool gathers = call.func == orcclFuncAllGather;
-  for (int i = 0; i < (scatters ? boxes.size : 1); ++i) {
-    work.from.push_back(static_cast<const char*>(onDevice(inputs[i])));
+    copy(to + chunk.begin,
+         is_own ? from + chunk.begin : staged(part, part, chunk),
+         sizeOf(part, chunk));
   }
-  for (int i = 0; i < (gathers ? boxes.size : 1); ++i) {
-    work.to.push_back(static_cast<char*>(onDevice(outputs[i])));
+}
+
+// [common.orccl.plans.reduce] Each number is reduced by one rank, in the order of the ranks, or by all in that order.
+void Call::reduce(char* output, const Chunk& chunk) const {
+  const int rank = comm->rank;
+  std::vector<const void*> inputs;
+  for (int peer = 0; peer < comm->size; ++peer) {
+    inputs.push_back(peer == rank ? plan.parts[rank].from + chunk.begin
+                                  : staged(peer, rank, chunk));
   }
-  if (call.func == orcclFuncBroadcast) {
-    planBroadcast(plan, work);
-  } else if (gathers) {
-    planAllGather(plan, work);
-  } else if (scatters) {
-    planReduceScatter(plan, work);
-  } else {
-    const bool has_output =
-        call.func == orcclFuncAllReduce || boxes.rank == call.root;
-    const bool at_once = boxes.size == 1 || call.bytes <= kOneShotBytes;
-    (at_once ? planOneShot : planTwoRounds)(plan, work, has_output);
+  reduceNumbers(output, inputs,
+                sizeOf(rank, chunk) / orcclTypeSize(plan.call.datatype),
+                plan.call.datatype, plan.call.op);
+}
+
+void Call::combine(const Chunk& chunk) const {
+  const int rank = comm->rank;
+  char* const result = staged(rank, rank, chunk);
+  reduce(result, chunk);
+  if (char* to = plan.parts[rank].to) {
+    copy(to + chunk.begin, result, sizeOf(rank, chunk));
   }
-  return plan;
 }
 
 // [-]

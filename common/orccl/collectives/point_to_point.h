@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "torch_openreg/common/orccl/group/comm.h"
+#include "torch_openreg/common/orccl/collectives/pipeline.h"
 
-#include <array>
+#include <map>
 #include <memory>
 #include <span>
 #include <utility>
@@ -13,14 +13,13 @@ namespace openreg::orccl {
 
 // [common.orccl.point-to-point.operation] One direction of a transfer between two ranks.
 struct P2POp {
-  bool is_send;              ///< otherwise it receives
-  int peer;                  ///< a rank of the group
-  void* data;                ///< device memory; only read if it is sent
-  size_t bytes;              ///< as many as the peer says
-  orcclDataType_t datatype;  ///< that of the peer, too
+  bool is_send;      ///< otherwise it receives
+  int peer;          ///< a rank of the group
+  void* data;        ///< device memory; only read if it is sent
+  orcclCall_t call;  ///< that of the peer, too
 };
 
-// [common.orccl.point-to-point] Each direction of each pair of ranks has an inbox and an order of its own.
+// [common.orccl.point-to-point] Each lane of a pair has a pipeline, and also a stream when operations run concurrently.
 class PointToPoint {
  public:
   /// The mailboxes need not be mapped yet.
@@ -36,28 +35,25 @@ class PointToPoint {
   void enqueue(orStream_t stream, std::span<const P2POp> ops);
 
  private:
-  /// What one direction of a pair has.
-  struct Lane {
-    orStream_t stream = nullptr;  // made when operations run concurrently
-    orEvent_t done = nullptr;     // after the last operation
-    uint64_t operations = 0;
+  /// Whether it receives, and the peer.
+  using Key = std::pair<bool, int>;
+  struct PairLane {
+    Pipeline pipeline;
+    orStream_t stream = nullptr;
+    orEvent_t done = nullptr;  // after the last operation
   };
-  /// The operations of a call in one lane, the next one last.
+  /// The steps of one call in a lane, and where they run.
   struct Queue {
-    Lane* lane;
+    PairLane* lane;
+    std::vector<Step> steps;
     orStream_t stream;
-    std::vector<P2POp> left;
-    size_t done;  // bytes of the next one
   };
-  void begin(Queue& queue, bool is_alone);
-  void enqueueChunk(Queue& queue);
-  void copyToSelf(orStream_t stream, std::span<const P2POp> ops) const;
-  void send(orStream_t stream, const P2POp& op, size_t done, size_t size);
-  void receive(orStream_t stream, const P2POp& op, size_t done, size_t size,
-               uint64_t number);
+  using Queues = std::map<Key, Queue>;
+  Queues queuesOf(std::span<const P2POp> ops);
+  void begin(Queue& queue, orStream_t stream, bool is_alone);
 
   const std::shared_ptr<Comm> comm_;
-  std::array<std::array<Lane, kMaxRanks>, 2> lanes_;
+  std::map<Key, PairLane> lanes_;
   orEvent_t called_ = nullptr;
 };
 

@@ -15,13 +15,13 @@ namespace openreg::orccl {
 
 // [common.orccl.mailbox.allocate] A new mailbox is filled before anybody can know of it.
 Mailboxes::Mailboxes(int rank, int size)
-    : rank(rank), size(size), mapped(size), rounds(kFirstNumber) {
+    : rank(rank), size(size), mapped(size) {
   int least, greatest;
   check(orDeviceGetStreamPriorityRange(&least, &greatest));
   check(orStreamCreateWithPriority(&control, 0, greatest));
   void* own = nullptr;
   orError_t error = orMalloc(
-      &own, kHeaderBytes + kStages * kStageBytes + size * kSlots * kSlotBytes);
+      &own, kHeaderBytes + kStages * (kStageBytes + size * kPairStageBytes));
   mapped[rank] = static_cast<char*>(own);
   if (!error) error = fill();
   if (!error) return;
@@ -41,11 +41,9 @@ orError_t Mailboxes::fill() {
   std::random_device random;
   while (!identity) identity = uint64_t{random()} << 32 | random();
   const auto content = std::make_unique<Mailbox>();
-  content->round.value = kFirstNumber;
   content->identity = identity;
-  for (int peer = 0; peer < size; ++peer) {
-    sent[peer] = received[peer] = kFirstNumber;
-    content->received[peer].value = content->taken[peer].value = kFirstNumber;
+  for (size_t place = 0; place < kMaxLanes; ++place) {
+    rounds[place] = content->lanes[place].round.value = kFirstNumber;
   }
   if (orError_t error =
           orMemcpyAsync(mapped[rank], content.get(), sizeof(Mailbox),
@@ -55,19 +53,21 @@ orError_t Mailboxes::fill() {
   return orStreamSynchronize(control);
 }
 
-// [common.orccl.mailbox.places] Behind the header are the stages, and then an inbox of four slots for each rank.
+// [common.orccl.mailbox.places] A sender has the stages, so that a rank writes its own memory and reads that of others.
 Mailbox& Mailboxes::of(int owner) const {
   return *reinterpret_cast<Mailbox*>(onDevice(mapped[owner]));
 }
 
-char* Mailboxes::stage(int owner, size_t counter) const {
-  return onDevice(mapped[owner]) + kHeaderBytes +
-         counter % kStages * kStageBytes;
+LaneState& Mailboxes::stateOf(int owner, const Lane& lane) const {
+  return of(owner).lanes[lane.placeAt(owner)];
 }
 
-char* Mailboxes::slot(int owner, int sender, uint32_t chunk) const {
-  return onDevice(mapped[owner]) + kHeaderBytes + kStages * kStageBytes +
-         (sender * kSlots + chunk % kSlots) * kSlotBytes;
+char* Mailboxes::stage(int owner, const Lane& lane, size_t counter) const {
+  char* stages = onDevice(mapped[owner]) + kHeaderBytes;
+  if (lane.isPair()) {
+    stages += kStages * (kStageBytes + lane.receiver * kPairStageBytes);
+  }
+  return stages + counter % kStages * lane.stageBytes();
 }
 
 // [common.orccl.mailbox.settle] This thread polls the control stream until it is empty.
@@ -81,17 +81,15 @@ orError_t Mailboxes::settle() const noexcept {
 }
 
 // [common.orccl.mailbox.round] The last rank to finish a round wakes the waiting rank, so a stream waits for one number, not for one from each peer.
-void Mailboxes::finishRound(uint32_t round) const {
-  for (int step = 1; step < size; ++step) {
-    const int owner = (rank + step) % size;
-    Mailbox& mailbox = of(owner);
-    Flag& arrived = mailbox.arrived[round % 4];
-    if (std::atomic_ref(arrived.value).fetch_add(1) + 2 <
-        static_cast<uint32_t>(size)) {
-      continue;
-    }
-    std::atomic_ref(arrived.value) = 0;
-    signal(owner, mailbox.round, round);
+void Mailboxes::finishRound(const Lane& lane, uint32_t round) const {
+  for (int step = 1; step <= lane.size; ++step) {
+    const int owner = lane.rankAt((rank + step) % lane.size);
+    if (owner == rank) continue;
+    LaneState& state = stateOf(owner, lane);
+    std::atomic_ref arrived(state.arrived[round % 4].value);
+    if (arrived.fetch_add(1) + 2 < static_cast<uint32_t>(lane.size)) continue;
+    arrived = 0;
+    signal(owner, state.round, round);
   }
 }
 
@@ -108,10 +106,8 @@ void Mailboxes::raiseNumbers() const {
   Mailbox& own = of(rank);
   std::atomic_ref(own.is_aborted.value) = 1;
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  orSignalValue32(&own.round.value, rounds + kFarAhead);
-  for (int peer = 0; peer < size; ++peer) {
-    orSignalValue32(&own.received[peer].value, received[peer] + kFarAhead);
-    orSignalValue32(&own.taken[peer].value, sent[peer] + kFarAhead);
+  for (int place = 0; place < 1 + 2 * size; ++place) {
+    orSignalValue32(&own.lanes[place].round.value, rounds[place] + kFarAhead);
   }
 }
 

@@ -10,17 +10,38 @@
 
 namespace openreg::orccl {
 
-// [common.orccl.mailbox.sizes] A stage holds 1 MiB, because each chunk costs a round, and six of them fit into the last cache.
+// [common.orccl.mailbox.sizes] A stage of the group holds 1 MiB, because each chunk costs a round, and six of them fit into the last cache.
 inline constexpr int kMaxRanks = 64;
-inline constexpr size_t kStageBytes = size_t{1} << 20;   ///< for one chunk
-inline constexpr size_t kStages = 6;                     ///< of each rank
-inline constexpr size_t kSlotBytes = size_t{256} << 10;  ///< for one chunk
-inline constexpr size_t kSlots = 4;                      ///< of each inbox
+inline constexpr size_t kStageBytes = size_t{1} << 20;  ///< of the group
+inline constexpr size_t kPairStageBytes = size_t{256} << 10;
+inline constexpr size_t kStages = 6;  ///< of each lane and rank
 /// Where the numbers of every group begin: soon before they overflow, so that
 /// every group shows whether it survives that.
 inline constexpr uint32_t kFirstNumber = 0xffffffe8;
-/// How many numbers an aborted rank is ahead of all others.
-inline constexpr uint32_t kFarAhead = uint32_t{1} << 30;
+/// How many numbers an aborted rank is ahead of all others. Adding it twice
+/// still gives a number that is ahead.
+inline constexpr uint32_t kFarAhead = uint32_t{1} << 29;
+
+// [common.orccl.lane] Each pair of ranks has a lane in each direction, so a transfer never waits for the rest of the group.
+/// Ranks that count rounds together: all ranks of the group, or one that sends
+/// and one that receives.
+struct Lane {
+  int size;                        ///< how many ranks it has
+  int sender = -1, receiver = -1;  ///< if it is that of a pair
+
+  bool isPair() const { return sender >= 0; }
+  int rankAt(int i) const {
+    if (!isPair()) return i;
+    return i == 0 ? sender : receiver;
+  }
+  /// Which of the lanes of `rank` it is.
+  size_t placeAt(int rank) const {
+    if (!isPair()) return 0;
+    return rank == sender ? 1 + 2 * receiver : 2 + 2 * sender;
+  }
+  size_t stageBytes() const { return isPair() ? kPairStageBytes : kStageBytes; }
+};
+inline constexpr size_t kMaxLanes = 1 + 2 * kMaxRanks;  ///< of each rank
 
 // [common.orccl.mailbox.layout] A number lies in the memory of the rank that waits for it, alone in its cache line.
 struct alignas(64) Flag {
@@ -32,25 +53,26 @@ struct alignas(64) Flag {
 /// before the peer came.
 enum class Presence : uint32_t { away, connected, left, unmapped, closed };
 
-/// The beginning of a rank's mailbox. The stages follow it, and then an inbox
-/// for each rank. Numbers count from `kFirstNumber`, and wrap around.
-struct Mailbox {
+/// One rank's part of a lane. Numbers count from `kFirstNumber`, and wrap
+/// around.
+struct LaneState {
   /// The last round that all ranks have finished, and how many of them have
-  /// finished each of the next ones: a rank can be two rounds ahead.
+  /// finished each of the next ones: a rank of the group can be two rounds
+  /// ahead.
   Flag round;
   Flag arrived[4];  ///< by the number of the round modulo 4
-  /// How many chunks each rank has put into its inbox here, and how many of
-  /// this rank's chunks it has taken out of the inbox there.
-  Flag received[kMaxRanks];
-  Flag taken[kMaxRanks];     ///< see `received`
+  /// What this rank has called last. A sender can be some calls ahead.
+  alignas(64) orcclCall_t calls[kStages];
+};
+
+/// The beginning of a rank's mailbox. The stages of the group follow it, and
+/// then the stages for each receiver.
+struct Mailbox {
+  LaneState lanes[kMaxLanes];
   Flag presence[kMaxRanks];  ///< a Presence of each rank
   Flag is_aborted;           ///< kernels do nothing if it is not 0
   /// A random number while the mailbox is in use; then 0.
   alignas(64) uint64_t identity;
-  /// The last two collectives.
-  alignas(64) orcclCall_t calls[2];
-  /// The send whose first chunk is in this slot.
-  alignas(64) orcclCall_t sends[kMaxRanks][kSlots];
 };
 inline constexpr size_t kHeaderBytes = (sizeof(Mailbox) + 4095) / 4096 * 4096;
 
@@ -74,28 +96,24 @@ class Mailboxes {
   uint64_t identity = 0;  ///< of this rank's mailbox
 
   // [common.orccl.mailbox.host] Streams wait for the numbers in this rank's own mailbox.
-  /// The number of this rank's mailbox, as the driver waits for it.
-  const void* roundNumber() const { return &own().round; }
-  /// Chunks from `peer`.
-  const void* receivedNumber(int peer) const { return &own().received[peer]; }
-  /// Chunks to `peer`.
-  const void* takenNumber(int peer) const { return &own().taken[peer]; }
-  /// How far this rank has counted when all work that it enqueued has run.
-  /// Written by the thread that enqueues, read when the rank is aborted.
-  std::atomic<uint32_t> rounds;
-  std::array<std::atomic<uint32_t>, kMaxRanks> sent;      ///< as `rounds`
-  std::array<std::atomic<uint32_t>, kMaxRanks> received;  ///< as `rounds`
+  /// The number of a lane's rounds, as the driver waits for it.
+  const void* roundNumber(const Lane& lane) const {
+    return &own().lanes[lane.placeAt(rank)].round;
+  }
+  /// How far each lane of this rank has counted when all work that it enqueued
+  /// has run. Written by the thread that enqueues, read when the rank is
+  /// aborted.
+  std::array<std::atomic<uint32_t>, kMaxLanes> rounds;
 
   // [common.orccl.mailbox.device] Kernels read and write all mailboxes.
   Mailbox& of(int owner) const;  ///< mapped for device code
-  /// `counter` counts the chunks of all calls.
-  char* stage(int owner, size_t counter) const;
-  /// Where `sender` puts its chunk with this number.
-  char* slot(int owner, int sender, uint32_t chunk) const;
-  /// Tells all peers that this rank has finished round `round`.
-  void finishRound(uint32_t round) const;
-  /// Sets a number in the mailbox of `owner`, and wakes what waits for it.
-  void signal(int owner, Flag& flag, uint32_t value) const;
+  /// The part that `owner` has of a lane.
+  LaneState& stateOf(int owner, const Lane& lane) const;
+  /// `counter` counts the chunks of all calls of the lane. In that of a pair,
+  /// the owner is the sender.
+  char* stage(int owner, const Lane& lane, size_t counter) const;
+  /// Tells all peers in the lane that this rank has finished round `round`.
+  void finishRound(const Lane& lane, uint32_t round) const;
   /// Ends all waits of this rank.
   void raiseNumbers() const;
 
@@ -110,6 +128,8 @@ class Mailboxes {
  private:
   /// As the driver sees it; not for following.
   Mailbox& own() const { return *reinterpret_cast<Mailbox*>(mapped[rank]); }
+  /// Sets a number in the mailbox of `owner`, and wakes what waits for it.
+  void signal(int owner, Flag& flag, uint32_t value) const;
   orError_t fill();
   orError_t settle() const noexcept;
 };

@@ -242,14 +242,12 @@ typedef struct orcclCall_t {
   uint64_t number;          /**< counts the calls from 1 */
 } orcclCall_t;
 
-/// @returns orcclInvalidUsage if the calls of rank 0, 1, and so on are not the
-/// same; `orcclGetLastError` then names two that differ, the same on all ranks.
+/// @returns orcclInvalidUsage if the calls of the `n` ranks are not the same;
+/// `orcclGetLastError` then names two that differ, the same on all ranks. The
+/// ranks are those of a group, in their order, or a sender and its receiver.
 OPENREG_EXPORT orcclResult_t orcclCompareCalls(const orcclCall_t* calls,
-                                               int nranks) OPENREG_NOEXCEPT;
-/// The same for a send and the receive that belongs to it.
-OPENREG_EXPORT orcclResult_t
-orcclCompareSendRecv(int sender, const orcclCall_t* send, int receiver,
-                     const orcclCall_t* recv) OPENREG_NOEXCEPT;
+                                               const int* ranks,
+                                               int n) OPENREG_NOEXCEPT;
 
 // [-]
 #ifdef __cplusplus
