@@ -60,19 +60,20 @@ void checkOutput(const at::Tensor& output, const at::Tensor& input,
 }
 
 // [distributed.symmetric.sum] All ranks add in the same order, so that they get identical bytes.
-/// Memory for a sum of tensors like `part`. Half-precision numbers are added in
-/// float32 and rounded once.
-at::Tensor emptySum(const at::Tensor& part) {
-  return at::empty(part.sizes(),
-                   part.options().dtype(at::toOpMathType(part.scalar_type())));
-}
-
-/// Adds what `part` returns for each rank. Allocates nothing.
-template <class Part>
-at::Tensor sumInto(at::Tensor sum, int ranks, const Part& part) {
-  sum.copy_(part(0));
-  for (int r = 1; r < ranks; ++r) sum.add_(part(r));
-  return sum;
+/// Between two barriers, adds what `slice` takes from each rank's tensor.
+/// Half-precision numbers are added in float32 and rounded once.
+template <class Slice>
+void sumInto(const at::Tensor& out, const at::Tensor& input,
+             symm::SymmetricMemory& group, const Slice& slice) {
+  const at::Tensor sum = at::empty(
+      out.sizes(), out.options().dtype(at::toOpMathType(out.scalar_type())));
+  group.barrier(kBegin, 0);
+  for (int r = 0; r < group.get_world_size(); ++r) {
+    const at::Tensor part = slice(onRank(r, input, group));
+    r == 0 ? sum.copy_(part) : sum.add_(part);
+  }
+  out.copy_(sum);
+  group.barrier(kEnd, 0);
 }
 
 // [distributed.symmetric.one-shot] In one shot, every rank reads all of every other rank's elements.
@@ -80,11 +81,7 @@ at::Tensor oneShotAllReduceOut(const at::Tensor& input, std::string reduction,
                                std::string name, at::Tensor out) {
   const auto group = groupOf(input, reduction, name);
   checkOutput(out, input, input.sizes());
-  const at::Tensor sum = emptySum(input);
-  group->barrier(kBegin, 0);
-  out.copy_(sumInto(sum, group->get_world_size(),
-                    [&](int r) { return onRank(r, input, *group); }));
-  group->barrier(kEnd, 0);
+  sumInto(out, input, *group, [](const at::Tensor& whole) { return whole; });
   return out;
 }
 
@@ -120,13 +117,8 @@ at::Tensor twoShotAllReduceOut(at::Tensor input, std::string reduction,
   const auto group = groupOf(input, reduction, name);
   checkOutput(output, input, input.sizes());
   const int ranks = group->get_world_size(), ours = group->get_rank();
-  const at::Tensor slice = sliceOf(ours, input, ranks);
-  const at::Tensor sum = emptySum(slice);
-  group->barrier(kBegin, 0);
-  slice.copy_(sumInto(sum, ranks, [&](int r) {
-    return sliceOf(ours, onRank(r, input, *group), ranks);
-  }));
-  group->barrier(kBegin, 0);
+  sumInto(sliceOf(ours, input, ranks), input, *group,
+          [&](const at::Tensor& whole) { return sliceOf(ours, whole, ranks); });
   for (int r = 0; r < ranks; ++r) {
     const at::Tensor to = sliceOf(r, output, ranks);
     const at::Tensor from = sliceOf(r, onRank(r, input, *group), ranks);
@@ -153,12 +145,9 @@ at::Tensor reduceScatterOut(at::Tensor input, std::string name, bool split_last,
   std::vector<int64_t> sizes = input.sizes().vec();
   sizes[dim] = width;
   checkOutput(output, input, sizes);
-  const at::Tensor sum = emptySum(output);
-  group->barrier(kBegin, 0);
-  output.copy_(sumInto(sum, ranks, [&](int r) {
-    return onRank(r, input, *group).narrow(dim, begin, width);
-  }));
-  group->barrier(kEnd, 0);
+  sumInto(output, input, *group, [&](const at::Tensor& whole) {
+    return whole.narrow(dim, begin, width);
+  });
   return output;
 }
 
