@@ -37,6 +37,9 @@ struct Message {
 
 /// One rank's connections. Any thread.
 class Network {
+  /// Messages that are under way, each with its peer.
+  using Works = std::vector<std::pair<int, c10::intrusive_ptr<c10d::Work>>>;
+
  public:
   /// Connects nothing yet.
   Network(int rank, int size) : rank_(rank), size_(size) {}
@@ -60,7 +63,7 @@ class Network {
   /// Makes the engine, which waits for the other ranks.
   void connect(const c10::intrusive_ptr<c10d::Store>& store) noexcept {
     Engine engine;
-    Works goodbyes(size_);
+    Works goodbyes;
     std::exception_ptr error;
     try {
       const auto make =
@@ -69,7 +72,7 @@ class Network {
       for (int peer = 0; peer < size_; ++peer) {
         if (peer == rank_) continue;
         std::vector<at::Tensor> byte{at::empty({1}, at::kByte)};
-        goodbyes[peer] = engine->recv(byte, peer, kGoodbye);
+        goodbyes.emplace_back(peer, engine->recv(byte, peer, kGoodbye));
       }
     } catch (...) {
       error = std::current_exception();
@@ -82,21 +85,20 @@ class Network {
   }
 
   // [distributed.hosts.network.exchange] All messages are under way before this thread waits for the first one.
-  /// Sends and receives all of them at once, when the network is connected.
+  /// Sends and receives all of them at once, when the network is connected, and
+  /// waits for other `works`, too.
   /// @throws c10::Error that names the rank whose connection is broken.
-  void exchange(std::span<const Message> messages) {
+  void exchange(std::span<const Message> messages, Works works = {}) {
     const Engine engine = connected();
-    Works works;
     int peer = -1;
     bool is_done = true;
     try {
       for (const Message& message : messages) {
         peer = message.peer;
         std::vector<at::Tensor> bytes{message.bytes};
-        works.push_back(message.is_send ? engine->send(bytes, peer, message.tag)
-                        : message.tag == kGoodbye
-                            ? goodbyes_[peer]
-                            : engine->recv(bytes, peer, message.tag));
+        works.emplace_back(peer, message.is_send
+                                     ? engine->send(bytes, peer, message.tag)
+                                     : engine->recv(bytes, peer, message.tag));
       }
       {
         const std::lock_guard lock(mutex_);
@@ -104,8 +106,8 @@ class Network {
         waiting_.insert(&works);
       }
       for (size_t i = 0; i < works.size() && is_done; ++i) {
-        peer = messages[i].peer;
-        is_done = works[i]->wait(kForever);
+        peer = works[i].first;
+        is_done = works[i].second->wait(kForever);
       }
     } catch (const std::exception& error) {
       const std::lock_guard lock(mutex_);
@@ -123,11 +125,10 @@ class Network {
   /// an empty one. Does not wait.
   std::string endedPeer() {
     const std::lock_guard lock(mutex_);
-    for (size_t peer = 0; peer < goodbyes_.size(); ++peer) {
-      if (!goodbyes_[peer]) continue;
+    for (const auto& [peer, work] : goodbyes_) {
       try {
-        goodbyes_[peer]->abort();  // The wait then only looks.
-        goodbyes_[peer]->wait(kForever);
+        work->abort();  // The wait then only looks.
+        work->wait(kForever);
       } catch (const std::exception&) {
         return c10::str("rank ", peer, " has ended, or has left the group");
       }
@@ -156,7 +157,7 @@ class Network {
     is_aborted_ = true;
     changed_.notify_all();
     for (Works* works : waiting_) {
-      for (const auto& work : *works) work->abort();
+      for (const auto& [peer, work] : *works) work->abort();
     }
   }
 
@@ -164,9 +165,13 @@ class Network {
   static void leave(std::shared_ptr<Network> network) noexcept {
     try {
       runInBackground([network = std::move(network)] {
-        const auto byte = [](int) { return at::empty({1}, at::kByte); };
         try {
-          network->exchangeWithAll(kGoodbye, byte, byte);
+          network->connected();
+          std::vector<Message> bytes;
+          for (const auto& [peer, work] : network->goodbyes_) {
+            bytes.push_back({true, peer, kGoodbye, at::empty({1}, at::kByte)});
+          }
+          network->exchange(bytes, network->goodbyes_);
         } catch (const std::exception&) {
           // A rank that has ended needs no goodbye.
         }
@@ -178,7 +183,6 @@ class Network {
 
   // [distributed.hosts.network.members] An abort cancels the works for which threads wait.
  private:
-  using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
   static constexpr int kGoodbye = 0;  ///< the tag of the last byte
   /// The watchdog limits the time.
   static constexpr std::chrono::hours kForever{24 * 100};
