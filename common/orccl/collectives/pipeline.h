@@ -92,11 +92,11 @@ struct Call {
     if (step < rounds()) comm->boxes.finishRound(lane, first_round + step);
   }
 
-  void perform(void (Call::*part)(const Chunk&) const, uint32_t step,
+  void perform(void (Call::*phase)(const Chunk&) const, uint32_t step,
                uint32_t delay) const {
     if (step < delay || step - delay >= chunks) return;
     const size_t number = step - delay;
-    (this->*part)({number * plan.most, plan.most, first_stage + number});
+    (this->*phase)({number * plan.most, plan.most, first_stage + number});
   }
   void put(const Chunk& chunk) const;      ///< fills the own stage
   void combine(const Chunk& chunk) const;  ///< reduces the own part
