@@ -116,7 +116,7 @@ orcclResult_t add(P2POp op, size_t count, orcclComm_t comm,
                   orStream_t stream) noexcept {
   orcclGroupStart();
   const orcclResult_t result = guarded([&] {
-    op.call.bytes = bytesOf(count, op.call.datatype);
+    op.bytes = bytesOf(count, op.datatype);
     collect(op, comm, stream);
   });
   if (!group.result) group.result = result;
@@ -130,19 +130,14 @@ orcclResult_t add(P2POp op, size_t count, orcclComm_t comm,
 orcclResult_t orcclSend(const void* sendbuff, size_t count,
                         orcclDataType_t type, int peer, orcclComm_t comm,
                         orStream_t stream) noexcept {
-  return add({true,
-              peer,
-              const_cast<void*>(sendbuff),
-              {orcclFuncSendRecv, type, orcclSum, 0, 0, 0}},
-             count, comm, stream);
+  return add({true, peer, const_cast<void*>(sendbuff), type}, count, comm,
+             stream);
 }
 
 orcclResult_t orcclRecv(void* recvbuff, size_t count, orcclDataType_t type,
                         int peer, orcclComm_t comm,
                         orStream_t stream) noexcept {
-  return add(
-      {false, peer, recvbuff, {orcclFuncSendRecv, type, orcclSum, 0, 0, 0}},
-      count, comm, stream);
+  return add({false, peer, recvbuff, type}, count, comm, stream);
 }
 
 // [common.orccl.api.group.end] The outermost end checks all operations before it enqueues the first.

@@ -18,7 +18,7 @@ static std::vector<std::pair<P2POp, P2POp>> copiesOf(
           receives.size(), " receives from itself.");
   std::vector<std::pair<P2POp, P2POp>> copies;
   for (size_t i = 0; i < sends.size(); ++i) {
-    const size_t sent = sends[i].call.bytes, taken = receives[i].call.bytes;
+    const size_t sent = sends[i].bytes, taken = receives[i].bytes;
     require(sent == taken, orcclInvalidArgument, "Rank ", rank, " sends ", sent,
             " bytes to itself, and receives ", taken, ".");
     if (sent) copies.emplace_back(sends[i], receives[i]);
@@ -36,8 +36,7 @@ void PointToPoint::check(std::span<const P2POp> ops) const {
 }
 
 // [common.orccl.point-to-point.lane] An operation alone runs on the stream of its call; several need a stream each, or one of them would wait for another's peer.
-void PointToPoint::begin(Queue& queue, orStream_t stream, bool is_alone) {
-  PairLane& lane = *queue.lane;
+void PointToPoint::begin(PairLane& lane, orStream_t stream, bool is_alone) {
   if (!lane.done) {
     orccl::check(orEventCreateWithFlags(&lane.done, orEventDisableTiming));
   }
@@ -46,9 +45,9 @@ void PointToPoint::begin(Queue& queue, orStream_t stream, bool is_alone) {
     orccl::check(orDeviceGetStreamPriorityRange(&least, &greatest));
     orccl::check(orStreamCreateWithPriority(&lane.stream, 0, greatest));
   }
-  queue.stream = is_alone ? stream : lane.stream;
-  if (!is_alone) orccl::check(orStreamWaitEvent(queue.stream, called_, 0));
-  orccl::check(orStreamWaitEvent(queue.stream, lane.done, 0));
+  lane.current = is_alone ? stream : lane.stream;
+  if (!is_alone) orccl::check(orStreamWaitEvent(lane.current, called_, 0));
+  orccl::check(orStreamWaitEvent(lane.current, lane.done, 0));
 }
 
 PointToPoint::~PointToPoint() {
@@ -59,50 +58,56 @@ PointToPoint::~PointToPoint() {
   if (called_) static_cast<void>(orEventDestroy(called_));
 }
 
-// [common.orccl.point-to-point.queues] The operations of one call in one lane follow each other.
-PointToPoint::Queues PointToPoint::queuesOf(std::span<const P2POp> ops) {
+// [common.orccl.point-to-point.plan] The operations of a call in one lane follow each other, and the lanes that send come first.
+std::vector<PointToPoint::PairLane*> PointToPoint::plan(
+    std::span<const P2POp> ops) {
   const int rank = comm_->rank;
-  Queues queues;
-  for (P2POp op : ops) {
+  for (const P2POp& op : ops) {
     if (op.peer == rank) continue;
-    const Key key{!op.is_send, op.peer};
-    op.call.root = op.is_send ? rank : op.peer;
-    const Lane pair{2, op.call.root, op.is_send ? op.peer : rank};
-    Queue& queue = queues[key];
-    queue.lane =
-        &lanes_.try_emplace(key, PairLane{{comm_, pair}}).first->second;
-    const auto steps = queue.lane->pipeline.plan(op.call, &op.data, &op.data);
-    queue.steps.insert(queue.steps.end(), steps.begin(), steps.end());
+    const Lane pair =
+        op.is_send ? Lane{2, rank, op.peer} : Lane{2, op.peer, rank};
+    const auto entry =
+        lanes_.try_emplace({!op.is_send, op.peer}, PairLane{{comm_, pair}});
+    PairLane& lane = entry.first->second;
+    const auto steps = lane.pipeline.plan(
+        {orcclFuncSendRecv, op.datatype, orcclSum, pair.sender, op.bytes, 0},
+        &op.data, &op.data);
+    lane.steps.insert(lane.steps.end(), steps.begin(), steps.end());
   }
-  return queues;
+  std::vector<PairLane*> used;
+  for (auto& [key, lane] : lanes_) {
+    if (!lane.steps.empty()) used.push_back(&lane);
+  }
+  return used;
 }
 
-// [common.orccl.point-to-point.turns] Step by step, sends come first: two ranks that exchange more than their stages hold both get on.
+// [common.orccl.point-to-point.turns] The lanes take turns, step by step: two ranks that exchange more than their stages hold both get on.
 void PointToPoint::enqueue(orStream_t stream, std::span<const P2POp> ops) {
   for (const auto& [send, receive] : copiesOf(comm_->rank, ops)) {
-    orccl::check(orMemcpyAsync(receive.data, send.data, send.call.bytes,
+    orccl::check(orMemcpyAsync(receive.data, send.data, send.bytes,
                                orMemcpyDeviceToDevice, stream));
   }
-  Queues queues = queuesOf(ops);
-  const bool is_alone = queues.size() == 1;
+  const auto lanes = plan(ops);
+  const bool is_alone = lanes.size() == 1;
   if (!is_alone && !called_) {
     orccl::check(orEventCreateWithFlags(&called_, orEventDisableTiming));
   }
   if (!is_alone) orccl::check(orEventRecord(called_, stream));
   size_t turns = 0;
-  for (auto& [key, queue] : queues) {
-    begin(queue, stream, is_alone);
-    turns = std::max(turns, queue.steps.size());
+  for (PairLane* lane : lanes) {
+    begin(*lane, stream, is_alone);
+    turns = std::max(turns, lane->steps.size());
   }
   for (size_t turn = 0; turn < turns; ++turn) {
-    for (auto& [key, queue] : queues) {
-      if (turn >= queue.steps.size()) continue;
-      queue.lane->pipeline.enqueue(queue.stream, queue.steps[turn]);
+    for (PairLane* lane : lanes) {
+      if (turn >= lane->steps.size()) continue;
+      lane->pipeline.enqueue(lane->current, lane->steps[turn]);
     }
   }
-  for (auto& [key, queue] : queues) {
-    orccl::check(orEventRecord(queue.lane->done, queue.stream));
-    if (!is_alone) orccl::check(orStreamWaitEvent(stream, queue.lane->done, 0));
+  for (PairLane* lane : lanes) {
+    lane->steps.clear();
+    orccl::check(orEventRecord(lane->done, lane->current));
+    if (!is_alone) orccl::check(orStreamWaitEvent(stream, lane->done, 0));
   }
 }
 

@@ -13,10 +13,11 @@ namespace openreg::orccl {
 
 // [common.orccl.point-to-point.operation] One direction of a transfer between two ranks.
 struct P2POp {
-  bool is_send;      ///< otherwise it receives
-  int peer;          ///< a rank of the group
-  void* data;        ///< device memory; only read if it is sent
-  orcclCall_t call;  ///< that of the peer, too
+  bool is_send;              ///< otherwise it receives
+  int peer;                  ///< a rank of the group
+  void* data;                ///< device memory; only read if it is sent
+  orcclDataType_t datatype;  ///< that of the peer, too
+  size_t bytes = 0;          ///< as many as the peer says
 };
 
 // [common.orccl.point-to-point] Each lane of a pair has a pipeline, and also a stream when operations run concurrently.
@@ -35,25 +36,20 @@ class PointToPoint {
   void enqueue(orStream_t stream, std::span<const P2POp> ops);
 
  private:
-  /// Whether it receives, and the peer.
-  using Key = std::pair<bool, int>;
   struct PairLane {
     Pipeline pipeline;
-    orStream_t stream = nullptr;
-    orEvent_t done = nullptr;  // after the last operation
+    orStream_t stream = nullptr;  // made when operations run concurrently
+    orEvent_t done = nullptr;     // after the last operation
+    // Of the call that is being enqueued:
+    std::vector<Step> steps{};
+    orStream_t current = nullptr;
   };
-  /// The steps of one call in a lane, and where they run.
-  struct Queue {
-    PairLane* lane;
-    std::vector<Step> steps;
-    orStream_t stream;
-  };
-  using Queues = std::map<Key, Queue>;
-  Queues queuesOf(std::span<const P2POp> ops);
-  void begin(Queue& queue, orStream_t stream, bool is_alone);
+  std::vector<PairLane*> plan(std::span<const P2POp> ops);
+  void begin(PairLane& lane, orStream_t stream, bool is_alone);
 
   const std::shared_ptr<Comm> comm_;
-  std::map<Key, PairLane> lanes_;
+  // By whether it receives, and the peer: sends come first.
+  std::map<std::pair<bool, int>, PairLane> lanes_;
   orEvent_t called_ = nullptr;
 };
 
