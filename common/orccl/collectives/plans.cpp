@@ -75,29 +75,28 @@ static void copy(char* to, const char* from, size_t size) {
   if (size && to != from) std::memcpy(to, from, size);
 }
 
-// [common.orccl.plans.move] A rank stages what its peers need, and copies its own part directly.
+// [common.orccl.plans.move] A rank stages what its peers need, and copies its own part while that is in the cache.
 void Call::put(const Chunk& chunk) const {
-  if (lane.size == 1) return;
+  const bool moves = !reduces(plan.call.func);
   for (int part = 0; part < comm->size; ++part) {
-    const char* from = plan.parts[part].from;
+    const auto& [from, to, size] = plan.parts[part];
     if (!from || plan.is_divided == (part == comm->rank)) continue;
-    copy(staged(comm->rank, part, chunk), from + chunk.begin,
-         sizeOf(part, chunk));
+    const size_t bytes = sizeOf(part, chunk);
+    const char* data = from + chunk.begin;
+    if (lane.size > 1) copy(staged(comm->rank, part, chunk), data, bytes);
+    if (to && moves) copy(to + chunk.begin, data, bytes);
   }
 }
 
 void Call::get(const Chunk& chunk) const {
+  const bool sums = reduces(plan.call.func) && !plan.has_two_rounds;
   for (int part = 0; part < comm->size; ++part) {
-    const auto& [from, to, size] = plan.parts[part];
-    if (!to) continue;
-    const bool is_own = part == comm->rank;
-    if (is_own && reduces(plan.call.func)) {
-      if (!plan.has_two_rounds) reduce(to + chunk.begin, chunk);
-      continue;
+    char* const to = plan.parts[part].to;
+    if (to && part != comm->rank) {
+      copy(to + chunk.begin, staged(part, part, chunk), sizeOf(part, chunk));
+    } else if (to && sums) {
+      reduce(to + chunk.begin, chunk);
     }
-    copy(to + chunk.begin,
-         is_own ? from + chunk.begin : staged(part, part, chunk),
-         sizeOf(part, chunk));
   }
 }
 
