@@ -2,6 +2,9 @@
 #include "torch_openreg/common/waiting.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 
+#include <algorithm>
+#include <thread>
+
 namespace openreg {
 
 // [common.waiting.socket] Without Python there is no lock to release, and no exception to set aside.
@@ -37,6 +40,22 @@ orError_t waitInterruptibly(c10::function_ref<orError_t()> wait) {
     orSetWaitLimit(kNanoseconds);  // A handler that waited has ended the limit.
   }
   return error;
+}
+
+void pollInterruptibly(c10::function_ref<bool()> is_done,
+                       std::chrono::microseconds longest) {
+  WithoutGil others_run;
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kSlice(100);
+  auto looked = Clock::now();
+  std::chrono::microseconds pause(20);
+  while (!is_done()) {
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, longest);
+    if (Clock::now() - looked < kSlice) continue;
+    gil.run_signal_handlers();
+    looked = Clock::now();
+  }
 }
 
 // [-]

@@ -5,6 +5,8 @@
 
 #include <c10/util/FunctionRef.h>
 
+#include <chrono>
+
 namespace openreg {
 
 // [common.waiting] A thread that waits for the device does not hold Python's lock meanwhile.
@@ -32,6 +34,12 @@ class WithoutGil {
 /// @returns what `wait` did.
 /// @throws what a handler raised, such as KeyboardInterrupt.
 orError_t waitInterruptibly(c10::function_ref<orError_t()> wait);
+
+/// The same for what the driver cannot wait for: asks `is_done`, with pauses
+/// that grow from 20 µs to `longest`, until it returns true.
+/// @throws what it threw, or what a handler raised.
+void pollInterruptibly(c10::function_ref<bool()> is_done,
+                       std::chrono::microseconds longest);
 
 // [common.waiting.exception] Destructors run while an exception of Python's is on its way, and Python code must not.
 /// While it lives, the exception that the calling thread is raising in Python

@@ -4,9 +4,10 @@
 #include "torch_openreg/chapters/device/runtime.h"
 #include "torch_openreg/chapters/distributed/hosts/meeting.h"
 #include "torch_openreg/chapters/distributed/hosts/network.h"
+#include "torch_openreg/common/waiting.h"
 
 #include <atomic>
-#include <condition_variable>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -62,15 +63,22 @@ class Members : public std::enable_shared_from_this<Members> {
     }
   }
 
-  // [distributed.hosts.members.wait] An abort ends the wait of a call, whatever the thread is doing.
+  // [distributed.hosts.members.wait] An abort ends the wait of a call, whatever the thread is doing, and so does Ctrl-C.
   /// Waits until they are found. If that has failed, tries again.
   Found wait() {
-    std::unique_lock lock(mutex_);
-    if (!is_running_ && error_) {
-      error_ = nullptr;
-      find();
+    {
+      const std::lock_guard lock(mutex_);
+      if (!is_running_ && error_) {
+        error_ = nullptr;
+        find();
+      }
     }
-    changed_.wait(lock, [&] { return !is_running_ || is_aborted_; });
+    const auto isDone = [&] {
+      const std::lock_guard lock(mutex_);
+      return !is_running_ || is_aborted_;
+    };
+    pollInterruptibly(isDone, std::chrono::milliseconds(1));
+    const std::lock_guard lock(mutex_);
     if (error_) std::rethrow_exception(error_);
     return found_;
   }
@@ -82,7 +90,6 @@ class Members : public std::enable_shared_from_this<Members> {
     is_aborted_ = true;
     if (found_.communicator) found_.communicator->abort(reason);
     if (error_) network_->abort();
-    changed_.notify_all();
   }
 
   // [distributed.hosts.members.run] Everything after the meeting has the name of the meeting before its keys.
@@ -109,7 +116,6 @@ class Members : public std::enable_shared_from_this<Members> {
       is_running_ = false;
       if (is_aborted_ && found.communicator) found.communicator->abort(reason_);
       if (is_aborted_ && error_) network_->abort();
-      changed_.notify_all();
     }
     if (!found.is_one_host && !error) network_->connect(store);
     if (found.is_one_host) network_->abort();  // Nothing will connect it.
@@ -122,7 +128,6 @@ class Members : public std::enable_shared_from_this<Members> {
   const std::shared_ptr<Network> network_ =
       std::make_shared<Network>(rank_, size_);
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
   bool is_running_ = false, is_aborted_ = false;
   std::string reason_;
   Found found_;

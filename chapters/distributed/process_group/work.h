@@ -10,10 +10,8 @@
 #include <c10/core/StreamGuard.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include <algorithm>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -115,19 +113,18 @@ class CollectiveWork final : public c10d::Work {
     return future_ = std::move(future);
   }
 
-  // [distributed.work.host] The driver's waits have no time limit, so the host polls.
+  // [distributed.work.host] The host polls, because the group may fail while the event is pending.
  private:
   void waitOnHost(std::chrono::milliseconds limit) {
-    const WithoutGil others_run;
     const auto began = std::chrono::steady_clock::now();
-    std::chrono::microseconds pause(20);
-    while (!isCompleted()) {
+    const auto isDone = [&] {
+      if (isCompleted()) return true;
       if (std::chrono::steady_clock::now() - began > limit) {
         group_->expire(*operation_, limit);
       }
-      std::this_thread::sleep_for(pause);
-      pause = std::min(pause * 2, std::chrono::microseconds(1000));
-    }
+      return false;
+    };
+    pollInterruptibly(isDone, std::chrono::milliseconds(1));
     if (auto error = exception()) std::rethrow_exception(error);
   }
   void checkRequestOn(c10::Stream stream) const {

@@ -87,6 +87,37 @@ def test_a_wait_with_a_limit_holds_the_host(two):
     )
 
 
+def is_interrupted(wait):
+    """How long it took until Ctrl-C, after half a second, had ended `wait`."""
+    threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        wait()
+    return time.monotonic() - begin
+
+
+def waits_for_nobody():
+    taken = []
+    group = dist.new_group()
+    dist.all_reduce(torch.ones(2, device=device()), group=group)
+    if dist.get_rank() == 0:
+        taken.append(is_interrupted(lambda: dist.barrier(group)))
+        store = dist.HashStore()
+        alone = torch.openreg.ProcessGroupOrccl(store, 0, 2)
+        taken.append(is_interrupted(lambda: alone.allreduce([torch.ones(1, device=device())])))
+    else:
+        time.sleep(2)
+        dist.barrier(group)
+    dist.barrier()
+    dist.destroy_process_group(group)
+    return taken
+
+
+def test_ctrl_c_ends_a_wait_for_ranks_that_do_not_come(two):
+    taken, _ = two(waits_for_nobody)
+    assert len(taken) == 2 and all(0.4 < each < 2 for each in taken)
+
+
 def joins_alone():
     group = dist.new_group(timeout=SECOND / 2)
     message = ""
