@@ -60,11 +60,12 @@ void checkOutput(const at::Tensor& output, const at::Tensor& input,
 }
 
 // [distributed.symmetric.sum] All ranks add in the same order, so that they get identical bytes.
-/// Between two barriers, adds what `slice` takes from each rank's tensor.
-/// Half-precision numbers are added in float32 and rounded once.
+/// After a barrier, adds what `slice` takes from each rank's tensor, which has
+/// the sizes of `out`. When it returns, other ranks may still be reading.
+/// Half-precision numbers are added in float32.
 template <class Slice>
-void sumInto(const at::Tensor& out, const at::Tensor& input,
-             symm::SymmetricMemory& group, const Slice& slice) {
+at::Tensor sumOf(const at::Tensor& out, const at::Tensor& input,
+                 symm::SymmetricMemory& group, const Slice& slice) {
   const at::Tensor sum = at::empty(
       out.sizes(), out.options().dtype(at::toOpMathType(out.scalar_type())));
   group.barrier(kBegin, 0);
@@ -72,8 +73,7 @@ void sumInto(const at::Tensor& out, const at::Tensor& input,
     const at::Tensor part = slice(onRank(r, input, group));
     r == 0 ? sum.copy_(part) : sum.add_(part);
   }
-  out.copy_(sum);
-  group.barrier(kEnd, 0);
+  return sum;
 }
 
 // [distributed.symmetric.one-shot] In one shot, every rank reads all of every other rank's elements.
@@ -81,8 +81,10 @@ at::Tensor oneShotAllReduceOut(const at::Tensor& input, std::string reduction,
                                std::string name, at::Tensor out) {
   const auto group = groupOf(input, reduction, name);
   checkOutput(out, input, input.sizes());
-  sumInto(out, input, *group, [](const at::Tensor& whole) { return whole; });
-  return out;
+  const at::Tensor sum =
+      sumOf(out, input, *group, [](const at::Tensor& whole) { return whole; });
+  group->barrier(kEnd, 0);
+  return out.copy_(sum);  // The output may be the input, which all have read.
 }
 
 /// The same for a tensor that is copied into symmetric memory first.
@@ -117,8 +119,11 @@ at::Tensor twoShotAllReduceOut(at::Tensor input, std::string reduction,
   const auto group = groupOf(input, reduction, name);
   checkOutput(output, input, input.sizes());
   const int ranks = group->get_world_size(), ours = group->get_rank();
-  sumInto(sliceOf(ours, input, ranks), input, *group,
-          [&](const at::Tensor& whole) { return sliceOf(ours, whole, ranks); });
+  const at::Tensor own = sliceOf(ours, input, ranks);
+  own.copy_(sumOf(own, input, *group, [&](const at::Tensor& whole) {
+    return sliceOf(ours, whole, ranks);
+  }));
+  group->barrier(kEnd, 0);
   for (int r = 0; r < ranks; ++r) {
     const at::Tensor to = sliceOf(r, output, ranks);
     const at::Tensor from = sliceOf(r, onRank(r, input, *group), ranks);
@@ -145,10 +150,11 @@ at::Tensor reduceScatterOut(at::Tensor input, std::string name, bool split_last,
   std::vector<int64_t> sizes = input.sizes().vec();
   sizes[dim] = width;
   checkOutput(output, input, sizes);
-  sumInto(output, input, *group, [&](const at::Tensor& whole) {
-    return whole.narrow(dim, begin, width);
-  });
-  return output;
+  const at::Tensor sum = sumOf(
+      output, input, *group,
+      [&](const at::Tensor& whole) { return whole.narrow(dim, begin, width); });
+  group->barrier(kEnd, 0);
+  return output.copy_(sum);
 }
 
 // [distributed.symmetric.operators.register] PyTorch defines these operators, and has kernels for CUDA only.

@@ -140,6 +140,17 @@ def one_shot_all_reduce_equals_the_sum():
 
 
 @case
+def the_output_of_one_shot_may_be_its_input():
+    name = dist.group.WORLD.group_name
+    for count in (33, 1 << 16):
+        tensor, _ = symmetric(count)
+        for _ in range(10):
+            tensor.copy_(part(RANK, count))
+            torch.ops.symm_mem.one_shot_all_reduce_out(tensor, "sum", name, tensor)
+            assert torch.equal(tensor.cpu(), total(count))
+
+
+@case
 def a_tensor_in_two_groups_is_summed_over_the_group_of_the_call():
     alone = [dist.new_group([rank]) for rank in range(RANKS)][RANK]
     tensor, world = symmetric(8)
