@@ -10,12 +10,10 @@
 #include <ATen/ops/add_meta.h>
 #include <torch/library.h>
 
-#include <cmath>
-
 namespace openreg {
 namespace {
 
-// [operators.add.loop] The device computes out[i] = a[i] + alpha * b[i].
+// [operators.add.loop] The device computes out[i] = a[i] + b[i].
 /// If `b` is null, `number` takes its place.
 template <class T>
 void addLoop(T* out, const T* a, const T* b, int64_t count,
@@ -29,24 +27,9 @@ void addLoop(T* out, const T* a, const T* b, int64_t count,
   }
 }
 
-/// With alpha, PyTorch's kernel of 32 and 64 bits multiplies and adds in one
-/// instruction, which rounds once.
-template <class T>
-[[gnu::target("fma")]] void addScaledLoop(T* out, const T* a, const T* b,
-                                          int64_t count,
-                                          at::opmath_type<T> alpha,
-                                          at::opmath_type<T> number) {
-  using Number = at::opmath_type<T>;
-  for (int64_t i = 0; i < count; ++i) {
-    const Number y = b ? static_cast<Number>(b[i]) : number;
-    out[i] = static_cast<T>(std::fma(alpha, y, static_cast<Number>(a[i])));
-  }
-}
-
 // [operators.add.launch] The launch captures only addresses and numbers.
 template <class T>
-void launchLoop(const at::TensorIteratorBase& iterator, const at::Scalar& alpha,
-                double number) {
+void launchLoop(const at::TensorIteratorBase& iterator, double number) {
   const bool two = iterator.ninputs() == 2;
   beginAccesses();
   announceAccess(iterator.tensor_base(0), Access::write);
@@ -57,14 +40,9 @@ void launchLoop(const at::TensorIteratorBase& iterator, const at::Scalar& alpha,
                 a = static_cast<const T*>(iterator.data_ptr(1)),
                 b = two ? static_cast<const T*>(iterator.data_ptr(2)) : nullptr,
                 count = iterator.numel(),
-                // Converted to T itself, as on the CPU: a half cannot hold 1e9.
-                alpha = static_cast<at::opmath_type<T>>(alpha.to<T>()),
                 number = static_cast<at::opmath_type<T>>(number)] {
-                 T* to = onDevice(out);
-                 const T *x = onDevice(const_cast<T*>(a)),
-                         *y = onDevice(const_cast<T*>(b));
-                 alpha == 1 ? addLoop(to, x, y, count, number)
-                            : addScaledLoop(to, x, y, count, alpha, number);
+                 addLoop(onDevice(out), onDevice(const_cast<T*>(a)),
+                         onDevice(const_cast<T*>(b)), count, number);
                }));
 }
 
@@ -73,14 +51,12 @@ using Add = Structured<at::meta::structured_add_Tensor>;
 
 constexpr int64_t kMaxFastElements = 1 << 15;
 
-bool addFastPath(Add& add, const at::Scalar& alpha) {
+/// Whether the loop takes the call, which is then launched.
+bool launchIfSimple(Add& add) {
   double number = 0;
   const at::ScalarType dtype = add.dtype(0);
-  static const bool can_fuse = __builtin_cpu_supports("fma");
-  const bool is_wide = dtype == at::kFloat || dtype == at::kDouble;
-  if (add.numel() > kMaxFastElements ||
-      !(alpha.equal(1) || (can_fuse && is_wide)) ||
-      !at::isFloatingType(dtype) || at::isFloat8Type(dtype)) {
+  if (add.numel() > kMaxFastElements || !at::isFloatingType(dtype) ||
+      at::isFloat8Type(dtype)) {
     return false;
   }
   if (add.is_cpu_scalar(2)) {
@@ -94,9 +70,8 @@ bool addFastPath(Add& add, const at::Scalar& alpha) {
     }
   }
   if (!add.is_contiguous()) return false;
-  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, dtype, "add", [&] {
-    launchLoop<scalar_t>(add, alpha, number);
-  });
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, dtype, "add",
+                                  [&] { launchLoop<scalar_t>(add, number); });
   return true;
 }
 
@@ -105,8 +80,12 @@ void addTensors(Add& add, const at::Tensor& self, const at::Tensor& other,
                 const at::Scalar& alpha) {
   commonDevice("add", self, other);
   add.meta(self, other, alpha);
-  if (add.numel() == 0 || addFastPath(add, alpha)) return;
-  if (!alpha.equal(1)) checkConvertible(alpha, add.common_dtype());
+  if (add.numel() == 0) return;
+  if (alpha.equal(1)) {
+    if (launchIfSimple(add)) return;
+  } else {
+    checkConvertible(alpha, add.common_dtype());
+  }
   launchRehearsed(
       "add",
       [alpha](at::Tensor out, const at::Tensor& self, const at::Tensor& other) {
