@@ -3,6 +3,9 @@
 
 #include "torch_openreg/tests/openreg/printed.h"
 
+#include <unistd.h>
+
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -25,4 +28,15 @@ orError_t enqueue(orStream_t stream, Body body) {
   const orError_t error = orLaunchHostFunc(stream, run, owned.get());
   if (!error) owned.release();
   return error;
+}
+
+/// Whether it is done within some seconds.
+template <class Done>
+bool eventually(Done done) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    usleep(100);
+  }
+  return true;
 }

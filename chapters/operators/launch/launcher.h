@@ -26,8 +26,9 @@ void launchKernel(const char* name, Kernel kernel, const Tensors&... tensors) {
 }
 
 // [operators.launcher.rehearsed] A kernel that does not accept all dtypes first runs on the host, over zeros.
-/// `launchKernel` for a kernel that does not accept all dtypes. For each new
-/// combination of dtypes, the kernel first runs on the host, over zeros.
+/// As `launchKernel`, after the kernel has run so, once for each combination of
+/// dtypes.
+/// @throws what it throws, if that is about dtypes.
 template <class Kernel, class... Tensors>
 void launchRehearsed(const char* name, Kernel kernel,
                      const Tensors&... tensors) {

@@ -30,7 +30,7 @@ struct Primitive {
   std::optional<c10::OperatorHandle> with_out;
   Sizes sizes;      ///< where the sizes of its results come from
   bool structured;  ///< PyTorch checks all sizes when it announces results
-  bool may_fail;    ///< numbers that are all in order can still be refused
+  bool may_fail;    ///< it reports failures, such as a singular matrix
   bool writes;      ///< the schema marks an argument as written
 };
 

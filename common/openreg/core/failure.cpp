@@ -26,7 +26,9 @@ struct Text {
 // [common.failure.texts.table] The sentence is true of every failure with that code.
 constexpr Text kTexts[] = {
     TEXT(orSuccess, "The call succeeded."),
-    TEXT(orErrorUnknown, "The error code is not one of openreg's."),
+    TEXT(orErrorUnknown,
+         "The driver or the system failed, or the code is not one of "
+         "openreg's."),
     TEXT(orErrorNotReady, "The work is still running."),
     TEXT(orErrorInvalidValue, "An argument has a value that is not allowed."),
     TEXT(orErrorMemoryAllocation, "There is not enough memory left."),

@@ -107,17 +107,6 @@ void waitUntilItLeaves(int attempt) {
   while (std::chrono::steady_clock::now() < end) continue;
 }
 
-/// Whether it is done within some seconds.
-template <class Done>
-bool eventually(Done done) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    usleep(100);
-  }
-  return true;
-}
-
 TEST(Stream, no_command_is_overlooked_by_a_thread_that_leaves) {
   int count = 0;
   for (int i = 0; i < 8000; ++i) {

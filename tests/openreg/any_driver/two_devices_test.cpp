@@ -9,6 +9,7 @@
 #include <atomic>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -80,27 +81,33 @@ TEST(TwoDevices, peers_are_checked) {
 }
 
 TEST(TwoDevices, waiting_for_all_streams_is_not_confused_by_a_destroyed_one) {
-  std::atomic<bool> go{false};
+  std::atomic<bool> go{false}, has_waited{false};
   Stream held;
   orStream_t idle;
   orStreamCreate(&idle);
   enqueue(held.handle, [&] {
     while (!go) usleep(10);
   });
-  std::thread waiter([] { orDeviceSynchronize(); });
+  std::thread waiter([&] {
+    orDeviceSynchronize();
+    has_waited = true;
+  });
   usleep(5000);
   orStreamDestroy(idle);
   orSetDevice(1);
   {
-    Stream other;  // In the destroyed one's place, on another device.
+    // One of them is in the destroyed one's place, on another device.
+    std::vector<Stream> others(64);
     std::atomic<bool> stay{true};
-    enqueue(other.handle, [&] {
-      while (stay) usleep(10);
-    });
+    for (Stream& other : others)
+      enqueue(other.handle, [&] {
+        while (stay) usleep(10);
+      });
     go = true;
-    waiter.join();
+    EXPECT_TRUE(eventually([&] { return has_waited.load(); }));
     stay = false;
-    orStreamSynchronize(other.handle);
+    waiter.join();
+    for (Stream& other : others) orStreamSynchronize(other.handle);
   }
   orSetDevice(0);
 }
