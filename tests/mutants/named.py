@@ -287,11 +287,11 @@ MISTAKES = [
         "chapters/operators/random/tests",
     ),
     Mistake(
-        "dropout_not_scaled",
-        "Dropout does not scale what it keeps.",
-        "chapters/operators/random/random.cpp",
-        "input.mul(mask).mul_(1 / (1 - p))",
-        "input.mul(mask)",
+        "number_below_the_bound",
+        "An integer is drawn that is rounded to one below the lower bound.",
+        "common/math/random/samplers.cpp",
+        "least = roundedUp(first, digits)",
+        "least = first",
         "chapters/operators/random/tests",
     ),
     # Mixed precision.

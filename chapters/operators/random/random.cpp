@@ -1,21 +1,39 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/operators/random/random.h"
 #include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/chapters/hooks/generator.h"
 #include "torch_openreg/chapters/operators/launch/operands.h"
+#include "torch_openreg/common/math/interface/openreg_random.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
+#include <ATen/native/TensorIterator.h>
+#include <ATen/native/UnaryOps.h>
+#include <ATen/ops/bernoulli_native.h>
+#include <ATen/ops/cauchy_native.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
+#include <ATen/ops/exponential_native.h>
+#include <ATen/ops/geometric_native.h>
+#include <ATen/ops/log_normal_native.h>
+#include <ATen/ops/native_dropout_native.h>
+#include <ATen/ops/normal_native.h>
+#include <ATen/ops/random_native.h>
+#include <ATen/ops/uniform_native.h>
 #include <torch/library.h>
 
 #include <limits>
 #include <utility>
 
 namespace openreg {
+namespace {
 
 // [operators.random.reserve] Offsets are reserved on the host, in program order.
+using MaybeGenerator = std::optional<at::Generator>;
+
+/// Reserves `count` offsets of `generator`, or of the device's default
+/// generator if it is empty.
+/// @throws c10::Error if the generator belongs to another device, or `self`
+/// has several elements at one address.
 math::RandomNumbers reserve(const at::Tensor& self,
                             const MaybeGenerator& generator, uint64_t count) {
   const at::Generator& chosen = generator && generator->defined()
@@ -30,31 +48,62 @@ math::RandomNumbers reserve(const at::Tensor& self,
   return {state.seed, state.offset, reinterpret_cast<const uint64_t*>(base)};
 }
 
-at::Tensor& fill(at::Tensor& self, const MaybeGenerator& generator,
-                 const math::Draw& draw) {
-  draw.enqueue(reserve(self, generator, draw.offsets),
-               currentNativeStream(self.device().index()));
+/// Calls `sampler`, a function of `math`, which fills `self` on the current
+/// stream of its device.
+template <class Sampler, class... Parameters>
+void fill(Sampler sampler, const MaybeGenerator& generator,
+          const at::Tensor& self, const Parameters&... parameters) {
+  const auto reserveFor = [&](uint64_t count) {
+    return reserve(self, generator, count);
+  };
+  sampler({reserveFor, currentNativeStream(self.device().index())}, self,
+          parameters...);
+}
+
+// [operators.random.stub] PyTorch's function checks the parameters, and then calls a stub of ours to draw.
+/// The tensor to fill. A reference to it lives as long as the argument.
+const at::Tensor& outputOf(at::TensorIteratorBase& iterator) {
+  return iterator.output();
+}
+const at::Tensor& outputOf(const at::OptionalTensorRef& self) { return *self; }
+
+/// The stub that calls `sampler`, a function of `math` with the parameters that
+/// PyTorch hands to it.
+template <auto sampler>
+struct Stub;
+
+template <class... Parameters,
+          void (*sampler)(const math::Source&, const at::Tensor&,
+                          Parameters...)>
+struct Stub<sampler> {
+  template <class Target>
+  static void draw(Target& target, Parameters... parameters,
+                   MaybeGenerator generator) {
+    fill(sampler, generator, outputOf(target), parameters...);
+  }
+};
+
+// [operators.random.unit] The bounds 0 and 1 need no check, so the most common call skips PyTorch's function and the iterator that it makes.
+at::Tensor& uniform(at::Tensor& self, double from, double to,
+                    MaybeGenerator generator) {
+  if (from != 0 || to != 1 || self.is_complex() || self.numel() == 0)
+    return at::native::uniform_(self, from, to, std::move(generator));
+  fill(&math::uniform, generator, self, from, to);
   return self;
 }
 
-namespace {
-
-// [operators.random.in-place] The library checks the parameters, and `fill` does the rest.
-/// The operator whose phase one is `make`, a function of `math`.
-template <auto make, class... Parameters>
-at::Tensor& inPlace(at::Tensor& self, Parameters... parameters,
-                    MaybeGenerator generator) {
-  return fill(self, generator, make(self, parameters...));
-}
-
-at::Tensor& randomTo(at::Tensor& self, int64_t to, MaybeGenerator generator) {
-  return fill(self, generator, math::integers(self, 0, to));
+/// From 0 to what the dtype holds, for which there is a stub of its own too.
+at::Tensor& random(at::Tensor& self, MaybeGenerator generator) {
+  return at::native::random_(self, 0, std::nullopt, std::move(generator));
 }
 
 // [operators.random.new] An operator that returns a new tensor allocates it on the device of its parameters.
-at::Tensor poisson(const at::Tensor& self, MaybeGenerator generator) {
+/// The operator of which each number of `self` is a parameter.
+template <auto sampler>
+at::Tensor drawLike(const at::Tensor& self, MaybeGenerator generator) {
   at::Tensor out = at::empty(self.sizes(), self.options());
-  return fill(out, generator, math::poisson(out, self));
+  fill(sampler, generator, out, self);
+  return out;
 }
 
 at::Tensor binomial(const at::Tensor& count, const at::Tensor& probability,
@@ -63,16 +112,13 @@ at::Tensor binomial(const at::Tensor& count, const at::Tensor& probability,
                            commonDevice("binomial", count, probability));
   at::Tensor out = at::empty(at::infer_size(count.sizes(), probability.sizes()),
                              count.options().device(device));
-  return fill(out, generator, math::binomial(out, count, probability));
-}
-
-at::Tensor standardGamma(const at::Tensor& self, MaybeGenerator generator) {
-  at::Tensor out = at::empty(self.sizes(), self.options());
-  return fill(out, generator, math::standardGamma(out, self));
+  fill(&math::binomial, generator, out, count, probability);
+  return out;
 }
 
 at::Tensor& randperm(int64_t n, MaybeGenerator generator, at::Tensor& out) {
-  return fill(out, generator, math::permutation(out, n));
+  fill(&math::permutation, generator, out, n);
+  return out;
 }
 
 // [operators.random.dirichlet] Small concentrations give gamma numbers that only double precision can tell apart.
@@ -87,46 +133,54 @@ std::pair<double, double> endsOfUnitInterval(at::ScalarType type) {
 }
 
 at::Tensor dirichlet(const at::Tensor& self, MaybeGenerator generator) {
-  math::checkFloating("_sample_dirichlet", self);
   const auto [least, greatest] = endsOfUnitInterval(self.scalar_type());
-  at::Tensor gamma = standardGamma(self.to(at::kDouble), std::move(generator));
+  at::Tensor gamma = drawLike<&math::standardGamma>(self.to(at::kDouble),
+                                                    std::move(generator));
   return gamma.div_(gamma.sum(-1, true))
       .clamp_(least, greatest)
       .to(self.scalar_type());
 }
 
-// [operators.random.dropout] The mask comes from the device's generator, not from the CPU's.
-std::tuple<at::Tensor, at::Tensor> nativeDropout(const at::Tensor& input,
-                                                 double p,
-                                                 std::optional<bool> train) {
-  at::Tensor mask = at::empty_like(input, input.options().dtype(at::kBool));
-  TORCH_CHECK(0 <= p && p <= 1, "dropout needs 0 <= p <= 1; it is ", p, ".");
-  if (!train.value_or(true) || p == 0) return {input.clone(), mask.fill_(true)};
-  fill(mask, std::nullopt, math::bernoulli(mask, 1 - p));
-  if (p == 1) return {at::empty_like(input).zero_(), mask};
-  return {input.mul(mask).mul_(1 / (1 - p)), mask};
-}
+// [operators.random.register] PyTorch's own functions are registered for our key where they draw by a stub or by another operator.
+/// The operator in place that has these parameters, of several with one name.
+template <class... Parameters>
+using InPlace = at::Tensor& (*)(at::Tensor&, Parameters..., MaybeGenerator);
 
-// [operators.random.register] The fallback would draw from the CPU's generator; these kernels draw from ours.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("uniform_", &inPlace<&math::uniform, double, double>);
-  m.impl("normal_", &inPlace<&math::normal, double, double>);
-  m.impl("random_", &inPlace<&math::anyIntegers>);
-  m.impl("random_.to", &randomTo);
+  m.impl("uniform_", &uniform);
+  m.impl("normal_", &at::native::normal_);
+  m.impl("random_", &random);
+  m.impl("random_.to", InPlace<int64_t>(&at::native::random_));
   m.impl("random_.from",
-         &inPlace<&math::integers, int64_t, std::optional<int64_t>>);
-  m.impl("bernoulli_.float", &inPlace<&math::bernoulli, double>);
-  m.impl("exponential_", &inPlace<&math::exponential, double>);
-  m.impl("cauchy_", &inPlace<&math::cauchy, double, double>);
-  m.impl("log_normal_", &inPlace<&math::logNormal, double, double>);
-  m.impl("geometric_", &inPlace<&math::geometric, double>);
-  m.impl("poisson", &poisson);
+         InPlace<int64_t, std::optional<int64_t>>(&at::native::random_));
+  m.impl("bernoulli_.float", InPlace<double>(&at::native::bernoulli_));
+  m.impl("exponential_", &at::native::exponential_);
+  m.impl("cauchy_", &at::native::cauchy_);
+  m.impl("log_normal_", &at::native::log_normal_);
+  m.impl("geometric_", &at::native::geometric_);
+  m.impl("native_dropout", &at::native::native_dropout_cpu);
+  m.impl("poisson", &drawLike<&math::poisson>);
   m.impl("binomial", &binomial);
-  m.impl("_standard_gamma", &standardGamma);
+  m.impl("_standard_gamma", &drawLike<&math::standardGamma>);
   m.impl("_sample_dirichlet", &dirichlet);
   m.impl("randperm.generator_out", &randperm);
-  m.impl("native_dropout", &nativeDropout);
 }
+
+// [operators.random.stubs] Each stub is one function of the math library.
+namespace stubs {
+using namespace at::native;
+REGISTER_PRIVATEUSE1_DISPATCH(uniform_stub, &Stub<&math::uniform>::draw)
+REGISTER_PRIVATEUSE1_DISPATCH(normal_stub, &Stub<&math::normal>::draw)
+REGISTER_PRIVATEUSE1_DISPATCH(random_from_to_stub, &Stub<&math::integers>::draw)
+REGISTER_PRIVATEUSE1_DISPATCH(random_full_64_bits_range_stub,
+                              &Stub<&math::allIntegers>::draw)
+REGISTER_PRIVATEUSE1_DISPATCH(bernoulli_scalar_stub,
+                              &Stub<&math::bernoulli>::draw)
+REGISTER_PRIVATEUSE1_DISPATCH(exponential_stub, &Stub<&math::exponential>::draw)
+REGISTER_PRIVATEUSE1_DISPATCH(cauchy_stub, &Stub<&math::cauchy>::draw)
+REGISTER_PRIVATEUSE1_DISPATCH(log_normal_stub, &Stub<&math::logNormal>::draw)
+REGISTER_PRIVATEUSE1_DISPATCH(geometric_stub, &Stub<&math::geometric>::draw)
+}  // namespace stubs
 
 // [-]
 }  // namespace

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/operators/random/random.h"
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 
+#include <ATen/Dispatch.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/UnaryOps.h>
+#include <ATen/ops/bernoulli_native.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/leaky_relu.h>
+#include <ATen/ops/normal_native.h>
 #include <ATen/ops/searchsorted.h>
 #include <torch/library.h>
 
@@ -16,6 +19,8 @@ namespace openreg {
 namespace {
 
 // [operators.sampling] Random operators that are composed of samplers we already have.
+using MaybeGenerator = std::optional<at::Generator>;
+
 /// Copies `result` into the `out=` tensor of the user, after resizing it.
 at::Tensor& copyInto(at::Tensor& out, const at::Tensor& result) {
   TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()),
@@ -39,47 +44,31 @@ void checkNumbers(const char* name, const at::Tensor& self, Holds holds,
       /*written=*/at::Tensor(), self);
 }
 
-at::Tensor& bernoulliTensor(at::Tensor& self, const at::Tensor& p,
-                            MaybeGenerator generator) {
-  TORCH_CHECK(at::is_expandable_to(p.sizes(), self.sizes()),
-              "Probabilities of ", p.sizes(), " do not fit a tensor of ",
-              self.sizes(), "; they must be expandable to it.");
-  math::checkFloating("bernoulli_", p);
+// [operators.sampling.bernoulli] A uniform number below the probability is a one.
+void bernoulliEach(const at::TensorBase& self, const at::TensorBase& p,
+                   MaybeGenerator generator) {
+  const at::Tensor out(self), given(p);
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, given.scalar_type(),
+                                  "bernoulli_", [] {});
+  const auto expanded = at::expand_inplace(out, given);
   checkNumbers(
-      "bernoulli_", p,
+      "bernoulli_", given,
       [](const at::Tensor& p) { return p.ge(0).logical_and_(p.le(1)); },
       "bernoulli_ needs probabilities from 0 to 1.");
-  at::Tensor drawn = at::empty(self.sizes(), self.options().dtype(at::kDouble));
-  return self.copy_(drawn.uniform_(0, 1, std::move(generator)).lt(p));
+  at::Tensor drawn = at::empty(out.sizes(), out.options().dtype(at::kDouble));
+  out.copy_(drawn.uniform_(0, 1, std::move(generator)).lt(*expanded));
 }
 
-at::Tensor& bernoulliOut(const at::Tensor& p, MaybeGenerator generator,
-                         at::Tensor& out) {
-  out.resize_(p.sizes());
-  return bernoulliTensor(out, p, std::move(generator));
-}
-
-// [operators.sampling.normal] Each element may have its own mean, its own standard deviation, or both.
-void checkDeviations(const at::Tensor& std) {
+// [operators.sampling.normal] PyTorch's function would wait for the standard deviations; these check them on the device.
+template <class Mean>
+at::Tensor normal(Mean mean, const at::Tensor& std, MaybeGenerator generator) {
   TORCH_CHECK(!std.is_complex(),
               "normal expects standard deviation to be non-complex");
   checkNumbers(
       "normal", std, [](const at::Tensor& std) { return std.ge(0); },
       "normal needs std >= 0, for each element.");
-}
-
-/// One of `mean` and `std`, or both, are tensors.
-template <class Mean, class Std>
-at::Tensor normal(Mean mean, Std std, MaybeGenerator generator) {
-  if constexpr (std::is_same_v<Std, double>) {
-    TORCH_CHECK(std >= 0, "normal needs std >= 0; it is ", std, ".");
-  } else {
-    checkDeviations(std);
-  }
   at::Tensor out;
-  if constexpr (std::is_same_v<Std, double>) {
-    out = at::empty(mean.sizes(), mean.options());
-  } else if constexpr (std::is_same_v<Mean, double>) {
+  if constexpr (std::is_same_v<Mean, double>) {
     out = at::empty(std.sizes(), std.options());
   } else {
     out = at::empty(at::infer_size(mean.sizes(), std.sizes()), mean.options());
@@ -87,10 +76,10 @@ at::Tensor normal(Mean mean, Std std, MaybeGenerator generator) {
   return out.normal_(0, 1, std::move(generator)).mul_(std).add_(mean);
 }
 
-template <class Mean, class Std>
-at::Tensor& normalOut(Mean mean, Std std, MaybeGenerator generator,
-                      at::Tensor& out) {
-  return copyInto(out, normal<Mean, Std>(mean, std, std::move(generator)));
+template <class Mean>
+at::Tensor& normalOut(Mean mean, const at::Tensor& std,
+                      MaybeGenerator generator, at::Tensor& out) {
+  return copyInto(out, normal<Mean>(mean, std, std::move(generator)));
 }
 
 // [operators.sampling.weights] The host checks shapes at once; the device checks the weights later.
@@ -171,16 +160,20 @@ at::Tensor& rreluOut(const at::Tensor& self, at::Tensor& noise,
 
 // [operators.sampling.register] PyTorch derives none of these forms, so each of them is registered.
 using Each = const at::Tensor&;
+using FromMeans = at::Tensor (*)(Each, double, MaybeGenerator);
+using FromEach = at::Tensor& (*)(at::Tensor&, Each, MaybeGenerator);
+using IntoFromMeans = at::Tensor& (*)(Each, double, MaybeGenerator,
+                                      at::Tensor&);
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("bernoulli_.Tensor", &bernoulliTensor);
-  m.impl("bernoulli.out", &bernoulliOut);
-  m.impl("normal.Tensor_float", &normal<Each, double>);
-  m.impl("normal.Tensor_float_out", &normalOut<Each, double>);
-  m.impl("normal.float_Tensor", &normal<double, Each>);
-  m.impl("normal.float_Tensor_out", &normalOut<double, Each>);
-  m.impl("normal.Tensor_Tensor", &normal<Each, Each>);
-  m.impl("normal.Tensor_Tensor_out", &normalOut<Each, Each>);
+  m.impl("bernoulli_.Tensor", FromEach(&at::native::bernoulli_));
+  m.impl("bernoulli.out", &at::native::bernoulli_out);
+  m.impl("normal.Tensor_float", FromMeans(&at::native::normal));
+  m.impl("normal.Tensor_float_out", IntoFromMeans(&at::native::normal_out));
+  m.impl("normal.float_Tensor", &normal<double>);
+  m.impl("normal.float_Tensor_out", &normalOut<double>);
+  m.impl("normal.Tensor_Tensor", &normal<Each>);
+  m.impl("normal.Tensor_Tensor_out", &normalOut<Each>);
   m.impl("multinomial", &drawCategories);
   m.impl("multinomial.out", &drawCategoriesOut);
   m.impl("rrelu_with_noise", &rrelu);
@@ -191,3 +184,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 // [-]
 }  // namespace
 }  // namespace openreg
+
+namespace at::native {
+
+// [operators.sampling.stub] PyTorch's `bernoulli_` and `bernoulli.out` draw by the stub when probabilities are in a tensor.
+REGISTER_PRIVATEUSE1_DISPATCH(bernoulli_tensor_stub, &openreg::bernoulliEach)
+
+// [-]
+}  // namespace at::native

@@ -6,10 +6,9 @@
 #include "torch_openreg/common/openreg/interface/openreg.h"
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/FunctionRef.h>
 
 #include <cstdint>
-#include <functional>
-#include <optional>
 
 namespace openreg::math {
 
@@ -24,57 +23,59 @@ struct RandomNumbers {
   const uint64_t* base = nullptr;
 };
 
-// [common.math.random.draw] A draw is one call between its two phases: checked, with the number of offsets that it needs.
-struct Draw {
-  /// How many offsets the call uses, whatever the number of elements. No other
-  /// call may get them.
-  uint64_t offsets;
-  /// Phase two: enqueues the work on a stream.
-  std::function<void(const RandomNumbers&, orStream_t)> enqueue;
+// [common.math.random.source] A call reserves its numbers between its two phases, when it has been checked and before it is enqueued.
+/// What a call gets from its caller.
+struct Source {
+  /// Gives the call offsets that no other call gets. How many it asks for does
+  /// not depend on the number of elements. A call asks once, or throws.
+  c10::function_ref<RandomNumbers(uint64_t offsets)> reserve;
+  orStream_t stream;  ///< on which the work is enqueued
 };
 
-// [common.math.random] Phase one checks dtypes and bounds, because a kernel would refuse them late.
+// [common.math.random] The caller has checked the parameters; phase one refuses dtypes, because a kernel would refuse them late.
 /// Uniform numbers from `from` up to, and without, `to`. Each of these
 /// functions fills `out`, which must be on a device of ours.
-/// @throws c10::NotImplementedError for a dtype without a formula; c10::Error
-/// for parameters that define no distribution, or that the dtype cannot hold.
-Draw uniform(const at::Tensor& out, double from, double to);
-/// Normal numbers; half of the variance in each part of a complex one.
-Draw normal(const at::Tensor& out, double mean, double std);
-/// Integers from `from` up to, and without, `to`. Without `to`, the bound is
-/// the largest n for which the dtype holds every integer up to n.
-Draw integers(const at::Tensor& out, int64_t from, std::optional<int64_t> to);
-/// The same from 0 and without `to`, which has fewer dtypes.
-Draw anyIntegers(const at::Tensor& out);
+/// @throws c10::NotImplementedError for a dtype without a formula.
+void uniform(const Source& source, const at::Tensor& out, double from,
+             double to);
+/// Normal numbers.
+void normal(const Source& source, const at::Tensor& out, double mean,
+            double std);
+/// Integers, of the `count` from `first` on, that the dtype holds.
+/// @throws c10::Error if the dtype holds none.
+void integers(const Source& source, const at::Tensor& out, uint64_t count,
+              int64_t first);
+/// Any integers of 64 bits.
+void allIntegers(const Source& source, const at::Tensor& out);
 /// One with probability `p`, otherwise zero.
-Draw bernoulli(const at::Tensor& out, double p);
+void bernoulli(const Source& source, const at::Tensor& out, double p);
 /// Times between events of rate `lambda`; never zero.
-Draw exponential(const at::Tensor& out, double lambda);
+void exponential(const Source& source, const at::Tensor& out, double lambda);
 /// Symmetric about `median`, with half of all numbers within `sigma` of it.
-Draw cauchy(const at::Tensor& out, double median, double sigma);
+void cauchy(const Source& source, const at::Tensor& out, double median,
+            double sigma);
 /// Numbers whose logarithm is normal.
-Draw logNormal(const at::Tensor& out, double mean, double std);
+void logNormal(const Source& source, const at::Tensor& out, double mean,
+               double std);
 /// The number of trials until one of probability `p` succeeds, from 1.
-Draw geometric(const at::Tensor& out, double p);
+void geometric(const Source& source, const at::Tensor& out, double p);
 /// The integers below `n`, each once; resizes `out`.
-Draw permutation(const at::Tensor& out, int64_t n);
+/// @throws c10::Error if the dtype does not have so many.
+void permutation(const Source& source, const at::Tensor& out, int64_t n);
 
 // [common.math.random.each] Only the kernel sees the values of parameters in tensors, so it refuses wrong ones late.
 /// How many events of this rate happen. As in the two functions after it,
 /// every element of `out` has parameters of its own, in tensors of its dtype
 /// that are expandable to it.
 /// @throws c10::Error for a wrong dtype.
-Draw poisson(const at::Tensor& out, const at::Tensor& rate);
+void poisson(const Source& source, const at::Tensor& out,
+             const at::Tensor& rate);
 /// How many of `count` trials of this probability succeed.
-Draw binomial(const at::Tensor& out, const at::Tensor& count,
-              const at::Tensor& probability);
+void binomial(const Source& source, const at::Tensor& out,
+              const at::Tensor& count, const at::Tensor& probability);
 /// Never zero, whatever `alpha` is.
-Draw standardGamma(const at::Tensor& out, const at::Tensor& alpha);
-
-/// @throws c10::NotImplementedError unless the dtype is floating point of more
-/// than eight bits; `with_complex` allows complex dtypes too.
-void checkFloating(const char* name, const at::Tensor& self,
-                   bool with_complex = false);
+void standardGamma(const Source& source, const at::Tensor& out,
+                   const at::Tensor& alpha);
 
 // [-]
 }  // namespace openreg::math

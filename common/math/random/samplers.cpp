@@ -6,9 +6,9 @@
 #include <ATen/OpMathType.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/view_as_real.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numbers>
 #include <vector>
@@ -16,36 +16,24 @@
 namespace openreg::math {
 
 // [common.math.random.uniform] Uniform numbers in the half-open interval from `from` to `to`.
-Draw uniform(const at::Tensor& out, double from, double to) {
-  TORCH_CHECK(from <= to, "uniform_ needs from <= to; from is ", from,
-              ", to is ", to, ".");
-  checkFloating("uniform_", out, /*with_complex=*/true);
-  checkRange("uniform_", out, from, to);
-  TORCH_CHECK(std::isfinite(to - from),
-              "uniform_ needs a finite to - from; from is ", from, ", to is ",
-              to, ".");
-  const auto kernel = [from, to](const RandomNumbers& numbers, at::Tensor out) {
-    at::Tensor reals = out.is_complex() ? at::view_as_real(out) : out;
-    AT_DISPATCH_FLOATING_TYPES_AND2(
-        at::kHalf, at::kBFloat16, reals.scalar_type(), "uniform_", [&] {
-          sampleInto<scalar_t>(reals, numbers, [&](uint64_t bits) {
-            const auto value = static_cast<scalar_t>(
-                from + (to - from) * unitInterval<scalar_t>(bits));
-            // Rounding may give the bound itself, which is excluded.
-            return value == static_cast<scalar_t>(to)
-                       ? static_cast<scalar_t>(from)
-                       : value;
-          });
+void uniform(const Source& source, const at::Tensor& out, double from,
+             double to) {
+  AT_DISPATCH_FLOATING_TYPES_AND2(
+      at::kHalf, at::kBFloat16, out.scalar_type(), "uniform_", [&] {
+        drawEach<scalar_t>("uniform_", source, out, [from, to](uint64_t bits) {
+          const auto value = static_cast<scalar_t>(
+              from + (to - from) * unitInterval<scalar_t>(bits));
+          // Rounding may give the bound itself, which is excluded.
+          return value == static_cast<scalar_t>(to)
+                     ? static_cast<scalar_t>(from)
+                     : value;
         });
-  };
-  return drawBy("uniform_", 1, kernel, out);
+      });
 }
-
-namespace {
 
 // [common.math.random.normal] The Box-Muller transform makes two normal numbers of two uniform ones.
 template <class Real>
-std::pair<Real, Real> standardNormals(Pair bits) {
+static std::pair<Real, Real> standardNormals(Pair bits) {
   const Real one = unitInterval<Real>(bits.even);
   const Real other = unitInterval<Real>(bits.odd);
   const Real radius = std::sqrt(-2 * std::log(1 - one));
@@ -53,86 +41,86 @@ std::pair<Real, Real> standardNormals(Pair bits) {
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
-}  // namespace
-
-// [common.math.random.normal-kernel] A complex number has two normal parts, and its variance is shared between them.
-Draw normal(const at::Tensor& out, double mean, double std) {
-  TORCH_CHECK(std >= 0, "normal_ needs std >= 0; it is ", std, ".");
-  // Without elements it may have any dtype: the CPU takes `randn(0)` of int64.
-  if (out.numel() == 0) return {0, [](const RandomNumbers&, orStream_t) {}};
-  checkFloating("normal_", out, /*with_complex=*/true);
-  const auto kernel = [mean, std](const RandomNumbers& numbers,
-                                  at::Tensor out) {
-    at::Tensor reals = out.is_complex() ? at::view_as_real(out) : out;
-    const double scale = out.is_complex() ? std / std::numbers::sqrt2 : std;
-    AT_DISPATCH_FLOATING_TYPES_AND2(
-        at::kHalf, at::kBFloat16, reals.scalar_type(), "normal_", [&] {
+void normal(const Source& source, const at::Tensor& out, double mean,
+            double std) {
+  AT_DISPATCH_FLOATING_TYPES_AND2(
+      at::kHalf, at::kBFloat16, out.scalar_type(), "normal_", [&] {
+        drawPairs<scalar_t>("normal_", source, out, [mean, std](Pair bits) {
           using Real = at::opmath_type<scalar_t>;
-          fillPairs<scalar_t>(reals, numbers, [&](Pair bits) {
-            const auto [one, other] = standardNormals<Real>(bits);
-            return std::pair(mean + scale * one, mean + scale * other);
-          });
+          const auto [one, other] = standardNormals<Real>(bits);
+          return std::pair(mean + std * one, mean + std * other);
         });
-  };
-  return drawBy("normal_", 1, kernel, out);
+      });
 }
 
-// [common.math.random.integers] Integers in the half-open interval from `from` to `to`.
-Draw integers(const at::Tensor& out, int64_t from, std::optional<int64_t> to) {
-  if (!at::isBarebonesUnsignedType(out.scalar_type()))
-    checkReal("random_", out, /*with_bool=*/true);
-  const int64_t end = to.value_or(endOfIntegers(out.scalar_type()));
-  TORCH_CHECK(from < end, "random_ needs from < to; from is ", from, ", to is ",
-              end, ".");
-  checkRange("random_", out, static_cast<double>(from),
-             static_cast<double>(end - 1));
-  // Rounding to the dtype must not leave the bounds.
-  const auto [least, greatest] = heldBetween(out.scalar_type(), from, end - 1);
-  TORCH_CHECK(from <= least && least <= greatest, "random_ was to draw from ",
-              from, " up to, and without, ", end, ", but ", out.scalar_type(),
-              " has no number there; use a wider type.");
-  const uint64_t first = least, width = greatest - first + 1;
-  const auto kernel = [first, width](const RandomNumbers& numbers,
-                                     at::Tensor out) {
-    AT_DISPATCH_V2(out.scalar_type(), "random_", AT_WRAP([&] {
-                     sampleInto<scalar_t>(out, numbers, [&](uint64_t bits) {
-                       return static_cast<scalar_t>(
-                           static_cast<int64_t>(first + bits % width));
-                     });
-                   }),
-                   AT_EXPAND(AT_ALL_TYPES),
-                   AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES), at::kHalf,
-                   at::kBFloat16, at::kBool);
-  };
-  return drawBy("random_", 1, kernel, out);
+// [common.math.random.held] Integers that need more digits than the dtype has are held only if they are multiples of a power of two.
+static int64_t roundedDown(int64_t n, int digits) {
+  const auto bits = static_cast<uint64_t>(n);
+  const int excess = std::bit_width(n < 0 ? -bits : bits) - digits;
+  return excess > 0 ? n >> excess << excess : n;
 }
 
-Draw anyIntegers(const at::Tensor& out) {
-  checkReal("random_", out, /*with_bool=*/true);
-  return integers(out, 0, std::nullopt);
+static int64_t roundedUp(int64_t n, int digits) {
+  const auto negative = [](int64_t n) {  // The smallest integer has none.
+    return static_cast<int64_t>(-static_cast<uint64_t>(n));
+  };
+  return negative(roundedDown(negative(n), digits));
+}
+
+// [common.math.random.integers] Rounding to the dtype must not leave the bounds, so the bounds are numbers that it holds.
+void integers(const Source& source, const at::Tensor& out, uint64_t count,
+              int64_t first) {
+  const auto last = static_cast<int64_t>(first + (count - 1));
+  AT_DISPATCH_V2(
+      out.scalar_type(), "random_", AT_WRAP([&] {
+        constexpr int digits = std::numeric_limits<scalar_t>::digits;
+        const int64_t least = roundedUp(first, digits);
+        const int64_t greatest = roundedDown(last, digits);
+        TORCH_CHECK(first <= least && least <= greatest,
+                    "random_ was to draw from ", first, " to ", last, ", but ",
+                    out.scalar_type(),
+                    " has no number there; use a wider type.");
+        const uint64_t begin = least, width = greatest - begin + 1;
+        drawEach<scalar_t>("random_", source, out, [=](uint64_t bits) {
+          const uint64_t number = begin + (width == 0 ? bits : bits % width);
+          return static_cast<scalar_t>(static_cast<int64_t>(number));
+        });
+      }),
+      AT_EXPAND(AT_ALL_TYPES), AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES),
+      at::kHalf, at::kBFloat16, at::kBool);
+}
+
+// [common.math.random.all] Of some dtypes, all integers of 64 bits are numbers.
+void allIntegers(const Source& source, const at::Tensor& out) {
+  constexpr int64_t first = std::numeric_limits<int64_t>::lowest();
+  AT_DISPATCH_V2(out.scalar_type(), "random_",
+                 AT_WRAP([&] { integers(source, out, 0, first); }), at::kLong,
+                 at::kDouble, at::kFloat, at::kBFloat16);
 }
 
 // [common.math.random.bernoulli] One with probability `p`, otherwise zero.
-Draw bernoulli(const at::Tensor& out, double p) {
-  TORCH_CHECK(0 <= p && p <= 1, "bernoulli_ needs 0 <= p <= 1; it is ", p, ".");
-  checkReal("bernoulli_", out, /*with_bool=*/true);
-  const auto kernel = [p](const RandomNumbers& numbers, at::Tensor out) {
-    AT_DISPATCH_V2(
-        out.scalar_type(), "bernoulli_", AT_WRAP([&] {
-          sampleInto<scalar_t>(out, numbers, [&](uint64_t bits) {
-            return static_cast<scalar_t>(unitInterval<double>(bits) < p);
-          });
-        }),
-        AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16, at::kBool);
-  };
-  return drawBy("bernoulli_", 1, kernel, out);
+void bernoulli(const Source& source, const at::Tensor& out, double p) {
+  AT_DISPATCH_V2(
+      out.scalar_type(), "bernoulli_", AT_WRAP([&] {
+        drawEach<scalar_t>("bernoulli_", source, out, [p](uint64_t bits) {
+          return static_cast<scalar_t>(unitInterval<double>(bits) < p);
+        });
+      }),
+      AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16, at::kBool);
 }
 
 // [common.math.random.permutation] Indices sorted by a random key; equal keys keep the order of the indices.
-Draw permutation(const at::Tensor& out, int64_t n) {
+void permutation(const Source& source, const at::Tensor& out, int64_t n) {
   TORCH_CHECK(n >= 0, "randperm needs n >= 0; it is ", n, ".");
-  checkReal("randperm", out, /*with_bool=*/false);
-  checkHolds("randperm", out, n);
+  AT_DISPATCH_V2(
+      out.scalar_type(), "randperm", AT_WRAP([&] {
+        using Type = std::numeric_limits<scalar_t>;
+        const double most = std::ldexp(1, Type::digits) + !Type::is_integer;
+        TORCH_CHECK(n <= most, "randperm was to make ", n,
+                    " different whole numbers, but ", out.scalar_type(),
+                    " has only ", most, "; use a wider type.");
+      }),
+      AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16);
   at::native::resize_output(out, {n});
   const auto kernel = [n](const RandomNumbers& numbers, at::Tensor out) {
     std::vector<std::pair<uint64_t, int64_t>> keys(n);
@@ -143,7 +131,7 @@ Draw permutation(const at::Tensor& out, int64_t n) {
     for (int64_t i = 0; i < n; ++i) data[i] = keys[i].second;
     out.copy_(order);
   };
-  return drawBy("randperm", 1, kernel, out);
+  drawBy("randperm", source, 1, kernel, out);
 }
 
 // [-]

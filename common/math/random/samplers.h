@@ -60,35 +60,6 @@ void fillRanges(at::Tensor& self, Fill fill) {
   if (!packed.is_same(self)) self.copy_(packed);
 }
 
-/// Sets `self[i] = sample(i)` for every element.
-template <class Element, class Sample>
-void fillEach(at::Tensor& self, Sample sample) {
-  fillRanges<Element>(self, [&](Element* data, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) data[i] = sample(i);
-  });
-}
-
-// [common.math.random.sample] A sampler is a function from 64 random bits to an element, or from a pair of them to two.
-/// Sets `self[2k], self[2k + 1] = sample(pair k)`, with elements of any type.
-template <class Element, class Sample>
-void fillPairs(at::Tensor& self, const RandomNumbers& from, Sample sample) {
-  fillRanges<Element>(self, [&](Element* data, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i += 2) {
-      const auto [even, odd] = sample(randomPair(from, i / 2));
-      data[i] = static_cast<Element>(even);
-      if (i + 1 < end) data[i + 1] = static_cast<Element>(odd);
-    }
-  });
-}
-
-/// Sets `self[i] = sample(bits)`, with different bits for every element.
-template <class Element, class Sample>
-void sampleInto(at::Tensor& self, const RandomNumbers& from, Sample sample) {
-  fillPairs<Element>(self, from, [&](Pair bits) {
-    return std::pair(sample(bits.even), sample(bits.odd));
-  });
-}
-
 // [common.math.random.on-device] A launch that is replayed begins elsewhere each time, so the kernel itself looks where.
 /// Where the numbers of a launch begin. Only for code that runs on the device.
 inline RandomNumbers resolved(const RandomNumbers& numbers) {
@@ -105,37 +76,40 @@ auto withNumbers(const Kernel& kernel, const RandomNumbers& numbers,
   return [=](Views... views) { kernel(resolved(numbers), views...); };
 }
 
-/// A draw whose phase two launches `kernel(numbers, tensors...)`.
+/// Launches `kernel(numbers, tensors...)`, with numbers of so many offsets.
 template <class Kernel, class... Tensors>
-Draw drawBy(const char* name, uint64_t offsets, Kernel kernel,
-            const Tensors&... tensors) {
-  return {offsets, [=](const RandomNumbers& numbers, orStream_t stream) {
-            launchViews(name, stream,
-                        withNumbers(kernel, numbers, &Kernel::operator()),
-                        tensors...);
-          }};
+void drawBy(const char* name, const Source& source, uint64_t offsets,
+            const Kernel& kernel, const Tensors&... tensors) {
+  const RandomNumbers numbers = source.reserve(offsets);
+  launchViews(name, source.stream,
+              withNumbers(kernel, numbers, &Kernel::operator()), tensors...);
 }
 
-// [common.math.random.check] The host refuses what it can see before it enqueues anything.
-/// @throws c10::NotImplementedError unless the dtype is integral, or floating
-/// point of more than eight bits; `with_bool` allows Bool too.
-void checkReal(const char* name, const at::Tensor& self, bool with_bool);
+// [common.math.random.sample] A sampler is a function from 64 random bits to an element, or from a pair of them to two.
+/// Sets elements 2k and 2k + 1 of `out` to `sample(pair k)`, for every k.
+template <class Element, class Sample>
+void drawPairs(const char* name, const Source& source, const at::Tensor& out,
+               Sample sample) {
+  const auto kernel = [sample](const RandomNumbers& numbers, at::Tensor out) {
+    fillRanges<Element>(out, [&](Element* data, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i += 2) {
+        const auto [even, odd] = sample(randomPair(numbers, i / 2));
+        data[i] = static_cast<Element>(even);
+        if (i + 1 < end) data[i + 1] = static_cast<Element>(odd);
+      }
+    });
+  };
+  drawBy(name, source, 1, kernel, out);
+}
 
-/// @throws c10::Error if the dtype of `self` cannot hold `from` and `to`.
-void checkRange(const char* name, const at::Tensor& self, double from,
-                double to);
-
-/// The largest n for which the dtype holds every integer up to n, plus one.
-int64_t endOfIntegers(at::ScalarType dtype);
-
-/// The least and the greatest integer from `first` to `last` that the dtype
-/// holds, which must hold the two approximately. In the wrong order, or out of
-/// bounds, if there is none.
-std::pair<int64_t, int64_t> heldBetween(at::ScalarType dtype, int64_t first,
-                                        int64_t last);
-
-/// @throws c10::Error if the dtype cannot hold `n` different integers.
-void checkHolds(const char* name, const at::Tensor& self, int64_t n);
+/// Sets each element of `out` to `sample(bits)`, with bits of its own.
+template <class Element, class Sample>
+void drawEach(const char* name, const Source& source, const at::Tensor& out,
+              Sample sample) {
+  drawPairs<Element>(name, source, out, [sample](Pair bits) {
+    return std::pair(sample(bits.even), sample(bits.odd));
+  });
+}
 
 // [-]
 }  // namespace openreg::math
