@@ -6,7 +6,6 @@
 
 #include <c10/core/Stream.h>
 
-
 namespace openreg {
 
 // [device.stream] A stream's number in PyTorch is its handle in the driver.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/distributed/process_group/watchdog.h"
+#include "torch_openreg/chapters/device/runtime.h"
 #include "torch_openreg/common/background.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"

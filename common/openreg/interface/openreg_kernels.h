@@ -82,7 +82,8 @@ struct OPENREG_EXPORT Refusal : std::runtime_error {
 };
 
 // [common.kernels.launch] A callable that is too large for a command moves to the heap.
-/// Enqueues `body()` on `stream`. `name` must outlive the launch; error messages quote it.
+/// Enqueues `body()` on `stream`. `name` must outlive the launch; error
+/// messages quote it.
 template <class Body>
 orError_t launch(orStream_t stream, const char* name, Body body) {
   if constexpr (sizeof(Body) <= orMaxArgumentBytes &&
