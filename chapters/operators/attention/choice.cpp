@@ -9,19 +9,16 @@
 #include <array>
 
 namespace openreg {
-namespace {
 
 // [operators.attention.choice.heads] PyTorch's checks divide by the number of heads, and leave their width to each backend.
 /// Whether there are heads, all as wide as the queries'.
-bool haveOneWidth(const sdp::sdp_params& call) {
+static bool haveOneWidth(const sdp::sdp_params& call) {
   const c10::SymInt width = call.query.sym_size(-1);
   return call.key.sym_size(1) != 0 && width != 0 &&
          width == call.key.sym_size(-1) && width == call.value.sym_size(-1);
 }
 
 // [operators.attention.choice.fits] PyTorch's own checks decide which calls the fused kernel takes.
-}  // namespace
-
 bool fitsKernel(const sdp::sdp_params& call) {
   constexpr bool kQuiet = false;
   constexpr std::array kTypes{at::kFloat, at::kDouble, at::kHalf,
@@ -35,12 +32,10 @@ bool fitsKernel(const sdp::sdp_params& call) {
          sdp::check_tensor_dtype(call, kTypes, kQuiet);
 }
 
-namespace {
-
 // [operators.attention.choice.rules] For vmap and forward mode, PyTorch has rules for the parts of attention, but not for the whole.
 /// Whether the call is inside a transform of `torch.func`, or has a dual number
 /// among its arguments.
-bool needsRules(const sdp::sdp_params& call) {
+static bool needsRules(const sdp::sdp_params& call) {
   const auto isDual = [](const at::Tensor& tensor) {
     return tensor._fw_grad(/*level=*/0).defined();
   };
@@ -51,10 +46,11 @@ bool needsRules(const sdp::sdp_params& call) {
 }
 
 // [operators.attention.choice] PyTorch asks for one of five implementations; the user can turn off any of them.
-int64_t fusedSdpChoice(const at::Tensor& query, const at::Tensor& key,
-                       const at::Tensor& value,
-                       const std::optional<at::Tensor>& mask, double dropout,
-                       bool causal, std::optional<double>, bool grouped) {
+static int64_t fusedSdpChoice(const at::Tensor& query, const at::Tensor& key,
+                              const at::Tensor& value,
+                              const std::optional<at::Tensor>& mask,
+                              double dropout, bool causal,
+                              std::optional<double>, bool grouped) {
   const at::Context& context = at::globalContext();
   at::SDPBackend choice = at::SDPBackend::error;
   const sdp::sdp_params call{query, key, value, mask, dropout, causal, grouped};
@@ -77,7 +73,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }
 
 // [-]
-}  // namespace
 }  // namespace openreg
 
 namespace at::native {
