@@ -49,8 +49,9 @@ void waitFor(c10::function_ref<orError_t()> wait);
 /// @throws as `waitFor`.
 bool isDone(orError_t state);
 
-/// The driver reports a kernel's refusal once. Whoever cannot throw keeps what
-/// was just reported for the next `waitFor` or `isDone`.
+/// The driver reports a kernel's refusal once. Code that cannot throw calls
+/// this at once after such a report, and the next `waitFor` or `isDone` throws
+/// it.
 void keepRefusal() noexcept;
 
 // [device.runtime.scope] A scope makes another device current for a few lines.

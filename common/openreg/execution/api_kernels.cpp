@@ -17,9 +17,8 @@ orError_t orLaunchCommand(const orKernel* kernel, const char* name,
     return fail(orErrorInvalidValue, "A launch needs a kernel with at most ",
                 int{orMaxArgumentBytes}, " bytes of arguments.");
   }
-  const bool fails = injection().failsLaunch();
   return submit(handle, kernel, name ? name : kernel->name, arguments,
-                fails ? "a launch was made to fail, by order" : nullptr);
+                injection().launchFault());
 } catch (...) {
   return failWithException();
 }

@@ -136,11 +136,9 @@ orError_t orLaunchHostFunc(orStream_t handle, void (*function)(void*),
   forgetAnnounced();
   if (orError_t error = enter()) return error;
   auto body = [function, data] { function(data); };
-  const bool fails = injection().failsLaunch();
-  // Whoever is told of an error must know that the function was not called.
+  // An error must mean that the function was not called and never will be.
   return submit(handle, &openreg::KernelOf<decltype(body)>::kernel,
-                "host function", &body,
-                fails ? "a launch was made to fail, by order" : nullptr,
+                "host function", &body, injection().launchFault(),
                 /*position=*/nullptr, /*tells=*/false);
 } catch (...) {
   return failWithException();

@@ -220,10 +220,11 @@ orError_t orGraphLaunch(orGraphExec_t handle, orStream_t stream) noexcept try {
   if (orError_t error = enter()) return error;
   const auto executable = executables().find(handle);
   if (!executable) return refuseExecutable(handle);
-  if (!injection().failsLaunch()) return executable->launch(stream);
+  const char* fault = injection().launchFault();
+  if (!fault) return executable->launch(stream);
   auto nothing = [] {};
   return submit(stream, &openreg::KernelOf<decltype(nothing)>::kernel, "graph",
-                &nothing, "a launch was made to fail, by order");
+                &nothing, fault);
 } catch (...) {
   return failWithException();
 }

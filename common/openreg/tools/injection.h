@@ -41,11 +41,16 @@ class Injection {
   /// Replaces all faults, and counts from 0 again.
   void set(Faults faults);
 
-  /// Counts an allocation, copy, launch or creation; whether it must fail.
+  /// Counts an allocation, copy or creation; whether it must fail.
   bool failsAllocation() { return isArmed() && due(faults_.allocation); }
   bool failsCopy() { return isArmed() && due(faults_.copy); }
-  bool failsLaunch() { return isArmed() && due(faults_.launch); }
   bool failsCreation() { return isArmed() && due(faults_.creation); }
+  /// Counts a launch. Returns why it must fail, or null.
+  const char* launchFault() {
+    return isArmed() && due(faults_.launch)
+               ? "a launch was made to fail, by order"
+               : nullptr;
+  }
   /// Counts a kernel or copy of `device`; whether the device is lost at it.
   bool losesDevice(int device);
 
