@@ -3,6 +3,7 @@
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/common/check.h"
 
+#include <ATen/core/Tensor.h>
 #include <ATen/EmptyTensor.h>
 
 #include <array>

@@ -853,13 +853,6 @@ def test_a_backend_does_not_load_while_another_is_built(dev, monkeypatch):
     assert "PYTHONPATH" not in dev.environment(building=False)
 
 
-def test_ccache_is_told_about_precompiled_headers_unless_the_reader_chose(dev, monkeypatch):
-    monkeypatch.delenv("CCACHE_SLOPPINESS", raising=False)
-    assert dev.environment(building=True)["CCACHE_SLOPPINESS"] == "pch_defines,time_macros"
-    monkeypatch.setenv("CCACHE_SLOPPINESS", "locale")
-    assert dev.environment(building=True)["CCACHE_SLOPPINESS"] == "locale"
-
-
 def text(name):
     return (ROOT / name).read_text()
 
