@@ -27,8 +27,7 @@ struct Text {
 constexpr Text kTexts[] = {
     TEXT(orSuccess, "The call succeeded."),
     TEXT(orErrorUnknown,
-         "The driver or the system failed, or the code is not one of "
-         "openreg's."),
+         "The driver or the system failed, or the code is no error's."),
     TEXT(orErrorNotReady, "The work is still running."),
     TEXT(orErrorInvalidValue, "An argument has a value that is not allowed."),
     TEXT(orErrorMemoryAllocation, "There is not enough memory left."),
