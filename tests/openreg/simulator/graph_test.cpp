@@ -30,7 +30,7 @@ size_t nodesOf(orGraph_t graph) {
   return count;
 }
 
-orStreamCaptureStatus statusOf(const Stream& stream) {
+orStreamCaptureStatus captureStatusOf(const Stream& stream) {
   orStreamCaptureStatus status;
   EXPECT_EQ(orStreamIsCapturing(stream.handle, &status), orSuccess);
   return status;
@@ -53,11 +53,11 @@ TEST(Graph, a_captured_stream_runs_nothing_until_its_graph_is_launched) {
   Stream stream;
   int runs = 0;
   orGraph_t graph = captured(stream, [&] {
-    EXPECT_EQ(statusOf(stream), orStreamCaptureStatusActive);
+    EXPECT_EQ(captureStatusOf(stream), orStreamCaptureStatusActive);
     EXPECT_EQ(launch(stream.handle, "count", [&] { ++runs; }), orSuccess);
     EXPECT_EQ(launch(stream.handle, "count", [&] { ++runs; }), orSuccess);
   });
-  EXPECT_EQ(statusOf(stream), orStreamCaptureStatusNone);
+  EXPECT_EQ(captureStatusOf(stream), orStreamCaptureStatusNone);
   orStreamSynchronize(stream.handle);
   EXPECT_EQ(runs, 0);
   EXPECT_EQ(nodesOf(graph), 2u);
@@ -265,7 +265,7 @@ TEST(Fork, a_stream_that_waits_for_an_event_of_a_capture_joins_it) {
     EXPECT_EQ(orEventRecord(forked.handle, main.handle), orSuccess);
     EXPECT_EQ(orStreamWaitEvent(side.handle, forked.handle, 0), orSuccess)
         << detail();
-    EXPECT_EQ(statusOf(side), orStreamCaptureStatusActive);
+    EXPECT_EQ(captureStatusOf(side), orStreamCaptureStatusActive);
     orStreamGetCaptureId(main.handle, &id);
     orStreamGetCaptureId(side.handle, &its_id);
     note(side, 'b');
@@ -274,7 +274,7 @@ TEST(Fork, a_stream_that_waits_for_an_event_of_a_capture_joins_it) {
     note(main, 'c');
   });
   EXPECT_EQ(id, its_id);
-  EXPECT_EQ(statusOf(side), orStreamCaptureStatusNone);
+  EXPECT_EQ(captureStatusOf(side), orStreamCaptureStatusNone);
   EXPECT_EQ(nodesOf(graph), 3u);
   orGraphExec_t exec = executable(graph);
   orGraphLaunch(exec, main.handle);
@@ -296,7 +296,7 @@ TEST(Fork, a_stream_that_is_not_joined_is_named) {
                 handle(main.handle) +
                 ", which does not wait for its lost; record an event on the "
                 "one and wait for it on the other.");
-  EXPECT_EQ(statusOf(side), orStreamCaptureStatusNone);
+  EXPECT_EQ(captureStatusOf(side), orStreamCaptureStatusNone);
 }
 
 TEST(Fork, a_stream_that_joined_and_did_nothing_need_not_be_joined) {
@@ -308,7 +308,7 @@ TEST(Fork, a_stream_that_joined_and_did_nothing_need_not_be_joined) {
     orEventRecord(forked.handle, main.handle);
     orStreamWaitEvent(side.handle, forked.handle, 0);
   }));
-  EXPECT_EQ(statusOf(side), orStreamCaptureStatusNone);
+  EXPECT_EQ(captureStatusOf(side), orStreamCaptureStatusNone);
   EXPECT_EQ(orGraphLaunch(exec, main.handle), orSuccess);
   EXPECT_EQ(orStreamSynchronize(main.handle), orSuccess);
   EXPECT_EQ(ran, 1);
@@ -457,7 +457,7 @@ class Capture : public testing::Test {
                               handle(stream.handle) +
                               " is being captured; a capture runs nothing, so "
                               "make the call before it or after it.");
-      EXPECT_EQ(statusOf(stream), orStreamCaptureStatusInvalidated);
+      EXPECT_EQ(captureStatusOf(stream), orStreamCaptureStatusInvalidated);
       const std::string later = "The capture of stream " +
                                 handle(stream.handle) +
                                 " is invalid: " + sentence;
