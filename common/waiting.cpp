@@ -3,6 +3,7 @@
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 
 #include <algorithm>
+#include <exception>
 #include <thread>
 
 namespace openreg {
@@ -26,19 +27,23 @@ ExceptionAside::~ExceptionAside() {
   if (exception_) gil.put_back(exception_);
 }
 
-// [common.waiting.slices] The driver's wait cannot be interrupted, so we wait in slices.
+// [common.waiting.callback] While the driver waits, it calls us back, and what a handler raised ends the wait.
+static int runSignalHandlers(void* raised) noexcept try {
+  gil.run_signal_handlers();
+  return 0;
+} catch (...) {
+  *static_cast<std::exception_ptr*>(raised) = std::current_exception();
+  return 1;
+}
+
 orError_t waitInterruptibly(c10::function_ref<orError_t()> wait) {
   WithoutGil others_run;
-  constexpr int64_t kNanoseconds = 100'000'000;
-  if (orSetWaitLimit(kNanoseconds)) return wait();
-  struct NoLimit {
-    ~NoLimit() { orSetWaitLimit(0); }
-  } afterwards;
-  orError_t error;
-  while ((error = wait()) == orErrorNotReady) {
-    gil.run_signal_handlers();
-    orSetWaitLimit(kNanoseconds);  // A handler that waited has ended the limit.
-  }
+  std::exception_ptr raised;
+  if (orSetWaitCallback(100'000'000, &runSignalHandlers, &raised))
+    return wait();
+  const orError_t error = wait();
+  orSetWaitCallback(0, nullptr, nullptr);
+  if (raised) std::rethrow_exception(raised);
   return error;
 }
 

@@ -29,8 +29,8 @@ class WithoutGil {
 // [common.waiting.interruptible] A long wait of the user's ends at Ctrl-C, and leaves the work enqueued.
 /// Calls `wait`, one of the driver's functions that synchronize, without the
 /// GIL and until it is done. Every tenth of a second, Python's main thread runs
-/// the handlers of signals that came meanwhile. With a driver that cannot limit
-/// a wait, they run afterwards.
+/// the handlers of signals that came meanwhile. With a driver that does not
+/// call back, they run afterwards.
 /// @returns what `wait` did.
 /// @throws what a handler raised, such as KeyboardInterrupt.
 orError_t waitInterruptibly(c10::function_ref<orError_t()> wait);

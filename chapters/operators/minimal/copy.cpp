@@ -35,17 +35,16 @@ void keepUntilCopied(const at::Tensor& host, orStream_t stream) {
 void copyBytes(const at::Tensor& to, const at::Tensor& from, orMemcpyKind kind,
                const c10::Stream& stream) {
   const orStream_t native = nativeStream(stream);
-  bool is_waiting = false;
+  orError_t error = orSuccess;
   try {
     check(waitInterruptibly([&] {
-      if (is_waiting) return orStreamSynchronize(native);
-      const orError_t error = orMemcpyAsync(
-          to.data_ptr(), from.const_data_ptr(), to.nbytes(), kind, native);
-      is_waiting = error == orErrorNotReady;
+      error = orMemcpyAsync(to.data_ptr(), from.const_data_ptr(), to.nbytes(),
+                            kind, native);
       return error;
     }));
   } catch (...) {
-    if (is_waiting) keepUntilCopied(to.is_cpu() ? to : from, native);
+    if (error == orErrorNotReady)
+      keepUntilCopied(to.is_cpu() ? to : from, native);
     throw;
   }
 }

@@ -65,7 +65,7 @@ orError_t orDeviceSynchronize() noexcept try {
   if (orError_t error = enter()) return error;
   if (orError_t error = checkMayWait()) return error;
   if (orError_t error = checkNotCaptured(current(), __func__)) return error;
-  if (!current().synchronize(waitDeadline())) return stopAtLimit();
+  if (!current().synchronize(/*calls_back=*/true)) return orErrorNotReady;
   if (racesAreWanted()) races().hostWaited(current());
   if (orError_t error = current().sticky_error.report()) return error;
   return current().tellRefusal();

@@ -166,7 +166,7 @@ orError_t orEventSynchronize(orEvent_t handle) noexcept try {
   if (!found) return orErrorInvalidResourceHandle;
   if (!recording) return orSuccess;
   if (orError_t error = checkNotCaptured(*recording, __func__)) return error;
-  if (!recording->synchronize(waitDeadline())) return stopAtLimit();
+  if (!recording->synchronize()) return orErrorNotReady;
   if (racesAreWanted()) races().hostWaited(*recording);
   if (orError_t error = recording->device->sticky_error.report()) return error;
   return recording->refusal.tell();

@@ -11,9 +11,9 @@ namespace openreg::hardware {
 
 // [common.device.synchronize] A host thread waits for the number of a command, which later commands cannot move.
 bool Device::synchronize(CommandQueue& queue, uint64_t number,
-                         WaitDeadline deadline) {
+                         bool calls_back) {
   return host_waiters.waitUntil([&] { return queue.completed() >= number; },
-                                [&] { queue.wakeHostAt(number); }, deadline);
+                                [&] { queue.wakeHostAt(number); }, calls_back);
 }
 
 void Device::runUntilNumber(CommandQueue& queue, uint64_t number) {
@@ -22,7 +22,7 @@ void Device::runUntilNumber(CommandQueue& queue, uint64_t number) {
       [&] { queue.wakeHostAt(number); });
 }
 
-bool Device::synchronize(WaitDeadline deadline) {
+bool Device::synchronize(bool calls_back) {
   std::vector<std::pair<CommandQueue*, uint64_t>> targets;
   {
     std::lock_guard lock(mutex_);
@@ -31,7 +31,7 @@ bool Device::synchronize(WaitDeadline deadline) {
     }
   }
   return std::all_of(targets.begin(), targets.end(), [&](const auto& target) {
-    return synchronize(*target.first, target.second, deadline);
+    return synchronize(*target.first, target.second, calls_back);
   });
 }
 

@@ -24,13 +24,14 @@ class Device {
   HostWaiters host_waiters;
 
   /// Waits for the first `number` commands of `queue`, which were submitted
-  /// while it was a stream of this device. False if the deadline came first.
+  /// while it was a stream of this device. With `calls_back`, the thread's
+  /// callback may end the wait; returns whether it did not.
   bool synchronize(CommandQueue& queue, uint64_t number,
-                   WaitDeadline deadline = {});
+                   bool calls_back = false);
   /// The same, but only until the stream waits for a number in memory.
   void runUntilNumber(CommandQueue& queue, uint64_t number);
   /// The same as `synchronize` for all streams of the device.
-  bool synchronize(WaitDeadline deadline = {});
+  bool synchronize(bool calls_back = false);
 
   /// Tells the calling thread what a kernel of the device has refused.
   orError_t tellRefusal();

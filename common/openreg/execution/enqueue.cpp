@@ -34,11 +34,12 @@ orError_t holdBack(const StreamRef& stream, const Position& position,
   return orSuccess;
 }
 
-// [common.enqueue.wait] A wait may be cut by its limit.
+// [common.enqueue.wait] A callback may end the wait.
 orError_t waitFor(const StreamRef& stream, const Position& position) {
   Device& device = *position.device;
-  if (!device.synchronize(*stream.queue, position.submitted, waitDeadline())) {
-    return stopAtLimit();
+  if (!device.synchronize(*stream.queue, position.submitted,
+                          /*calls_back=*/true)) {
+    return orErrorNotReady;
   }
   if (racesAreWanted()) races().hostWaited(stream.handle);
   return reportTo(stream, position);

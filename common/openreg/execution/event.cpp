@@ -29,9 +29,10 @@ bool Recording::park(CommandQueue* queue) {
   return true;
 }
 
-bool Recording::synchronize(WaitDeadline deadline) {
+bool Recording::synchronize() {
   return device->host_waiters.waitUntil([&] { return completed.load(); },
-                                        [&] { host_waits = true; }, deadline);
+                                        [&] { host_waits = true; },
+                                        /*calls_back=*/true);
 }
 
 // [-]

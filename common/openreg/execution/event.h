@@ -51,9 +51,9 @@ struct Recording {
   }
   /// Parks `queue` until the recording completes; false if it is complete.
   bool park(CommandQueue* queue);
-  /// Blocks a host thread until the recording completes, or until the
-  /// deadline; returns whether it is complete.
-  bool synchronize(WaitDeadline deadline);
+  /// Blocks a host thread until the recording completes, or until its callback
+  /// ends the wait; returns whether it is complete.
+  bool synchronize();
 };
 
 // [common.event] An event refers to its latest recording.

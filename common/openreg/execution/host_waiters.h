@@ -3,6 +3,7 @@
 
 #include "torch_openreg/common/openreg/core/config.h"
 #include "torch_openreg/common/openreg/execution/spin.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/common/openreg/tools/step_scheduler.h"
 
 #include <algorithm>
@@ -11,34 +12,47 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
-#include <optional>
+#include <utility>
 
 namespace openreg::hardware {
 
-// [common.host-waiters.limit] Only the three functions that synchronize have a limit; a wait inside another function must end by itself.
-/// When a wait gives up; empty for never. The system's clock, because
-/// ThreadSanitizer does not know a wait that ends by the steady one.
-using WaitDeadline = std::optional<std::chrono::system_clock::time_point>;
+// [common.host-waiters.callback] Only the three functions that synchronize call back; a wait inside another function must end by itself.
+/// What the calling thread calls while it synchronizes.
+struct WaitCallback {
+  int64_t nanoseconds;  ///< between two calls
+  orWaitCallback function;
+  void* data;
 
-/// Nanoseconds that the calling thread's synchronizing waits; 0 is no limit.
-inline constinit thread_local int64_t wait_limit = 0;
+  // The system's clock, because ThreadSanitizer does not know a wait that ends
+  // by the steady one.
+  using Clock = std::chrono::system_clock;
+  /// When to call; never, if there is no function.
+  Clock::time_point next() const {
+    if (!function) return Clock::time_point::max();
+    const auto now = Clock::now();
+    const std::chrono::nanoseconds most = Clock::time_point::max() - now;
+    return now + std::min(std::chrono::nanoseconds(nanoseconds), most);
+  }
+};
 
-inline WaitDeadline waitDeadline() {
-  if (wait_limit == 0) return std::nullopt;
-  using std::chrono::system_clock;
-  const auto now = system_clock::now();
-  const std::chrono::nanoseconds most = system_clock::time_point::max() - now;
-  return now + std::min(std::chrono::nanoseconds(wait_limit), most);
+inline constinit thread_local WaitCallback wait_callback{};
+
+/// Whether the wait shall end. What the callback waits for itself must not end.
+inline bool callBack() {
+  const WaitCallback mine = std::exchange(wait_callback, {});
+  const bool ends = mine.function(mine.data) != 0;
+  wait_callback = mine;
+  return ends;
 }
 
 // [common.host-waiters] A waiting host thread announces itself before it checks, so no wake-up is lost.
 class HostWaiters {
  public:
-  /// Blocks until `done()`, or until the deadline; returns `done()`.
-  /// `announce()` tells the device to call `wake`, and runs before each check
-  /// of a thread that is about to sleep.
+  /// Blocks until `done()`; with `calls_back`, a callback may end the wait
+  /// before. Returns `done()`. `announce()` tells the device to call `wake`,
+  /// and runs before each check of a thread that is about to sleep.
   template <class Done, class Announce>
-  bool waitUntil(Done done, Announce announce, WaitDeadline deadline = {}) {
+  bool waitUntil(Done done, Announce announce, bool calls_back = false) {
     if (config().held) {
       stepScheduler().runUntil(done);
       return true;
@@ -47,15 +61,19 @@ class HostWaiters {
     const bool found = spin(done);
     --spinning_;
     if (found) return true;
+    calls_back &= wait_callback.function != nullptr;
+    auto next = wait_callback.next();
     std::unique_lock lock(mutex_);
     for (;;) {
       announce();
       if (done()) return true;
-      if (!deadline) {
+      if (!calls_back) {
         woken_.wait(lock);
-      } else if (woken_.wait_until(lock, *deadline) ==
-                 std::cv_status::timeout) {
-        return done();
+      } else if (woken_.wait_until(lock, next) == std::cv_status::timeout) {
+        lock.unlock();
+        if (callBack()) return done();
+        next = wait_callback.next();
+        lock.lock();
       }
     }
   }

@@ -37,15 +37,23 @@ extern "C" {
 /// @returns orErrorInvalidConfiguration for anything else, and changes nothing.
 OPENREG_EXPORT orError_t orInject(const char* order) OPENREG_NOEXCEPT;
 
-// [common.tools.wait-limit] A thread can look at something else while it waits, such as an interrupt by the user.
-/// From now on, orDeviceSynchronize, orStreamSynchronize and
-/// orEventSynchronize return orErrorNotReady on the calling thread when they
-/// have waited for `nanoseconds`. So do the functions that copy or set and
-/// then wait; their work stays enqueued, and uses the host's memory later. 0,
-/// as at the beginning, is no limit. Without device threads
-/// (OPENREG_SCHEDULE=seed:N or order:A,B) there is never one.
-/// @returns orErrorInvalidValue for a negative limit.
-OPENREG_EXPORT orError_t orSetWaitLimit(int64_t nanoseconds) OPENREG_NOEXCEPT;
+// [common.tools.wait-callback] A thread can look at something else while it waits, such as an interrupt by the user.
+/// Whether the wait shall end: 0 if it goes on. Must not throw.
+typedef int (*orWaitCallback)(void* data);
+
+/// From now on, when the calling thread waits in orDeviceSynchronize,
+/// orStreamSynchronize or orEventSynchronize, it calls `callback(data)` every
+/// `nanoseconds`, without a lock. If the callback ends the wait, the function
+/// returns orErrorNotReady. So do the functions that copy or set and then wait;
+/// their work stays enqueued, and uses the host's memory later. The callback
+/// may call functions of the driver and set another callback for them; those
+/// that wait have none otherwise. Null, as at the beginning, is no callback.
+/// Without device threads (OPENREG_SCHEDULE=seed:N or order:A,B) none is ever
+/// called.
+/// @returns orErrorInvalidValue if `nanoseconds` is not positive.
+OPENREG_EXPORT orError_t orSetWaitCallback(int64_t nanoseconds,
+                                           orWaitCallback callback,
+                                           void* data) OPENREG_NOEXCEPT;
 
 // [common.tools.record] A record says what the host asked for or what the device did, and when.
 typedef enum orRecordPhase {

@@ -41,14 +41,14 @@ orError_t orInject(const char* order) noexcept try {
   return failWithException();
 }
 
-// [common.api-tools.wait-limit] The limit belongs to the calling thread, so the waits of other threads do not end early.
-orError_t orSetWaitLimit(int64_t nanoseconds) noexcept try {
-  if (nanoseconds < 0) {
-    return fail(orErrorInvalidValue, "A wait cannot be limited to ",
-                nanoseconds, " ns; 0 is no limit.");
+// [common.api-tools.wait-callback] The callback belongs to the calling thread, so the waits of other threads do not end early.
+orError_t orSetWaitCallback(int64_t nanoseconds, orWaitCallback callback,
+                            void* data) noexcept try {
+  if (callback && nanoseconds <= 0) {
+    return fail(orErrorInvalidValue, "A wait cannot call back every ",
+                nanoseconds, " ns.");
   }
-  wait_limit = nanoseconds;
-  forgetCutWait();
+  wait_callback = {nanoseconds, callback, data};
   return orSuccess;
 } catch (...) {
   return failWithException();

@@ -98,40 +98,11 @@ void Observers::end(const Traced& traced, const char* name, int device,
           steadyNanoseconds()});
 }
 
-// [common.observer.slices.keep] The record of a wait that was cut is kept, with its number and its beginning.
-namespace {
-
-struct CutWait {
-  uint64_t number = 0;
-  orRecord record{};
-};
-
-thread_local CutWait cut_wait;
-
-}  // namespace
-
-orError_t stopAtLimit() {
-  if (outermost_call) {
-    cut_wait = {std::exchange(outermost_call->number_, 0),
-                outermost_call->record_};
-    outermost_call = nullptr;
-  }
-  return orErrorNotReady;
-}
-
-void forgetCutWait() { cut_wait = {}; }
-
 // [common.observer.call.report] A function that calls another one of the driver is reported once.
 void ObservedCall::open(const char* function, orOperation operation,
                         size_t bytes, int direction) {
   if (outermost_call) return;
   outermost_call = this;
-  const CutWait cut = std::exchange(cut_wait, {});
-  if (cut.number && std::string_view(cut.record.name) == function) {
-    number_ = cut.number;
-    record_ = cut.record;
-    return;
-  }
   number_ = observers().nextNumber();
   record_ = {orCallReturns,
              operation,

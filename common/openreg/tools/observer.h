@@ -100,7 +100,6 @@ class ObservedCall {
  private:
   friend class Observers;
   friend Traced describeCall();
-  friend orError_t stopAtLimit();
   void open(const char* function, orOperation operation, size_t bytes,
             int direction);
   void close();
@@ -109,14 +108,6 @@ class ObservedCall {
   uint64_t number_ = 0;
   orRecord record_;
 };
-
-// [common.observer.slices] A wait that its limit has cut is one wait, however often it is called again.
-/// The outermost call of this thread has reached its limit. It is not reported:
-/// the same function, called next, goes on with its record.
-/// @returns orErrorNotReady
-orError_t stopAtLimit();
-/// The caller has given up such a wait.
-void forgetCutWait();
 
 // [common.observer.ranges] Ranges are kept even without an observer, so that pushes and pops always match.
 bool popRange();

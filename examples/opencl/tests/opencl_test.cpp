@@ -178,7 +178,7 @@ TEST(Tools, what_this_driver_lacks_is_refused_each_in_its_words) {
             "An OpenCL device cannot be made to fail, so this driver has no "
             "fault injection.");
   EXPECT_EQ(orInject(nullptr), orSuccess);
-  EXPECT_EQ(orSetWaitLimit(1), orErrorNotSupported);
+  EXPECT_EQ(orSetWaitCallback(0, nullptr, nullptr), orErrorNotSupported);
   EXPECT_EQ(detail(), "OpenCL has no wait that ends before the work does.");
   const auto observe = [](const orRecord*, void*) {};
   orObserver_t observer = nullptr;

@@ -210,8 +210,12 @@ std::vector<Call> deviceCalls(Scene& s) {
        [] { return orDeviceReset(); }, [] { return orSetDevice(0); }},
       {"orInject", nothing, [] { return orInject("alloc:1000000000"); },
        [] { return orInject(""); }},
-      {"orSetWaitLimit", nothing, [] { return orSetWaitLimit(1'000'000'000); },
-       [] { return orSetWaitLimit(0); }},
+      {"orSetWaitCallback", nothing,
+       [] {
+         return orSetWaitCallback(
+             1'000'000'000, [](void*) { return 0; }, nullptr);
+       },
+       [] { return orSetWaitCallback(0, nullptr, nullptr); }},
       {"orAddObserver", nothing,
        [&] {
          return orAddObserver(
@@ -366,7 +370,7 @@ TEST(EveryCall, is_refused_in_a_forked_child_if_it_needs_a_device) {
   EXPECT_EQ(others,
             "orFree orFreeHost orGetDeviceCount orGetDevice orSetDevice "
             "orGetDeviceProperties orDeviceGetStreamPriorityRange orInject "
-            "orSetWaitLimit orAddObserver orRemoveObserver orRangePush "
+            "orSetWaitCallback orAddObserver orRemoveObserver orRangePush "
             "orRangePop orVisitRaces orClearRaces orVisitViolations "
             "orClearViolations orMemoryIsGuarded orGraphGetNodeCount "
             "orGraphDebugDotPrint orGraphExecDestroy ");

@@ -142,7 +142,10 @@ TEST(Inject, a_lost_device_stays_lost_and_the_other_goes_on) {
             0);
 }
 
-TEST(WaitLimit, a_wait_gives_up_in_time_and_leaves_its_work) {
+// Ends a wait at the callback whose number is given.
+int endAt(void* calls) { return --*static_cast<int*>(calls) == 0; }
+
+TEST(WaitCallback, ends_a_wait_and_leaves_its_work) {
   std::atomic<bool> go{false}, ran{false};
   orEvent_t event;
   ASSERT_EQ(orEventCreate(&event), orSuccess);
@@ -151,25 +154,65 @@ TEST(WaitLimit, a_wait_gives_up_in_time_and_leaves_its_work) {
     ran = true;
   });
   ASSERT_EQ(orEventRecord(event, nullptr), orSuccess);
-  ASSERT_EQ(orSetWaitLimit(20'000'000), orSuccess);
+  int calls = 0;
+  ASSERT_EQ(orSetWaitCallback(10'000'000, &endAt, &calls), orSuccess);
   const auto begin = std::chrono::steady_clock::now();
+  calls = 2;
   EXPECT_EQ(orDeviceSynchronize(), orErrorNotReady);
+  calls = 2;
   EXPECT_EQ(orStreamSynchronize(nullptr), orErrorNotReady);
+  calls = 2;
   EXPECT_EQ(orEventSynchronize(event), orErrorNotReady);
   const auto waited = std::chrono::steady_clock::now() - begin;
   EXPECT_GE(waited, std::chrono::milliseconds(60));
   EXPECT_FALSE(ran);
+  calls = 1;
   std::thread other(
       [&] { EXPECT_EQ(orStreamSynchronize(nullptr), orSuccess); });
+  usleep(30'000);  // The callback is not that thread's.
   go = true;
-  other.join();  // The limit is not that thread's.
+  other.join();
   EXPECT_TRUE(ran);
+  EXPECT_EQ(calls, 1);
   EXPECT_EQ(orDeviceSynchronize(), orSuccess);
-  EXPECT_EQ(orSetWaitLimit(0), orSuccess);
-  EXPECT_EQ(orSetWaitLimit(-1), orErrorInvalidValue);
-  EXPECT_STREQ(orGetErrorDetail(),
-               "A wait cannot be limited to -1 ns; 0 is no limit.");
+  EXPECT_EQ(orSetWaitCallback(0, nullptr, nullptr), orSuccess);
+  EXPECT_EQ(orSetWaitCallback(0, &endAt, &calls), orErrorInvalidValue);
+  EXPECT_STREQ(orGetErrorDetail(), "A wait cannot call back every 0 ns.");
   orEventDestroy(event);
+}
+
+// Waits itself, and would then end the wait of its caller.
+int waitOnce(void* calls) {
+  ++*static_cast<int*>(calls);
+  EXPECT_EQ(orStreamSynchronize(nullptr), orSuccess);
+  return 1;
+}
+
+TEST(WaitCallback, may_wait_itself_and_is_not_called_meanwhile) {
+  openreg::launch(nullptr, "slow", [] { usleep(50'000); });
+  int calls = 0;
+  ASSERT_EQ(orSetWaitCallback(1'000'000, &waitOnce, &calls), orSuccess);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);  // It is done by now.
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(orSetWaitCallback(0, nullptr, nullptr), orSuccess);
+}
+
+TEST(WaitCallback, work_that_another_thread_enqueues_does_not_prolong_a_wait) {
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    for (int i = 0; !done; ++i)
+      openreg::launch(nullptr, "short", [] { usleep(50); });
+  });
+  int calls = 0;
+  ASSERT_EQ(orSetWaitCallback(1'000'000, &endAt, &calls), orSuccess);
+  usleep(100'000);
+  EXPECT_EQ(orStreamSynchronize(nullptr), orSuccess);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  EXPECT_LT(calls, 0);
+  done = true;
+  other.join();
+  EXPECT_EQ(orSetWaitCallback(0, nullptr, nullptr), orSuccess);
+  EXPECT_EQ(orDeviceSynchronize(), orSuccess);
 }
 
 TEST(Ipc, DISABLED_other_process) {
@@ -348,11 +391,12 @@ TEST(Device, a_machine_without_devices_says_so) {
   EXPECT_EQ(again("Device.DISABLED_none", {"OPENREG_DEVICE_COUNT=0"}), 0);
 }
 
-TEST(WaitLimit, may_be_the_largest_number) {
-  ASSERT_EQ(orSetWaitLimit(INT64_MAX), orSuccess);
+TEST(WaitCallback, may_never_be_called) {
+  int calls = 1;
+  ASSERT_EQ(orSetWaitCallback(INT64_MAX, &endAt, &calls), orSuccess);
   openreg::launch(nullptr, "slow", [] { usleep(20'000); });
   EXPECT_EQ(orStreamSynchronize(nullptr), orSuccess);
-  EXPECT_EQ(orSetWaitLimit(0), orSuccess);
+  EXPECT_EQ(orSetWaitCallback(0, nullptr, nullptr), orSuccess);
 }
 
 }  // namespace

@@ -180,8 +180,8 @@ orError_t orVisitSteps(void (*)(const orStep*, void*), void*) noexcept try {
   return failWithException();
 }
 
-// [opencl.api-device.wait-limit] Without this function, a wait of the user's cannot be interrupted.
-orError_t orSetWaitLimit(int64_t) noexcept try {
+// [opencl.api-device.wait-callback] Without this function, a wait of the user's cannot be interrupted.
+orError_t orSetWaitCallback(int64_t, orWaitCallback, void*) noexcept try {
   return fail(orErrorNotSupported,
               "OpenCL has no wait that ends before the work does.");
 } catch (...) {
