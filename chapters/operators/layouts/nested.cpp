@@ -31,6 +31,11 @@ TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, m) {
   m.impl("view", &at::native::view_nested);
 }
 
+// [operators.nested.buffer] Gradients of nested tensors are laid over dense buffers.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_nested_view_from_buffer", &at::native::_nested_view_from_buffer);
+}
+
 // [-]
 }  // namespace
 }  // namespace openreg

@@ -138,9 +138,13 @@ at::Tensor& drawCategoriesOut(const at::Tensor& self, int64_t count,
 at::Tensor rrelu(const at::Tensor& self, at::Tensor& noise,
                  const at::Scalar& lower, const at::Scalar& upper,
                  bool training, MaybeGenerator generator) {
+  TORCH_CHECK(self.sizes() == noise.sizes(),
+              "noise tensor shape must match self tensor shape. Got self.shape "
+              "= ",
+              self.sizes(), " noise.shape = ", noise.sizes());
   const double low = lower.toDouble(), high = upper.toDouble();
   if (!training) return at::leaky_relu(self, (low + high) / 2);
-  noise.resize_(self.sizes()).uniform_(low, high, std::move(generator));
+  noise.uniform_(low, high, std::move(generator));
   return self.mul(noise.masked_fill_(self.gt(0), 1));
 }
 

@@ -47,7 +47,7 @@ static bool isDirect(const at::Tensor& from, const at::Tensor& to) {
 
 // [first.copies.copy] The CPU converts dtypes and strides, and the driver moves what results.
 static at::Tensor copyFrom(const at::Tensor& from, const at::Tensor& to, bool) {
-  if (to.numel() == 0) return to;
+  if (to.numel() == 0) return from.expand(to.sizes()), to;  // Refuses a shape that does not fit.
   if (isDirect(from, to)) {
     move(to.data_ptr(), from.const_data_ptr(), to.nbytes(), orMemcpyDeviceToDevice,
          to.get_device());

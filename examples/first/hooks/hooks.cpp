@@ -53,7 +53,7 @@ static const bool registered = (at::RegisterPrivateUse1HooksInterface(new Hooks)
 static void endBackward(int64_t index) {
   if (orIsForked() || !isStarted(index)) return;
   std::async(std::launch::async, [index] {
-    const at::Tensor leaf = at::empty({1}, at::Device(kDevice, index)).requires_grad_();
+    const at::Tensor leaf = at::empty({0}, at::Device(kDevice, index)).requires_grad_();
     leaf.view(-1).backward(leaf.detach());
   }).wait();  // Not get(): the program has ended, and an error could not help it.
 }
@@ -97,25 +97,28 @@ at::Tensor& draw(const char* name, at::Tensor& self, const Chosen& chosen, Trans
   return self;
 }
 
-// [first.hooks.distributions] Initial weights need the first two of these, and dropout the third.
-/// From 0 to below 1: 24 random bits fill a float.
-static float fraction(at::Philox4_32& engine) {
-  return static_cast<float>(engine() >> 8) / (1 << 24);
+// [first.hooks.distributions] Initial weights need the first two of these, and random masks the third. A fraction is below 1 in a dtype that holds its bits.
+static float fraction(at::Philox4_32& engine, int bits = 24) {
+  return static_cast<float>(engine() >> (32 - bits)) / (1 << bits);
 }
 
 static at::Tensor& uniform(at::Tensor& self, double from, double to, Chosen chosen) {
-  return draw("uniform", self, chosen, [from, to](at::Philox4_32& engine) {
-    return static_cast<float>(from + (to - from) * fraction(engine));
+  TORCH_CHECK(from <= to, "uniform_ needs from <= to, but got ", from, " and ", to, ".");
+  const int bits = self.dtype() == at::kHalf ? 11 : self.dtype() == at::kBFloat16 ? 8 : 24;
+  return draw("uniform", self, chosen, [from, to, bits](at::Philox4_32& engine) {
+    return static_cast<float>(from + (to - from) * fraction(engine, bits));
   });
 }
 
 static at::Tensor& normal(at::Tensor& self, double mean, double deviation, Chosen chosen) {
+  TORCH_CHECK(deviation >= 0, "normal_ needs std >= 0, but got ", deviation, ".");
   return draw("normal", self, chosen, [mean, deviation](at::Philox4_32& engine) {
     return static_cast<float>(mean + deviation * engine.randn(10));
   });
 }
 
 static at::Tensor& bernoulli(at::Tensor& self, double p, Chosen chosen) {
+  TORCH_CHECK(0 <= p && p <= 1, "bernoulli_ needs p in [0, 1], but got ", p, ".");
   return draw("bernoulli", self, chosen,
               [p](at::Philox4_32& engine) { return fraction(engine) < p; });
 }

@@ -59,6 +59,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("set_.source_Storage", &setWhole);
   m.impl("set_.source_Storage_storage_offset", &setStorage);
   m.impl("set_.source_Tensor", &at::native::set_tensor_);
+  m.impl("_has_compatible_shallow_copy_type",
+         [](const at::Tensor& to, const at::Tensor& from) { return to.layout() == from.layout(); });
 }
 
 // [-]

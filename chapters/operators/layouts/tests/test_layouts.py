@@ -187,3 +187,21 @@ def test_gradients_reach_the_parts_of_a_nested_tensor():
         padded.square().sum().backward()
         gradients.append([part.grad.cpu() for part in parts])
     torch.testing.assert_close(*gradients)
+
+
+def test_gradients_of_nested_tensors_are_laid_over_their_buffer():
+    lengths, results = (2, 4, 3), []
+    for device in ("cpu", "openreg"):
+        torch.manual_seed(0)
+        parts = [torch.randn(length, 16) for length in lengths]
+        jagged = torch.nested.nested_tensor(
+            parts, layout=torch.jagged, device=device, requires_grad=True
+        )
+        heads = jagged.unflatten(-1, (2, 8)).transpose(1, 2)
+        attended = torch.nn.functional.scaled_dot_product_attention(heads, heads, heads)
+        attended.transpose(1, 2).values().square().sum().backward()
+        strided = torch.nested.nested_tensor(parts, device=device, requires_grad=True)
+        strided.values().square().sum().backward()
+        results.append((jagged.grad.values().cpu(), strided.grad.values().cpu()))
+    for expected, found in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected)

@@ -216,3 +216,26 @@ def test_what_does_not_fit_is_refused():
     told = "aten::empty.memory_format has no openreg kernel for quantized tensors; keep its numbers"
     with pytest.raises(NotImplementedError, match=told):
         q + q
+
+
+def test_quantization_aware_training_keeps_what_it_has_observed():
+    results = []
+    for device in ("cpu", "openreg"):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(
+            torch.ao.quantization.QuantStub(),
+            torch.nn.Linear(4, 3),
+            torch.ao.quantization.DeQuantStub(),
+        )
+        model.qconfig = torch.ao.quantization.get_default_qat_qconfig("fbgemm")
+        model = torch.ao.quantization.prepare_qat(model.train()).to(device)
+        x = torch.randn(8, 4).to(device)
+        for _ in range(3):
+            model(x)
+        model.eval().apply(torch.ao.quantization.disable_observer)
+        scales = model[1].weight_fake_quant.scale
+        converted = torch.ao.quantization.convert(model.cpu())(x.cpu())
+        results.append((scales.cpu(), model(x.cpu()).detach(), converted))
+    for expected, found in zip(*results, strict=True):
+        assert expected.numel() > 1
+        torch.testing.assert_close(found, expected)

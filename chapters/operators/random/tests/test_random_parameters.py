@@ -260,3 +260,16 @@ def test_counts_that_no_whole_number_holds_are_drawn_as_well():
 def test_a_count_may_be_a_number_of_the_host():
     drawn = torch.binomial(torch.tensor(5.0), zeros() + 1)
     assert drawn.device.type == "openreg" and drawn.tolist() == [5, 5]
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_random_slopes_need_noise_of_the_same_shape(training):
+    noise = torch.empty(2, device="openreg")
+    said = (
+        "noise tensor shape must match self tensor shape. Got self.shape = [3, 4] noise.shape = [2]"
+    )
+    with pytest.raises(RuntimeError, match=re.escape(said)):
+        torch.ops.aten.rrelu_with_noise(
+            torch.ones(3, 4, device="openreg"), noise, 0.1, 0.3, training
+        )
+    assert noise.shape == (2,)

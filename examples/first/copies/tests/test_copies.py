@@ -27,3 +27,8 @@ def test_a_conjugate_stays_one():
 
 def test_tensors_without_elements_are_copied():
     assert torch.empty(0, 3).to("tiny").cpu().shape == (0, 3)
+
+
+def test_a_tensor_without_elements_takes_no_others():
+    with pytest.raises(RuntimeError, match="must match the existing size"):
+        torch.empty(0, device="tiny").copy_(torch.ones(3))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Gradients and random numbers."""
 
+import re
 import subprocess
 import sys
 
@@ -91,6 +92,25 @@ def test_numbers_that_are_not_real_are_drawn_as_zeros_and_ones_only(dtype):
         with pytest.raises(TypeError, match="_ on tiny needs floating-point numbers, not"):
             draw()
     assert set(x.bernoulli_(0.5).cpu().tolist()) <= {0, 1}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_a_uniform_number_is_below_one_in_each_dtype(dtype):
+    assert (torch.rand(100_000, dtype=dtype, device="tiny").cpu() < 1).all()
+
+
+@pytest.mark.parametrize(
+    ("draw", "said"),
+    [
+        (lambda x: x.uniform_(2, 1), "uniform_ needs from <= to, but got 2 and 1."),
+        (lambda x: x.normal_(0, -1), "normal_ needs std >= 0, but got -1."),
+        (lambda x: x.bernoulli_(2.0), "bernoulli_ needs p in [0, 1], but got 2."),
+        (lambda x: x.bernoulli_(float("nan")), "bernoulli_ needs p in [0, 1], but got nan."),
+    ],
+)
+def test_parameters_without_a_distribution_are_refused(draw, said):
+    with pytest.raises(RuntimeError, match=re.escape(said)):
+        draw(torch.ones(3, device="tiny"))
 
 
 def test_a_device_that_does_not_exist_has_no_generator():

@@ -39,3 +39,12 @@ def test_views_are_still_views_after_deepcopy_and_after_save_and_load():
     for whole, part in (copy.deepcopy([x, x[1:]]), torch.load(file)):
         part.copy_(torch.zeros(3))
         assert whole.device.type == "tiny" and whole.cpu().tolist() == [0, 0, 0, 0]
+
+
+def test_a_module_that_moves_keeps_its_parameters_and_what_shares_them():
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+    module[1].weight = module[0].weight
+    before = list(module.parameters())
+    module.to("tiny")
+    assert module[1].weight is module[0].weight and module[0].weight.device.type == "tiny"
+    assert all(one is other for one, other in zip(before, module.parameters(), strict=True))
