@@ -39,7 +39,7 @@ def set_rng_state(state, device="tiny"):
 
 
 # [first.hooks.python.end] The threads of autograd need Python's lock, so they must be done before Python is.
-for _index in range(torch_tiny.device_count()):
-    atexit.register(torch.ops.tiny.end_backward, _index)
+_end = torch.ops.tiny.end_backward
+atexit.register(lambda: [_end(index) for index in range(torch_tiny.device_count())])
 
 # [-]

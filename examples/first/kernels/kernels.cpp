@@ -64,6 +64,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("mul.out", &mulOut);
   m.impl("fill_.Scalar", &fill);
   m.impl("zero_", [](at::Tensor& self) -> at::Tensor& { return fill(self, 0); });
+  m.impl("record_stream", [](at::Tensor&, c10::Stream) {});  // orFree waits for every stream.
 }
 
 // [-]

@@ -53,6 +53,17 @@ def test_a_kernel_runs_on_the_current_stream_while_the_host_goes_on():
     assert went_on and y.cpu()[-1] == 201
 
 
+def test_memory_that_another_stream_reads_may_be_dropped():
+    x, stream = torch.ones(2_000_000, device="tiny"), torch.Stream("tiny")
+    torch.tiny.synchronize()
+    with stream:
+        y = x + x
+    x.record_stream(stream)
+    del x
+    stream.synchronize()
+    assert y.cpu().eq(2).all()
+
+
 def test_memory_that_is_dropped_while_a_kernel_uses_it_keeps_the_result_right():
     for _ in range(20):
         y = torch.full((100_000,), 3.0, device="tiny") + torch.full((100_000,), 4.0, device="tiny")
