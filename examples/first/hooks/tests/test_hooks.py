@@ -29,7 +29,7 @@ def test_gradients_of_convolutions_are_those_of_the_cpu(transposed, bias):
         layer.zero_grad()
         y = layer(x.to(device))
         y.sum().backward()
-        grads.append([y.detach().cpu(), *(p.grad.cpu() for p in layer.parameters())])
+        grads.append([y.detach().cpu(), *(p.grad.cpu().clone() for p in layer.parameters())])
     for on_cpu, on_tiny in zip(*grads, strict=True):
         torch.testing.assert_close(on_tiny, on_cpu)
 
