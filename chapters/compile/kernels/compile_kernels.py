@@ -19,6 +19,7 @@ from torch._inductor.codegen.cpp import (
     CppVecKernel,
     KernelGroup,
 )
+from torch._inductor.loop_body import MemoryUsageType
 from torch._inductor.utils import Placeholder, get_fused_kernel_name
 from torch._inductor.virtualized import V
 
@@ -166,10 +167,13 @@ GRAIN = 2**15  # at::internal::GRAIN_SIZE
 
 def threading(node):
     """The settings of Inductor for the loops of `node`."""
-    # An exception must not leave a parallel region.
+    # An exception must not leave a parallel region. And Inductor cannot write a parallel loop that
+    # adds to one place.
     bodies = [part._body for part in node.get_nodes()]
     throws = any(body.indirect_vars or body.has_op("device_assert_async") for body in bodies)
-    return {"cpp.threads": 1 if throws else config.cpp.threads, "cpp.min_chunk_size": GRAIN}
+    stores = [store for body in bodies for store in body.memory_usage[MemoryUsageType.STORE]]
+    alone = throws or any(store.mode == "atomic_add" for store in stores)
+    return {"cpp.threads": 1 if alone else config.cpp.threads, "cpp.min_chunk_size": GRAIN}
 
 
 # [compile.kernels.build] Inductor's cache compiles a kernel and wraps it for Python, and errors become PyTorch's exceptions.

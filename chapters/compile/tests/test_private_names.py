@@ -75,6 +75,7 @@ FUNCTIONS = {
     "torch._inductor.ir:ExternKernel.fill_non_provided_args": "self args kwargs",
     "torch._inductor.ir:ExternKernel.get_kwargs_value": "self arg_name kwargs",
     "torch._inductor.loop_body:LoopBody.has_op": "self name",
+    "torch._inductor.loop_body:MemoryEntry": "index_name buffer_name mode",
     "torch._inductor.scheduler:Scheduler._has_multi_stream_nodes": "self",
     "torch._inductor.utils:get_first_incompatible_cudagraph_node": "gm",
     "torch._inductor.utils:get_fused_kernel_name": "node_schedule descriptive_names",

@@ -116,6 +116,19 @@ def test_loops_that_may_throw_use_one_thread():
     assert (result == 0).all()
 
 
+@pytest.mark.parametrize("elements", [7, 1 << 17])
+def test_all_elements_may_be_added_to_one_place(elements):
+    """Inductor's parallel loop for it cannot be written, on the CPU neither."""
+
+    def gather(x):
+        places = torch.full((x.shape[0],), 2, dtype=torch.long, device=x.device)
+        return x.scatter_add(0, places, x), x.index_add(0, places, x)
+
+    x = torch.ones(elements, device="openreg")
+    for result in torch.compile(gather)(x):
+        assert result[2] == elements + 1 and result.sum() == 2 * elements
+
+
 def test_serial_loops_after_parallel_ones_run_once():
     x = torch.ones(1 << 18, device="openreg")
     places = torch.arange(1 << 18, device="openreg") % 8
