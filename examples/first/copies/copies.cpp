@@ -2,6 +2,7 @@
 #include "guard/guard.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/ops/copy.h>
 #include <ATen/ops/empty_strided.h>
 #include <torch/library.h>
@@ -47,7 +48,7 @@ static bool isDirect(const at::Tensor& from, const at::Tensor& to) {
 
 // [first.copies.copy] The CPU converts dtypes and strides, and the driver moves what results.
 static at::Tensor copyFrom(const at::Tensor& from, const at::Tensor& to, bool) {
-  if (to.numel() == 0) return from.expand(to.sizes()), to;  // Refuses a shape that does not fit.
+  if (to.numel() == 0) return at::infer_size(to.sizes(), from.sizes()), to;  // Checks the shapes.
   if (isDirect(from, to)) {
     move(to.data_ptr(), from.const_data_ptr(), to.nbytes(), orMemcpyDeviceToDevice,
          to.get_device());

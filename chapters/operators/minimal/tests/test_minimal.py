@@ -301,7 +301,8 @@ def test_these_are_all_views_that_are_registered():
         shares = any(r.alias_info and not r.alias_info.is_write for r in schema.returns)
         if name.startswith("aten::") and shares:
             registered.add(name.removeprefix("aten::"))
-    assert registered == set(VIEWS)
+    # A nested tensor has no strides to compare; its view is tested with the other layouts.
+    assert registered - {"_nested_view_from_buffer"} == set(VIEWS)
 
 
 @pytest.mark.simulator  # it observes commands
