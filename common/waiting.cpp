@@ -28,6 +28,9 @@ ExceptionAside::~ExceptionAside() {
 }
 
 // [common.waiting.callback] While the driver waits, it calls us back, and what a handler raised ends the wait.
+static constexpr std::chrono::nanoseconds kBetweenLooks =
+    std::chrono::milliseconds(100);
+
 static int runSignalHandlers(void* raised) noexcept try {
   gil.run_signal_handlers();
   return 0;
@@ -39,7 +42,7 @@ static int runSignalHandlers(void* raised) noexcept try {
 orError_t waitInterruptibly(c10::function_ref<orError_t()> wait) {
   WithoutGil others_run;
   std::exception_ptr raised;
-  if (orSetWaitCallback(100'000'000, &runSignalHandlers, &raised))
+  if (orSetWaitCallback(kBetweenLooks.count(), &runSignalHandlers, &raised))
     return wait();
   const orError_t error = wait();
   orSetWaitCallback(0, nullptr, nullptr);
@@ -51,13 +54,12 @@ void pollInterruptibly(c10::function_ref<bool()> is_done,
                        std::chrono::microseconds longest) {
   WithoutGil others_run;
   using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds kSlice(100);
   auto looked = Clock::now();
   std::chrono::microseconds pause(20);
   while (!is_done()) {
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, longest);
-    if (Clock::now() - looked < kSlice) continue;
+    if (Clock::now() - looked < kBetweenLooks) continue;
     gil.run_signal_handlers();
     looked = Clock::now();
   }

@@ -106,7 +106,7 @@ bool isOurs(const c10::OperatorHandle& op) {
 
 bool isBound(const math::Primitive& primitive) {
   // Two for the next chapter, one that an exercise takes off the fallback, and
-  // one that gives arguments another size that it writes in place.
+  // one that resizes arguments that it writes in place.
   static const std::unordered_set<std::string_view> left_out{
       "aten::_amp_foreach_non_finite_check_and_unscale_",
       "aten::_amp_update_scale_",

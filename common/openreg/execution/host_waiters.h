@@ -26,9 +26,8 @@ struct WaitCallback {
   // The system's clock, because ThreadSanitizer does not know a wait that ends
   // by the steady one.
   using Clock = std::chrono::system_clock;
-  /// When to call; never, if there is no function.
+  /// When to call.
   Clock::time_point next() const {
-    if (!function) return Clock::time_point::max();
     const auto now = Clock::now();
     const std::chrono::nanoseconds most = Clock::time_point::max() - now;
     return now + std::min(std::chrono::nanoseconds(nanoseconds), most);
@@ -37,7 +36,8 @@ struct WaitCallback {
 
 inline constinit thread_local WaitCallback wait_callback{};
 
-/// Whether the wait shall end. What the callback waits for itself must not end.
+/// Returns whether the callback ends the wait. While it runs there is none, so
+/// it cannot end a wait of its own.
 inline bool callBack() {
   const WaitCallback mine = std::exchange(wait_callback, {});
   const bool ends = mine.function(mine.data) != 0;
@@ -62,7 +62,8 @@ class HostWaiters {
     --spinning_;
     if (found) return true;
     calls_back &= wait_callback.function != nullptr;
-    auto next = wait_callback.next();
+    WaitCallback::Clock::time_point next;
+    if (calls_back) next = wait_callback.next();
     std::unique_lock lock(mutex_);
     for (;;) {
       announce();

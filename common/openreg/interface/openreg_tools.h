@@ -38,7 +38,8 @@ extern "C" {
 OPENREG_EXPORT orError_t orInject(const char* order) OPENREG_NOEXCEPT;
 
 // [common.tools.wait-callback] A thread can look at something else while it waits, such as an interrupt by the user.
-/// Whether the wait shall end: 0 if it goes on. Must not throw.
+/// Returns 0 to go on waiting, and anything else to end the wait. Must not
+/// throw.
 typedef int (*orWaitCallback)(void* data);
 
 /// From now on, when the calling thread waits in orDeviceSynchronize,

@@ -200,8 +200,7 @@ TEST(WaitCallback, may_wait_itself_and_is_not_called_meanwhile) {
 TEST(WaitCallback, work_that_another_thread_enqueues_does_not_prolong_a_wait) {
   std::atomic<bool> done{false};
   std::thread other([&] {
-    for (int i = 0; !done; ++i)
-      openreg::launch(nullptr, "short", [] { usleep(50); });
+    while (!done) openreg::launch(nullptr, "short", [] { usleep(50); });
   });
   int calls = 0;
   ASSERT_EQ(orSetWaitCallback(1'000'000, &endAt, &calls), orSuccess);

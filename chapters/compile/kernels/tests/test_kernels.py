@@ -118,7 +118,7 @@ def test_loops_that_may_throw_use_one_thread():
 
 @pytest.mark.parametrize("elements", [7, 1 << 17])
 def test_all_elements_may_be_added_to_one_place(elements):
-    """Inductor's parallel loop for it cannot be written, on the CPU neither."""
+    """Inductor cannot write this as a parallel loop, not even for the CPU."""
 
     def gather(x):
         places = torch.full((x.shape[0],), 2, dtype=torch.long, device=x.device)
