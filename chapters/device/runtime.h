@@ -59,13 +59,16 @@ class DeviceScope {
  public:
   /// With -1 the current device stays.
   explicit DeviceScope(c10::DeviceIndex index)
-      : previous_(maybeExchangeDevice(index)) {}
-  ~DeviceScope() { orSetDevice(previous_); }
+      : previous_(maybeExchangeDevice(index)), changed_(previous_ != index) {}
+  ~DeviceScope() {
+    if (changed_) orSetDevice(previous_);
+  }
   DeviceScope(const DeviceScope&) = delete;
   DeviceScope& operator=(const DeviceScope&) = delete;
 
  private:
-  c10::DeviceIndex previous_;
+  const c10::DeviceIndex previous_;
+  const bool changed_;
 };
 
 // [-]

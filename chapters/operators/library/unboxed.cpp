@@ -21,6 +21,8 @@
 #include <ATen/ops/mm_meta.h>
 #include <ATen/ops/mul_meta.h>
 #include <ATen/ops/neg_meta.h>
+#include <ATen/ops/nll_loss_backward_meta.h>
+#include <ATen/ops/nll_loss_forward_meta.h>
 #include <ATen/ops/pow_meta.h>
 #include <ATen/ops/rsqrt_meta.h>
 #include <ATen/ops/sigmoid_meta.h>
@@ -62,6 +64,13 @@ void addForms(Kernels& kernels) {
     if (const auto in_place = math::findOperator(inPlaceName(name.text)))
       kernels.emplace(*in_place, kernelFrom<&Both::inPlace>());
   }
+}
+
+/// Of an operator with two results, which has no in-place form.
+template <Name name, auto meta, typename MetaOf<meta>::OutOfTwo out_form>
+void addForms(Kernels& kernels) {
+  kernels.emplace(math::findOperator(name.text).value(),
+                  kernelFrom<&Unboxed<name, meta, out_form>::functional>());
 }
 
 // [operators.unboxed.list] These are the structured operators among those that the models of our tests call most.
@@ -111,6 +120,10 @@ void addOthers(Kernels& all) {
   addForms<"_log_softmax_backward_data",
            &structured__log_softmax_backward_data::meta,
            &cpu::_log_softmax_backward_data_outf>(all);
+  addForms<"nll_loss_forward", &structured_nll_loss_forward::meta,
+           &cpu::nll_loss_forward_outf>(all);
+  addForms<"nll_loss_backward", &structured_nll_loss_backward::meta,
+           &cpu::nll_loss_backward_outf>(all);
 }
 
 // [operators.unboxed.find] The handles are found once, while the library registers its operators.

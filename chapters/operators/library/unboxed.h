@@ -11,10 +11,12 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 
 namespace openreg {
 
@@ -50,6 +52,11 @@ class CallKey {
   }
   /// Whether it is there.
   void add(at::OptionalIntArrayRef numbers) { mix(numbers.has_value()); }
+  /// The tensor, or its absence.
+  void add(const std::optional<at::Tensor>& tensor) {
+    if (tensor && tensor->defined()) return add(*tensor);
+    mix(~size_t{0});
+  }
 
   // [operators.unboxed.key.lists] Lists are common too, unless indices have to be counted or copied first.
   /// The tensors and how many they are.
@@ -122,18 +129,33 @@ struct Name {
   }
 };
 
-template <auto meta>
-struct MetaOf;
-
 /// The type of an argument in all other functions of the operator.
 template <class T>
-using Formal = std::conditional_t<std::same_as<T, at::IOptTensorListRef>,
-                                  const Indices&, T>;
+using Formal = std::conditional_t<
+    std::same_as<T, at::IOptTensorListRef>, const Indices&,
+    std::conditional_t<std::same_as<T, at::OptionalTensorRef>,
+                       const std::optional<at::Tensor>&, T>>;
+
+// [operators.unboxed.meta] A meta function takes its arguments in types of its own, and the outputs follow them in the `.out` form.
+/// The argument as the meta function takes it.
+template <class T>
+const T& forMeta(const T& argument) {
+  return argument;
+}
+inline at::OptionalTensorRef forMeta(const std::optional<at::Tensor>& tensor) {
+  return tensor ? at::OptionalTensorRef(*tensor) : at::OptionalTensorRef();
+}
+
+template <auto meta>
+struct MetaOf;
 
 template <class Class, class Result, class... Args,
           Result (Class::*meta)(Args...)>
 struct MetaOf<meta> {
   using Out = at::Tensor& (*)(Formal<Args>..., at::Tensor&);
+  using OutOfTwo = std::tuple<at::Tensor&, at::Tensor&> (*)(Formal<Args>...,
+                                                            at::Tensor&,
+                                                            at::Tensor&);
   static constexpr bool is_elementwise =
       std::derived_from<Class, at::TensorIteratorBase>;
 };
@@ -141,27 +163,36 @@ struct MetaOf<meta> {
 // [operators.unboxed.kernel] The first call of a kind takes the boxed path with all its checks, and later calls do not repeat them.
 /// The functional and in-place forms of the structured operator `name`, from
 /// its `meta` and from the CPU's function for its `.out` form.
-template <Name name, auto meta, typename MetaOf<meta>::Out out_form>
+template <Name name, auto meta, auto out_form>
 struct Unboxed;
 
-template <Name name, class Meta, class Result, class Self, class... Args,
-          Result (Meta::*meta)(Self, Args...),
-          typename MetaOf<meta>::Out out_form>
+template <Name name, class Meta, class Precomputed, class Self, class... Args,
+          Precomputed (Meta::*meta)(Self, Args...), auto out_form>
 struct Unboxed<name, meta, out_form> {
-  static at::Tensor functional(Self self, Formal<Args>... args) {
+  static constexpr bool is_single =
+      std::same_as<decltype(out_form), typename MetaOf<meta>::Out>;
+  using Outputs = std::make_index_sequence<is_single ? 1 : 2>;
+  using Result = std::conditional_t<is_single, at::Tensor,
+                                    std::tuple<at::Tensor, at::Tensor>>;
+
+  static Result functional(Self self, Formal<Args>... args) {
     thread_local PassedKeys passed;
     const CallKey call = keyOfCall(self, args...);
     if (!call.isCommon() || !passed.find(call.key())) {
-      static const Boxed<at::Tensor(Self, Formal<Args>...)> boxed(name.text);
-      at::Tensor out = boxed(self, args...);
+      static const Boxed<Result(Self, Formal<Args>...)> boxed(name.text);
+      Result out = boxed(self, args...);
       if (call.isCommon()) passed.insert(call.key(), {});
       return out;
     }
-    Structured<Meta> op;
+    Structured<Meta, Outputs::size()> op;
     run(op, call.device(), self, args...);
-    return op.release();
+    return [&]<size_t... i>(std::index_sequence<i...>) {
+      return Result(op.release(i)...);
+    }
+    (Outputs());
   }
 
+  // [operators.unboxed.in-place] The in-place form differs only in where the result goes.
   static at::Tensor& inPlace(at::Tensor& self, Formal<Args>... args) {
     thread_local PassedKeys passed;
     const CallKey call = keyOfCall(self, args...);
@@ -187,23 +218,28 @@ struct Unboxed<name, meta, out_form> {
     return call;
   }
 
-  static void run(Structured<Meta>& op, c10::DeviceIndex device, Self self,
-                  Formal<Args>... args) {
-    (op.*meta)(self, args...);
+  static void run(Structured<Meta, Outputs::size()>& op,
+                  c10::DeviceIndex device, Self self, Formal<Args>... args) {
+    (op.*meta)(self, forMeta(args)...);
     beginAccesses();
-    check(launch(currentNativeStream(device), name.schema,
-                 [to = View(op.output()), from = Held<std::decay_t<Self>>(self),
+    [&]<size_t... i>(std::index_sequence<i...>) {
+      check(
+          launch(currentNativeStream(device), name.schema,
+                 [to = std::array{View(op.output(i))...},
+                  from = Held<std::decay_t<Self>>(self),
                   held = std::tuple(Held<std::decay_t<Formal<Args>>>(args)...),
                   modes = Modes()] {
                    runKernel(modes, [&] {
-                     at::Tensor out = to.tensor();
+                     std::array out{to[i].tensor()...};
                      std::apply(
                          [&](const auto&... each) {
-                           out_form(from.get(), each.get()..., out);
+                           out_form(from.get(), each.get()..., out[i]...);
                          },
                          held);
                    });
                  }));
+    }
+    (Outputs());
   }
 };
 

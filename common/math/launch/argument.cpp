@@ -12,11 +12,10 @@ Argument::Argument(const c10::IValue& value, Access access) {
   if (value.isTensor()) {
     captured_.emplace<View>(value.toTensor(), access);
   } else if (value.isTensorList() || value.isOptionalTensorList()) {
-    list_ = value.isTensorList() ? List::tensors : List::optional_tensors;
-    std::vector<View> views;
+    List list{{}, /*are_optional=*/!value.isTensorList()};
     for (const at::Tensor& tensor : tensorsInList(value))
-      views.emplace_back(tensor, access);
-    captured_ = std::move(views);
+      list.views.emplace_back(tensor, access);
+    captured_ = std::move(list);
   } else {
     const bool is_shared_list = value.isList() && value.use_count() > 1;
     captured_ = is_shared_list ? c10::IValue(value.toList().copy()) : value;
@@ -27,14 +26,14 @@ Argument::Argument(const c10::IValue& value, Access access) {
 c10::IValue Argument::value() const {
   if (auto* view = std::get_if<View>(&captured_)) return view->tensor();
   if (auto* plain = std::get_if<c10::IValue>(&captured_)) return *plain;
-  const auto& views = std::get<std::vector<View>>(captured_);
-  if (list_ == List::tensors) {
+  const auto& list = std::get<List>(captured_);
+  if (!list.are_optional) {
     c10::List<at::Tensor> tensors;
-    for (const View& view : views) tensors.push_back(view.tensor());
+    for (const View& view : list.views) tensors.push_back(view.tensor());
     return tensors;
   }
   c10::List<std::optional<at::Tensor>> tensors;
-  for (const View& view : views) {
+  for (const View& view : list.views) {
     at::Tensor tensor = view.tensor();
     tensors.push_back(tensor.defined() ? std::optional(tensor) : std::nullopt);
   }

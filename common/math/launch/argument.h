@@ -31,10 +31,12 @@ class Argument {
   const View& view() const { return std::get<View>(captured_); }
 
  private:
-  enum class List { none, tensors, optional_tensors };
+  struct List {
+    std::vector<View> views;
+    bool are_optional;  ///< whether it is a `Tensor?[]`
+  };
 
-  std::variant<View, std::vector<View>, c10::IValue> captured_;
-  List list_ = List::none;
+  std::variant<View, List, c10::IValue> captured_;
 };
 
 // [common.argument.promote] Integers that PyTorch promotes to the default dtype take that of their launch.
@@ -49,8 +51,8 @@ void promoteAsLaunched(torch::jit::Stack& arguments, size_t inputs,
 void moveIndices(torch::jit::Stack& stack, size_t count);
 
 // [common.captured] The arguments of one launch: a tensor that is passed twice is one tensor on the device, too.
-/// Six arguments fit into the command. More need memory that the host allocates
-/// and the device frees, so that the two contend for `malloc`.
+/// Eight arguments fit into the command. More need memory that the host
+/// allocates and the device frees, so that the two contend for `malloc`.
 class Captured {
  public:
   /// Takes a view of each tensor; other values are copied. `access(i)` says
@@ -68,7 +70,7 @@ class Captured {
   const Argument& operator[](size_t i) const { return arguments_[i]; }
 
  private:
-  c10::SmallVector<Argument, 6> arguments_;
+  c10::SmallVector<Argument, 8> arguments_;
   c10::SmallVector<uint8_t, 8> first_;  ///< for each, where it occurs first
 };
 

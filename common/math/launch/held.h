@@ -44,6 +44,18 @@ struct Held<c10::string_view> {
   c10::string_view get() const { return text; }
 };
 
+// [common.held.optional] A tensor that may be missing is a view that may be undefined.
+template <>
+struct Held<std::optional<at::Tensor>> {
+  View view;
+  explicit Held(const std::optional<at::Tensor>& tensor)
+      : view(tensor.value_or(at::Tensor()), Access::read) {}
+  std::optional<at::Tensor> get() const {
+    at::Tensor tensor = view.tensor();
+    return tensor.defined() ? std::optional(std::move(tensor)) : std::nullopt;
+  }
+};
+
 // [common.held.lists] A list of tensors becomes a list of views.
 using Indices = c10::List<std::optional<at::Tensor>>;
 

@@ -16,8 +16,13 @@ View::View(const at::Tensor& tensor, Access access)
     : defined_(tensor.defined()) {
   if (!defined_) return;
   dtype_ = tensor.scalar_type();
-  shape_.set_sizes(tensor.sizes());
-  shape_.set_strides(tensor.strides());
+  const at::IntArrayRef sizes = tensor.sizes();
+  const at::IntArrayRef strides = tensor.strides();
+  shape_.resize(sizes.size());
+  for (size_t dim = 0; dim < sizes.size(); ++dim) {
+    shape_.size_at_unchecked(dim) = sizes[dim];
+    shape_.stride_at_unchecked(dim) = strides[dim];
+  }
   conj_ = tensor.is_conj();
   neg_ = tensor.is_neg();
   wrapped_number_ = tensor.unsafeGetTensorImpl()->is_wrapped_number();

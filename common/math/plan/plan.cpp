@@ -196,17 +196,18 @@ void Plan::enqueue(const Stack& outputs, orStream_t stream) {
   const auto access = [&](size_t i) {
     return i < own ? accessOf(primitive_.op, arguments_, i) : Access::write;
   };
-  Work work{primitive_.with_out.value_or(primitive_.op),
-            Captured(arguments_, access),
-            static_cast<uint16_t>(with_out ? arguments_.size() : own),
-            static_cast<uint16_t>(inputsOf(primitive_.op)),
-            static_cast<uint16_t>(outputs.size())};
-  if (waits) return runAndWait(name, stream, std::move(work));
-  auto body = [work = std::move(work)] {
-    runKernel(work.modes, [&] { work(); });
+  // Made where it is needed, because moving eight arguments takes time.
+  const auto work = [&] {
+    return Work{primitive_.with_out.value_or(primitive_.op),
+                Captured(arguments_, access),
+                static_cast<uint16_t>(with_out ? arguments_.size() : own),
+                static_cast<uint16_t>(inputsOf(primitive_.op)),
+                static_cast<uint16_t>(outputs.size())};
   };
-  static_assert(sizeof(body) <= orMaxArgumentBytes);
-  check(launch(stream, name, std::move(body)));
+  static_assert(sizeof(Work) <= orMaxArgumentBytes);
+  if (waits) return runAndWait(name, stream, work());
+  check(launch(stream, name,
+               [work = work()] { runKernel(work.modes, [&] { work(); }); }));
 }
 
 // [-]
