@@ -136,7 +136,7 @@ class Scheduling(CppScheduling):
         self.kernel_group = LaunchedGroup()
 
     def codegen_node(self, node):
-        settings = threading(node)
+        settings = threading(node) | vectorizing(node)
         if settings["cpp.threads"] == 1:
             # Else all threads of an open parallel region would run these loops.
             self.kernel_group.ws.close()
@@ -174,6 +174,16 @@ def threading(node):
     stores = [store for body in bodies for store in body.memory_usage[MemoryUsageType.STORE]]
     alone = throws or any(store.mode == "atomic_add" for store in stores)
     return {"cpp.threads": 1 if alone else config.cpp.threads, "cpp.min_chunk_size": GRAIN}
+
+
+# [compile.kernels.vectors] Inductor fills a part of each vector of bytes, and reduces all of it.
+BYTES = torch.int8, torch.uint8
+
+
+def vectorizing(node):
+    """The settings of Inductor with which the loops of `node` have no vectors, if they must not."""
+    reduced = [part.node.data.src_dtype for part in node.get_nodes() if part.is_reduction()]
+    return {"cpp.simdlen": 0} if any(dtype in BYTES for dtype in reduced) else {}
 
 
 # [compile.kernels.build] Inductor's cache compiles a kernel and wraps it for Python, and errors become PyTorch's exceptions.

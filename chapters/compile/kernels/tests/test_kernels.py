@@ -129,6 +129,21 @@ def test_all_elements_may_be_added_to_one_place(elements):
         assert result[2] == elements + 1 and result.sum() == 2 * elements
 
 
+@pytest.mark.parametrize("elements", [3, 67, 1000])
+@pytest.mark.parametrize("value, dtype", [(5, torch.uint8), (5, torch.int8), (-5, torch.int8)])
+def test_bytes_are_reduced_as_in_eager_mode(value, dtype, elements):
+    """Inductor's vectors of bytes have lanes that it does not fill, and reduces them too."""
+
+    def reduce(x):
+        converted = (x * 0.5).to(dtype)
+        extremes = x.amin(), x.amax(), *x.min(0), *x.max(0), converted.amax(), converted.amin()
+        return *extremes, (x // value).prod(dtype=dtype), x.sum(dtype=dtype), x.argmin(), x.any()
+
+    x = torch.full((elements,), value, dtype=dtype, device="openreg")
+    for found, expected in zip(torch.compile(reduce)(x), reduce(x), strict=True):
+        assert found == expected
+
+
 def test_serial_loops_after_parallel_ones_run_once():
     x = torch.ones(1 << 18, device="openreg")
     places = torch.arange(1 << 18, device="openreg") % 8
