@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/fallback/fallback.h"
 #include "torch_openreg/common/bindings.h"
-#include "torch_openreg/common/check.h"
 
 #include <pybind11/stl.h>
 
@@ -10,10 +9,8 @@ namespace openreg {
 // [operators.bindings] Python reads the fallback's counts and sets its policy.
 static const ChapterBindings operators_bindings(
     "operators", [](pybind11::module_& module) {
-      module.def("fallback_report", &fallbackReport,
-                 pybind11::call_guard<NotForked>());
-      module.def("reset_fallback_report", &resetFallbackReport,
-                 pybind11::call_guard<NotForked>());
+      module.def("fallback_report", &fallbackReport, Guarded());
+      module.def("reset_fallback_report", &resetFallbackReport, Guarded());
       module.def("check_fallback_policy", &checkFallbackPolicy);
       pybind11::class_<FallbackScope>(module, "FallbackScope")
           .def(pybind11::init<const std::string&>());

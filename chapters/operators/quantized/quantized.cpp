@@ -55,6 +55,7 @@ at::Tensor copyQuantized(const at::Tensor& from, const at::Tensor& to,
   if (!from.is_quantized()) {
     TORCH_CHECK(from.scalar_type() == at::kFloat,
                 "Quantized copy only works with kFloat as source Tensor");
+    const DeviceScope scope(to.device().index());
     const at::Tensor there = from.to(to.device()).expand(to.sizes());
     const at::Tensor same =
         at::get_qtensorimpl(to)->quantizer()->quantize(there);
@@ -80,6 +81,7 @@ at::Tensor emptyPerTensor(at::IntArrayRef sizes,
                           int64_t zero_point,
                           std::optional<at::MemoryFormat> format) {
   refuseOtherLayouts();
+  const DeviceScope scope(device ? device->index() : -1);
   return at::native::empty_affine_quantized(
       sizes, dtype, layout, device, pin_memory, scale, zero_point, format);
 }
@@ -92,6 +94,7 @@ at::Tensor emptyPerChannel(at::IntArrayRef sizes, const at::Tensor& scales,
                            std::optional<bool> pin_memory,
                            std::optional<at::MemoryFormat> format) {
   refuseOtherLayouts();
+  const DeviceScope scope(device ? device->index() : -1);
   return at::native::empty_per_channel_affine_quantized(
       sizes, scales, zero_points, axis, dtype, layout, device, pin_memory,
       format);

@@ -352,6 +352,12 @@ def test_a_triangle_of_negative_size_is_refused_at_once():
         torch.tril_indices(-1, 2, device="openreg")
 
 
+@pytest.mark.parametrize("indices", [torch.tril_indices, torch.triu_indices])
+def test_a_triangle_of_a_dtype_that_holds_no_indices_is_refused_at_once(indices):
+    with pytest.raises(NotImplementedError, match="not implemented for 'Float'"):
+        indices(3, 3, dtype=torch.float32, device="openreg")
+
+
 def test_zeros_without_memory_are_made_for_the_device():
     zeros = torch._efficientzerotensor(2, 3, device="openreg:1")
     assert zeros.device == torch.device("openreg:1") and zeros._is_zerotensor()

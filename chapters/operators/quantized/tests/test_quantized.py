@@ -76,11 +76,23 @@ def test_a_copy_has_the_integers_and_the_quantizer(quantize, dtype):
     here = quantize(reals(), dtype)
     there = here.to("openreg")
     assert_same(there, here)
-    assert_same(there.to("openreg:1"), here)
     assert_same(there.to("openreg", non_blocking=True), here)
     back = there.cpu()
     assert torch.equal(back, here) and back.qscheme() == here.qscheme()
     assert torch.equal(back.dequantize(), there.dequantize().cpu())
+
+
+@each_kind
+@pytest.mark.parametrize("current, other", [(0, 1), (1, 0)])
+def test_it_is_on_the_device_that_is_named(quantize, dtype, current, other):
+    here, there = quantize(reals(), dtype), torch.device("openreg", other)
+    with torch.openreg.device(current):
+        found = [quantize(reals().to(there), dtype), here.to(there), here.to("openreg").to(there)]
+        if quantize is not per_channel_float:  # PyTorch makes no other one like these.
+            found += [found[0].clone(), torch.empty_like(found[0]).copy_(here)]
+        for each in found:
+            assert_same(each, here)
+            assert each.device == there
 
 
 @each_kind
