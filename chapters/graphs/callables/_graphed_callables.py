@@ -16,6 +16,9 @@ __all__ = ["make_graphed_callables"]
 
 
 # [graphs.callables.check] What a graph cannot repeat is refused before anything is captured.
+HOOKS = "_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"
+
+
 def _check(callables, samples):
     if torch.is_autocast_enabled("openreg") and torch.is_autocast_cache_enabled():
         raise RuntimeError(
@@ -29,7 +32,7 @@ def _check(callables, samples):
         )
     for call, sample in zip(callables, samples, strict=True):
         if isinstance(call, torch.nn.Module):
-            if call._backward_hooks or call._forward_hooks or call._forward_pre_hooks:
+            if any(getattr(call, hooks) for hooks in HOOKS):
                 raise RuntimeError(
                     "make_graphed_callables got a module with hooks, which a graph would not run; "
                     "register them afterwards."
@@ -63,7 +66,12 @@ def _apart(samples):
 # [graphs.callables.device] Kernels on another device than the captured stream's would run once, outside of the graph.
 def _device_of(parts):
     """The device of all inputs; the current one for None."""
-    found = {each.device for part in parts for each in part.inputs if each.device.type == "openreg"}
+    found = {each.device for part in parts for each in part.inputs}
+    for other in (each for each in found if each.type != "openreg"):
+        raise ValueError(
+            f"make_graphed_callables got a tensor on {other}, whose values a graph keeps as they "
+            "were; move it to the device of the graph."
+        )
     if len(found) > 1:
         raise ValueError(
             "make_graphed_callables got tensors on "
@@ -119,7 +127,7 @@ class _Part:
     # [graphs.callables.sources] Autograd sends gradients to the inputs only, so a tensor that the callable holds itself would not learn.
     def check_sources(self):
         inputs = [get_gradient_edge(each).node for each in self.inputs if each.requires_grad]
-        found = [each.grad_fn for each in self.outputs]
+        found = [get_gradient_edge(each).node for each in self.outputs if each.requires_grad]
         seen = {None, *inputs}
         while found:
             if (node := found.pop()) in seen:

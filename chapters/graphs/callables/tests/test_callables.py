@@ -218,9 +218,12 @@ def test_the_cache_of_autocast_is_refused():
         torch.openreg.make_graphed_callables(model(), (torch.ones(4, 16, device=DEVICE),))
 
 
-def test_a_module_with_hooks_is_refused():
+@pytest.mark.parametrize(
+    "kind", ["forward_pre_hook", "forward_hook", "full_backward_pre_hook", "full_backward_hook"]
+)
+def test_a_module_with_hooks_is_refused(kind):
     net = model()
-    net.register_forward_hook(lambda *_: None)
+    getattr(net, f"register_{kind}")(lambda *_: None)
     with pytest.raises(RuntimeError, match="a module with hooks, which a graph would not run; reg"):
         torch.openreg.make_graphed_callables(net, (torch.ones(4, 16, device=DEVICE),))
 
@@ -235,6 +238,23 @@ def test_a_buffer_that_wants_a_gradient_is_refused():
 def test_a_sample_that_is_no_tensor_is_refused():
     with pytest.raises(TypeError, match="needs samples of tensors only, because a graph keeps"):
         torch.openreg.make_graphed_callables(torch.add, (torch.ones(4, device=DEVICE), 2))
+
+
+def test_a_sample_on_the_host_is_refused():
+    samples = torch.ones(4, device=DEVICE), torch.tensor(2.0)
+    with pytest.raises(ValueError, match="got a tensor on cpu, whose values a graph keeps as they"):
+        torch.openreg.make_graphed_callables(torch.mul, samples)
+
+
+def test_a_leaf_that_is_no_input_may_not_be_returned():
+    leaf, x = torch.ones(4, device=DEVICE, requires_grad=True), torch.ones(4, device=DEVICE)
+    with pytest.raises(ValueError, match=r"uses a float32 tensor of shape \(4,\) that requires"):
+        torch.openreg.make_graphed_callables(lambda x: (x * 2, leaf), (x,))
+    x.requires_grad_()
+    graphed = torch.openreg.make_graphed_callables(lambda x: (x * 2, x), (x,))
+    given = torch.full((4,), 3.0, device=DEVICE, requires_grad=True)
+    torch.cat(graphed(given)).sum().backward()
+    assert given.grad.tolist() == [3.0] * 4
 
 
 def test_a_parameter_that_is_no_input_is_refused():
