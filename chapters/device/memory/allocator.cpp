@@ -106,6 +106,7 @@ class Allocator final : public c10::DeviceAllocator {
   bool initialized() override { return true; }
   void emptyCache(c10::MempoolId_t) override {
     for (c10::DeviceIndex index = 0; index < deviceCount(); ++index) {
+      const DeviceScope scope(index);
       cacheOf(index).empty();
     }
   }

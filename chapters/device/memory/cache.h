@@ -19,7 +19,7 @@ namespace openreg {
 // [device.cache] One device's memory: freed blocks are kept, by stream and by size.
 /// A stream may reuse at once, without waiting, what it has freed: its work on
 /// the old tensor precedes its work on the new one in the queue.
-/// Thread-safe. The device must be current when memory is allocated.
+/// Thread-safe. The device must be current for `allocate` and `empty`.
 class Cache {
  public:
   /// The types in which `torch.accelerator` reports memory.

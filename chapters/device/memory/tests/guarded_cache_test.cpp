@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cache over guarded memory. Each claim has a process of its own, because
 // the setting is read once.
+#include "torch_openreg/chapters/device/memory/allocator.h"
 #include "torch_openreg/chapters/device/memory/cache.h"
+#include "torch_openreg/chapters/device/runtime.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/openreg/interface/openreg_graphs.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 namespace {
 
@@ -46,6 +50,23 @@ TEST_F(GuardedCacheDeathTest, gives_back_what_is_freed_and_no_block_twice) {
     EXPECT_NE(cache.allocate(1000, aStream())->data, data);
     cache.empty();
     EXPECT_EQ(cache.stats().segment[0].current, 1);
+  });
+}
+
+TEST_F(GuardedCacheDeathTest, empties_the_cache_of_each_device) {
+  EXPECT_GUARDED([] {
+    c10::DeviceAllocator& allocator = openreg::allocator();
+    const auto before = allocator.getMemoryInfo(1);
+    {
+      const openreg::DeviceScope scope(1);
+      const c10::DataPtr block = allocator.allocate(1000);
+      openreg::launch(openreg::currentNativeStream(1), "sleeps", [] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      });
+    }
+    EXPECT_LT(allocator.getMemoryInfo(1), before);
+    allocator.emptyCache();
+    EXPECT_EQ(allocator.getMemoryInfo(1), before);
   });
 }
 
