@@ -3,6 +3,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/copy.h>
 #include <ATen/ops/empty_strided.h>
 #include <torch/library.h>
@@ -11,8 +12,8 @@ namespace tiny {
 
 // [first.copies.move] Moving bytes: enqueue on the current stream, then wait.
 static void move(void* to, const void* from, size_t bytes, orMemcpyKind kind,
-                 c10::DeviceIndex index) {
-  const orStream_t stream = handleOf(currentStream(index));
+                 const at::Tensor& ours) {
+  const orStream_t stream = handleOf(currentStream(ours.get_device()));
   check(orMemcpyAsync(to, from, bytes, kind, stream));
   check(orStreamSynchronize(stream));
 }
@@ -34,8 +35,7 @@ static at::Tensor twinOf(const at::Tensor& tensor) {
 static at::Tensor onHost(const at::Tensor& tensor) {
   if (tensor.is_cpu()) return tensor;
   const at::Tensor twin = twinOf(tensor);
-  move(twin.data_ptr(), tensor.const_data_ptr(), extentOf(tensor), orMemcpyDeviceToHost,
-       tensor.get_device());
+  move(twin.data_ptr(), tensor.const_data_ptr(), extentOf(tensor), orMemcpyDeviceToHost, tensor);
   return twin;
 }
 
@@ -49,16 +49,16 @@ static bool isDirect(const at::Tensor& from, const at::Tensor& to) {
 // [first.copies.copy] The CPU converts dtypes and strides, and the driver moves what results.
 static at::Tensor copyFrom(const at::Tensor& from, const at::Tensor& to, bool) {
   if (to.numel() == 0) return at::infer_size(to.sizes(), from.sizes()), to;  // Checks the shapes.
+  at::assert_no_partial_overlap(to, from);
   if (isDirect(from, to)) {
-    move(to.data_ptr(), from.const_data_ptr(), to.nbytes(), orMemcpyDeviceToDevice,
-         to.get_device());
+    move(to.data_ptr(), from.const_data_ptr(), to.nbytes(), orMemcpyDeviceToDevice, to);
     return to;
   }
   if (to.is_cpu()) return at::Tensor(to).copy_(onHost(from));
   // What lies between the elements of `to` belongs to others, and goes along.
   at::Tensor twin = to.is_non_overlapping_and_dense() ? twinOf(to) : onHost(to);
   twin.copy_(onHost(from));
-  move(to.data_ptr(), twin.const_data_ptr(), extentOf(to), orMemcpyHostToDevice, to.get_device());
+  move(to.data_ptr(), twin.const_data_ptr(), extentOf(to), orMemcpyHostToDevice, to);
   return to;
 }
 

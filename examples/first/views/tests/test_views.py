@@ -4,6 +4,7 @@
 import copy
 import io
 
+import pytest
 import torch
 import torch_tiny  # noqa: F401
 
@@ -48,3 +49,11 @@ def test_a_module_that_moves_keeps_its_parameters_and_what_shares_them():
     module.to("tiny")
     assert module[1].weight is module[0].weight and module[0].weight.device.type == "tiny"
     assert all(one is other for one, other in zip(before, module.parameters(), strict=True))
+
+
+def test_a_tensor_is_not_copied_onto_a_part_of_itself():
+    x = torch.arange(4.0).to("tiny")
+    with pytest.raises(RuntimeError, match="single memory location"):
+        x[1:].copy_(x[:-1])
+    x[2:].copy_(x[:2])
+    assert x.cpu().tolist() == [0, 1, 0, 1]
