@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/common/check.h"
+
 #include <pybind11/pybind11.h>
 
 namespace openreg {
@@ -33,6 +35,12 @@ class ChapterBindings {
   Bind bind_;
   ChapterBindings* next_;
 };
+
+// [common.bindings.guards] A call guard is made before the bound function is called, and ends after it.
+/// Refuses a forked child.
+using Guarded = pybind11::call_guard<NotForked>;
+/// Refuses a forked child, and releases the GIL during the call.
+using Waits = pybind11::call_guard<NotForked, pybind11::gil_scoped_release>;
 
 // [-]
 }  // namespace openreg

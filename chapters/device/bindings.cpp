@@ -10,9 +10,6 @@ namespace openreg {
 
 // [device.bindings] What Python needs beyond `torch.accelerator`.
 // A forked child is refused by all but the count.
-using Guarded = pybind11::call_guard<NotForked>;
-using Waits = pybind11::call_guard<NotForked, pybind11::gil_scoped_release>;
-
 static void bindDevices(pybind11::module_& module) {
   module.attr("device_type") = static_cast<int>(kDeviceType);
   module.def("device_count", [] { return int{deviceCount()}; });

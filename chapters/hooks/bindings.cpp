@@ -55,12 +55,9 @@ static pybind11::dict hostMemoryStats() {
 }
 
 // [hooks.pinned.bindings] Each statistic has four numbers, and there are two ways to reset them.
-using Waits = pybind11::call_guard<NotForked, pybind11::gil_scoped_release>;
-
 static const ChapterBindings host_memory_bindings(
     "hooks", [](pybind11::module_& module) {
-      module.def("host_memory_stats", &hostMemoryStats,
-                 pybind11::call_guard<NotForked>());
+      module.def("host_memory_stats", &hostMemoryStats, Guarded());
       module.def(
           "reset_peak_host_memory_stats",
           [] { hostAllocator().reset_peak_stats(); }, Waits());

@@ -12,7 +12,7 @@ static void bindRawStream(pybind11::module_& module) {
       [](c10::DeviceIndex index) {
         return reinterpret_cast<uintptr_t>(currentNativeStream(index));
       },
-      pybind11::call_guard<NotForked>());
+      Guarded());
   module.def("check", [](int error) { check(static_cast<orError_t>(error)); });
 }
 

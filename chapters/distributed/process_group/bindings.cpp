@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/distributed/process_group/process_group.h"
 #include "torch_openreg/common/bindings.h"
-#include "torch_openreg/common/check.h"
 
 #include <pybind11/chrono.h>
 #include <pybind11/stl.h>
@@ -57,8 +56,7 @@ const ChapterBindings process_group_bindings(
                                                                size, options);
                }),
                py::arg("store"), py::arg("rank"), py::arg("size"),
-               py::arg("options") = Options(),
-               py::call_guard<NotForked, py::gil_scoped_release>())
+               py::arg("options") = Options(), Waits())
           .def_property_readonly(
               "options",
               [](ProcessGroupOrccl& self) {

@@ -2,7 +2,6 @@
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/chapters/graphs/capture/captured_graph.h"
 #include "torch_openreg/common/bindings.h"
-#include "torch_openreg/common/check.h"
 
 namespace openreg {
 
@@ -15,7 +14,7 @@ static const ChapterBindings graphs_bindings(
           [](c10::DeviceIndex index) {
             return isCaptured(currentStream(index));
           },
-          pybind11::arg("index") = -1, pybind11::call_guard<NotForked>());
+          pybind11::arg("index") = -1, Guarded());
     });
 
 // [-]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/hooks/storage/metadata.h"
 #include "torch_openreg/common/bindings.h"
-#include "torch_openreg/common/check.h"
 
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
@@ -26,7 +25,7 @@ static std::string toLabel(pybind11::handle label) {
 
 static const ChapterBindings label_bindings(
     "hooks", [](pybind11::module_& module) {
-      module.def("labels", &labelsOf, pybind11::call_guard<NotForked>());
+      module.def("labels", &labelsOf, Guarded());
       module.def(
           "set_labels",
           [](const at::Tensor& tensor, const pybind11::set& labels) {
@@ -34,7 +33,7 @@ static const ChapterBindings label_bindings(
             for (pybind11::handle label : labels) names.insert(toLabel(label));
             setLabels(tensor, std::move(names));
           },
-          pybind11::call_guard<NotForked>());
+          Guarded());
     });
 
 // [-]

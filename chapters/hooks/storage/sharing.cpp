@@ -150,8 +150,7 @@ c10::Storage openStorage(const std::string& handle, size_t offset, size_t bytes,
 const ChapterBindings sharing_bindings("hooks", [](pybind11::module_& m) {
   m.def("share_storage", &shareStorage);
   m.def("lend", &lend);
-  m.def("ipc_collect", &collectLent,
-        pybind11::call_guard<NotForked, pybind11::gil_scoped_release>());
+  m.def("ipc_collect", &collectLent, Waits());
   m.def("open_storage", &openStorage);
 });
 
