@@ -11,6 +11,9 @@ from torch._inductor.codegen.common import (
     register_device_op_overrides,
 )
 from torch._inductor.custom_graph_pass import CustomGraphModulePass
+from torch._inductor.lowering import make_pointwise, promote_constants, register_lowering
+from torch._inductor.virtualized import ops
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND
 
 from ._device import current_device, device_count
 from .compile_interface import Interface, Overrides
@@ -23,20 +26,53 @@ from .compile_replays import Policy, ReplayedProgram
 class Preparation(CustomGraphModulePass):
     """Runs over each graph before Inductor lowers it."""
 
-    # Over all dimensions, Inductor numbers elements in the order of memory, except on the CPU.
-    NO_LOOPS = (torch.ops.aten.argmax.default, torch.ops.aten.argmin.default)
-
     def __call__(self, gm):
-        for target in self.NO_LOOPS:
-            for node in gm.graph.find_nodes(op="call_function", target=target):
-                node.meta["should_fallback"] = True
         for node in gm.graph.nodes:
             if device(node) == "openreg":
+                if has_other_loops(node):
+                    node.meta["should_fallback"] = True
+                divide_by_number(node)
                 move_first_number(gm.graph, node)
 
     def uuid(self):
         # The key of a cache has the device of a tensor, but not of the tensor inside a DTensor.
         return f"{version()} openreg:{current_device()}"
+
+
+# [compile.register.other] Where Inductor's loops compute something else than the operator, the operator is called.
+def has_other_loops(node):
+    """Whether the loops that Inductor would write for a node give another result than its kernel."""
+    aten, target, dtype = torch.ops.aten, node.target, node.meta["val"].dtype
+    if target in (aten.argmax.default, aten.argmin.default):
+        # Over all dimensions, Inductor numbers elements in the order of memory, except on the CPU.
+        return True
+    operator = getattr(target, "overloadpacket", None)
+    if operator is aten.div:
+        # 7.5 // 0.1 is 74, although 7.5 / 0.1 is rounded to 75.
+        return dtype.is_floating_point and node.kwargs.get("rounding_mode") == "floor"
+    if operator in (aten.remainder, aten.floor_divide):
+        return dtype.is_floating_point
+    return operator is aten.any and dtype == torch.uint8  # In a loop it is of bool.
+
+
+# [compile.register.quotient] Inductor multiplies by the reciprocal of a number, except on the CPU; here a division stays one.
+INT_TO_FLOAT = ELEMENTWISE_TYPE_PROMOTION_KIND.INT_TO_FLOAT
+library = torch.library.Library("openreg", "FRAGMENT")
+library.define("quotient(Tensor a, Scalar b) -> Tensor", tags=(torch.Tag.flexible_layout,))
+library.impl("quotient", torch.true_divide, "CompositeExplicitAutograd")
+
+
+def divide_by_number(node):
+    """Makes a division of real numbers by one number an operator of ours."""
+    real = node.meta["val"].dtype.is_floating_point
+    if node.target == torch.ops.aten.div.Tensor and real and not device(node.args[1]):
+        node.target = torch.ops.openreg.quotient.default
+
+
+def quotient(a, b):
+    """The loop of this operator."""
+    promoted = promote_constants((a, b), type_promotion_kind=INT_TO_FLOAT)
+    return make_pointwise(ops.truediv)(*promoted)
 
 
 # [compile.register.first] The loops of an operator run where its first tensor is, unless Inductor counts the device of another one as a GPU.
@@ -69,6 +105,9 @@ def register():
     register_device_op_overrides("openreg", Overrides())
     register_backend_for_device(
         "openreg", Scheduling, ReplayedProgram, CppProgram, device_custom_pass=Preparation()
+    )
+    register_lowering(torch.ops.openreg.quotient, broadcast=True, type_promotion_kind=INT_TO_FLOAT)(
+        quotient
     )
     for setting, value in SETTINGS.items():
         # An assignment to the setting itself would hold on the calling thread only.
