@@ -36,9 +36,9 @@ ProcessGroupOrccl::ProcessGroupOrccl(c10::intrusive_ptr<c10d::Store> store,
                                      const c10d::Backend::Options& options)
     : Backend(rank, size),
       options_(copyOf(options)),
+      store_(std::move(store)),
       communicators_(std::make_shared<CommunicatorMap>(
-          std::move(store), rank, size, globalRank(rank, options),
-          options.timeout)),
+          store_, rank, size, globalRank(rank, options), options.timeout)),
       state_(std::make_shared<GroupState>(communicators_)) {
   init();
   watch(state_);
@@ -86,9 +86,12 @@ void ProcessGroupOrccl::eagerConnectSingleDevice(at::Device device) {
 }
 
 // [distributed.process-group.split] A part of a group is a group with a prefix of its own in the store.
+/// The other ranks may have another name for the part, and the store that is
+/// passed has this name as its prefix. All count the splits of their group.
 c10::intrusive_ptr<c10d::Backend> ProcessGroupOrccl::split(
-    const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+    const c10::intrusive_ptr<c10d::Store>&, const std::vector<int>& ranks,
     const c10::intrusive_ptr<c10d::Backend::Options>& options) {
+  const uint64_t number = ++splits_;
   const auto ours = std::find(ranks.begin(), ranks.end(), rank_);
   if (ours == ranks.end()) return nullptr;
   const auto own = copyOf(*options);
@@ -97,8 +100,8 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupOrccl::split(
     own->global_ranks_in_group.push_back(globalRank(rank, *options_));
   }
   auto part = c10::make_intrusive<ProcessGroupOrccl>(
-      c10::make_intrusive<c10d::PrefixStore>(options->group_name + "/orccl",
-                                             store),
+      c10::make_intrusive<c10d::PrefixStore>(
+          c10::str("split/", number, "/", ranks.front()), store_->clone()),
       static_cast<int>(ours - ranks.begin()), static_cast<int>(ranks.size()),
       *own);
   part->setBoundDeviceId(bound_device_id_);

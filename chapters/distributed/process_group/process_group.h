@@ -146,10 +146,12 @@ class ProcessGroupOrccl final : public c10d::Backend {
   };
 
   const c10::intrusive_ptr<c10d::Backend::Options> options_;
+  const c10::intrusive_ptr<c10d::Store> store_;
   std::shared_ptr<CommunicatorMap> communicators_;
   std::shared_ptr<GroupState> state_;
   std::mutex mutex_;  // a communicator takes calls from one thread at a time
   std::atomic<uint64_t> collectives_{0};
+  std::atomic<uint64_t> splits_{0};
   uint64_t point_to_point_ = 0;
   std::atomic<bool> is_timed_{false};
   std::optional<Batch> batch_;

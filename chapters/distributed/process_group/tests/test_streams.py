@@ -283,6 +283,33 @@ def test_a_bound_group_can_be_split(two):
     two(splits)
 
 
+def splits_after_groups_of_some():
+    """PyTorch's names of the parts differ, because they count the groups that a rank is in."""
+    rank = dist.get_rank()
+    groups = [dist.new_group([1]), dist.new_group([1, 2])]
+    dist.group.WORLD.bound_device_id = device()
+    seconds = datetime.timedelta(seconds=10)
+    parts = [dist.split_group(split_ranks=[[0, 1], [2, 3]], timeout=seconds) for _ in range(2)]
+    mesh = dist.init_device_mesh("openreg", (2, 2), mesh_dim_names=("rows", "columns"))
+    parts += [mesh.get_group("rows"), mesh.get_group("columns")]
+    dist.group.WORLD.bound_device_id = None
+    sums = []
+    for part in parts:
+        tensor = torch.full((1,), float(rank), device=device())
+        dist.all_reduce(tensor, group=part)
+        sums.append(tensor.item())
+    for each in groups + parts:
+        if each != dist.GroupMember.NON_GROUP_MEMBER:
+            dist.destroy_process_group(each)
+    return sums
+
+
+def test_a_group_is_split_alike_by_ranks_that_have_made_different_groups(four):
+    pairs, rows = [1.0, 1.0, 5.0, 5.0], [2.0, 4.0, 2.0, 4.0]
+    expected = [list(sums) for sums in zip(pairs, pairs, rows, pairs)]
+    assert four(splits_after_groups_of_some, limit=60) == expected
+
+
 def splits_unevenly():
     """Rank 1 of the world is rank 0 of its part, which other ranks use in another order."""
     rank, other = dist.get_rank(), torch.device("openreg", 1 - torch.openreg.current_device())
