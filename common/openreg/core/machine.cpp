@@ -80,6 +80,7 @@ orError_t enter() {
                 "openreg devices were started before this process was forked; "
                 "start it with the 'spawn' method instead.");
   }
+  if (started) return orSuccess;
   if (orError_t error = checkConfiguration()) return error;
   try {
     machine();
