@@ -132,7 +132,8 @@ def test_notes_are_about_lines_of_the_listing_above(book):
 def test_a_note_about_no_line_or_several_is_refused(book, code, count):
     book.device[0] += notes(code)
     book.pages()
-    assert book.only_problem().endswith(
+    (problem,) = book.check()
+    assert problem.endswith(
         f"`{code}` is in {count} lines of [device.guard]; a note names a piece of one line."
     )
 
