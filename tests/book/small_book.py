@@ -63,11 +63,36 @@ def listing(name):
     return f"```{{literalinclude}}\n:passage: {name}\n```\n\n"
 
 
-class Repository:
+class Folder:
+    def __init__(self, root, capsys):
+        self.root, self.capsys = root, capsys
+
+    def write(self, path, text):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    def change(self, path, old, new):
+        text = (self.root / path).read_text(encoding="utf-8")
+        assert text.count(old) == 1, f"{old!r} must occur once in {path}"
+        self.write(path, text.replace(old, new))
+
+    def edit(self, edits):
+        """Of each file the whole text, or what is replaced by what, or None to remove it."""
+        for path, text in edits.items():
+            if text is None:
+                (self.root / path).unlink()
+            elif isinstance(text, str):
+                self.write(path, text)
+            else:
+                self.change(path, *text)
+
+
+class Repository(Folder):
     """A small book in which everything is as it should be, and what the check says of it."""
 
     def __init__(self, root, capsys):
-        self.root, self.capsys = root, capsys
+        super().__init__(root, capsys)
         self.write("meson.build", "project('x')\ncontents = ['device', 'hooks']\n")
         self.write(
             "meson.options",
@@ -90,31 +115,11 @@ class Repository:
         self.write("docs/device.md", "# Device\n\n" + "".join(self.device))
         self.write("docs/hooks.md", "# Hooks\n\n" + "".join(self.hooks))
 
-    def write(self, path, text):
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-
-    def change(self, path, old, new):
-        text = (self.root / path).read_text(encoding="utf-8")
-        assert text.count(old) == 1, f"{old!r} must occur once in {path}"
-        self.write(path, text.replace(old, new))
-
     def check(self):
         code = passages.main(["--root", str(self.root)])
         lines = self.capsys.readouterr().out.splitlines()
         assert code == (0 if lines[-1].endswith("hidden") else 1)
         return lines
-
-    def edit(self, edits):
-        """Of each file the whole text, or what is replaced by what, or None to remove it."""
-        for path, text in edits.items():
-            if text is None:
-                (self.root / path).unlink()
-            elif isinstance(text, str):
-                self.write(path, text)
-            else:
-                self.change(path, *text)
 
 
 CPP, PY, DEVICE = "chapters/device/guard.cpp", "chapters/hooks/_hooks.py", "docs/device.md"

@@ -2,50 +2,44 @@
 """What the pages say a program prints is what it prints."""
 
 import os
+import re
 import subprocess
 import sys
 import time
 
 import pytest
 import sessions
+from small_book import Folder
 
 WALL = "import sys\nprint('before')\nraise RuntimeError('Could not run aten::empty')\n"
+ERROR = "RuntimeError: Could not run aten::empty\n"
 
 
-class Repository:
+def pair(path, program, text):
+    """A program of the chapters and what it is to print, as edits."""
+    return {f"chapters/{path}.py": program, f"chapters/{path}.txt": text}
+
+
+class Repository(Folder):
     def __init__(self, root, capsys):
-        self.root, self.capsys = root, capsys
+        super().__init__(root, capsys)
         self.write("meson.build", "contents = ['device', 'hooks', 'amp']\n")
         for chapter in ("device", "hooks", "amp"):
-            self.write(f"chapters/{chapter}/session.py", f"print('{chapter} works')\n")
-            self.write(f"chapters/{chapter}/session.txt", f"{chapter} works\n")
+            program = f"print('{chapter} works')\n"
+            self.edit(pair(f"{chapter}/session", program, f"{chapter} works\n"))
         for chapter in ("device", "hooks"):
-            self.write(f"chapters/{chapter}/wall.py", WALL)
-            self.write(f"chapters/{chapter}/wall.txt", "RuntimeError: Could not run aten::empty\n")
-
-    def write(self, path, text):
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+            self.edit(pair(f"{chapter}/wall", WALL, ERROR))
 
     def read(self, path):
         return (self.root / path).read_text(encoding="utf-8")
 
-    def replay(self, chapter, *more):
-        code = sessions.main(["--chapter", chapter, "--root", str(self.root), *more])
-        lines = self.capsys.readouterr().out.splitlines()
-        assert code == (0 if lines[-1].endswith(" 0 failed") else 1)
-        return lines
-
-    def session(self, program, expected, *more):
-        self.write("chapters/device/session.py", program)
-        self.write("chapters/device/session.txt", expected)
-        return self.replay("device", *more)
-
-    def wall(self, program, expected, *more):
-        self.write("chapters/device/wall.py", program)
-        self.write("chapters/device/wall.txt", expected)
-        return self.replay("device", *more)
+    def replay(self, words, edits):
+        """What it prints; `words` are a chapter and options."""
+        self.edit(edits)
+        code = sessions.main(["--chapter", *words.split(), "--root", str(self.root)])
+        printed = self.capsys.readouterr().out
+        assert code == (0 if printed.endswith(" 0 failed\n") else 1)
+        return printed.removesuffix("\n")
 
 
 @pytest.fixture
@@ -53,87 +47,100 @@ def book(tmp_path, capsys):
     return Repository(tmp_path, capsys)
 
 
-def test_a_chapter_replays_the_sessions_before_it_and_its_own_wall(book):
-    assert book.replay("device") == ["2 passed, 0 failed"]
-    book.write("chapters/device/wall.py", "")  # the wall of device has fallen when hooks is built
-    assert book.replay("hooks") == ["3 passed, 0 failed"]
+def replays(table):
+    """A test for each row of a table: what is printed after the edits; dots stand for anything."""
+
+    @pytest.mark.parametrize(("words", "edits", "said"), table.values(), ids=table)
+    def test(book, words, edits, said):
+        printed = book.replay(words, edits)
+        assert re.fullmatch(re.escape(said).replace(r"\.\.\.", "(?s:.*)"), printed), printed
+
+    return test
 
 
-def test_the_session_of_an_earlier_chapter_must_still_hold(book):
-    book.write("chapters/device/session.py", "print('device broke')\n")
-    assert book.replay("hooks")[0].startswith("chapters/device/session.py does not print")
+def passed(n):
+    return f"{n} passed, 0 failed"
 
 
-def test_a_chapter_can_be_replayed_without_those_before_it(book):
-    book.write("chapters/device/session.py", "print('device broke')\n")
-    book.write("chapters/device/wall.py", "")
-    assert book.replay("hooks", "--own") == ["2 passed, 0 failed"]
-    book.write("chapters/hooks/session.py", "print('hooks broke')\n")
-    assert book.replay("hooks", "--own")[-1] == "1 passed, 1 failed"
+BROKEN = {f"chapters/{name}/session.py": f"print('{name} broke')\n" for name in ("device", "hooks")}
+FALLEN = {"chapters/device/wall.py": ""}
+EARLY = pair("hooks/sketches/early", WALL, ERROR)
+ONE = pair("device/sessions/one", "import helper\n", "helped\n") | {
+    "chapters/device/sessions/helper.py": "print('helped')\n"
+}
+IN_A_SHELL = {
+    "chapters/device/sessions/late.py": "import sys\nprint(sys.executable)\nexit(3)\n",
+    "chapters/device/sessions/two.sh": "X=1 python late.py | cat\n",
+    "chapters/device/sessions/two.txt": f"{sys.executable}\n",
+}
+BOOKMARK = {
+    "chapters/device/bookmark/doctor.sh": "python -c 'print(1)'\n",
+    "chapters/device/bookmark/doctor.txt": "2\n",
+}
 
-
-def test_the_last_chapter_may_have_no_wall(book):
-    assert book.replay("amp") == ["3 passed, 0 failed"]
-
-
-def test_a_sketch_is_wrong_until_its_chapter_is_built(book):
-    book.write("chapters/hooks/sketches/early.py", WALL)
-    book.write("chapters/hooks/sketches/early.txt", "RuntimeError: Could not run aten::empty\n")
-    assert book.replay("device") == ["3 passed, 0 failed"]
-    book.write("chapters/hooks/sketches/early.py", "")
-    assert book.replay("device")[0].startswith("chapters/hooks/sketches/early.py ended without an")
-    book.write("chapters/device/wall.py", "")
-    assert book.replay("hooks") == ["3 passed, 0 failed"]
-
-
-def test_a_wall_of_the_last_chapter_is_replayed(book):
-    book.write("chapters/amp/wall.py", WALL)
-    assert book.replay("amp") == [
-        "chapters/amp/wall.py has no wall.txt; write it with --update. It printed:",
-        "RuntimeError: Could not run aten::empty",
-        "",
-        "3 passed, 1 failed",
-    ]
-
-
-@pytest.mark.parametrize("program", ["session.py", "wall.py"])
-def test_a_missing_program_is_a_failure(book, program):
-    (book.root / "chapters/device" / program).unlink()
-    assert book.replay("device") == [
-        f"chapters/device/{program} is missing; every chapter has one.",
-        "",
-        "1 passed, 1 failed",
-    ]
-
-
-def test_what_has_a_text_in_sessions_is_replayed_and_sees_its_neighbors(book):
-    book.write("chapters/device/sessions/helper.py", "print('helped')\n")
-    book.write("chapters/device/sessions/one.py", "import helper\n")
-    book.write("chapters/device/sessions/one.txt", "helped\n")
-    assert book.replay("hooks") == ["4 passed, 0 failed"]
-    book.write("chapters/device/sessions/one.txt", "left\n")
-    assert book.replay("device")[0] == (
-        "chapters/device/sessions/one.py does not print what one.txt says:"
-    )
-    book.write("chapters/device/sessions/one.py", "raise ValueError\n")
-    assert "a session must succeed" in book.replay("device")[0]
-    (book.root / "chapters/device/sessions/one.py").unlink()
-    said = book.replay("device")[0]
-    assert said == "chapters/device/sessions/one.py is missing; its text is there."
-
-
-def test_commands_for_the_shell_are_replayed_with_this_python(book):
-    book.write("chapters/device/sessions/late.py", "import sys\nprint(sys.executable)\nexit(3)\n")
-    book.write("chapters/device/sessions/two.sh", "X=1 python late.py | cat\npython late.py\n")
-    book.write("chapters/device/sessions/two.txt", f"{sys.executable}\n")
-    assert "chapters/device/sessions/two.sh ended with exit code 3" in book.replay("device")[0]
-    book.write("chapters/device/sessions/two.sh", "X=1 python late.py | cat\n")
-    assert book.replay("device") == ["3 passed, 0 failed"]
+test_what_is_replayed = replays({
+    "the session of the chapter and its wall": ("device", {}, passed(2)),
+    "the sessions before, whose walls have fallen": ("hooks", FALLEN, passed(3)),
+    "the sessions before, which must still hold": (
+        "hooks", BROKEN, "chapters/device/session.py does not print..."),
+    "none before with --own": (
+        "hooks --own", FALLEN | {"chapters/device/session.py": "print('device broke')\n"},
+        passed(2)),
+    "its own with --own": ("hooks --own", BROKEN | FALLEN, "...\n1 passed, 1 failed"),
+    "no wall at the end of the book": ("amp", {}, passed(3)),
+    "a wall at the end of the book, if there is one": (
+        "amp", {"chapters/amp/wall.py": WALL},
+        "chapters/amp/wall.py has no wall.txt; write it with --update. It printed:\n"
+        f"{ERROR}\n3 passed, 1 failed"),
+    "a sketch of the next chapter": ("device", EARLY, passed(3)),
+    "a sketch, which must be wrong": (
+        "device", EARLY | {"chapters/hooks/sketches/early.py": ""},
+        "chapters/hooks/sketches/early.py ended without an..."),
+    "no sketch of a chapter that is built": (
+        "hooks", EARLY | FALLEN | {"chapters/hooks/sketches/early.py": ""}, passed(3)),
+    **{f"{program}, which must be there": (
+        "device", {f"chapters/device/{program}": None},
+        f"chapters/device/{program} is missing; every chapter has one.\n\n1 passed, 1 failed")
+       for program in ("session.py", "wall.py")},
+    "what has a text in sessions, and sees its neighbors": ("hooks", ONE, passed(4)),
+    "what has another text in sessions": (
+        "device", ONE | {"chapters/device/sessions/one.txt": "left\n"},
+        "chapters/device/sessions/one.py does not print what one.txt says:\n..."),
+    "what fails in sessions": (
+        "device", ONE | {"chapters/device/sessions/one.py": "raise ValueError\n"},
+        "chapters/device/sessions/one.py ended with exit code 1; a session must succeed.\n..."),
+    "what has only a text in sessions": (
+        "device", {"chapters/device/sessions/one.txt": "helped\n"},
+        "chapters/device/sessions/one.py is missing; its text is there.\n..."),
+    "commands for the shell, with this Python": ("device", IN_A_SHELL, passed(3)),
+    "commands for the shell, of which each must succeed": (
+        "device",
+        IN_A_SHELL | {"chapters/device/sessions/two.sh":
+                      "X=1 python late.py | cat\npython late.py\n"},
+        "chapters/device/sessions/two.sh ended with exit code 3..."),
+    "no bookmark that the build has passed": ("hooks", BOOKMARK, passed(3)),
+    "the bookmark where the build stops": (
+        "device", BOOKMARK,
+        "chapters/device/bookmark/doctor.sh does not print what doctor.txt says:\n..."
+        "\n2 passed, 1 failed"),
+    "sessions and sketches of sections": (
+        "device",
+        {"chapters/device/meson.build": "sections = ['streams', 'memory']\n",
+         **pair("device/memory/session", "print('freed')\n", "kept\n"),
+         "chapters/hooks/meson.build": "sections = ['storage']\n",
+         "chapters/hooks/storage/sketches/right.py": ""},
+        "chapters/device/memory/session.py does not print what..."
+        "chapters/hooks/storage/sketches/right.py ended without an error..."),
+    "each program by its name, with --names": (
+        "device --names", {"chapters/device/wall.py": "print('no error')\n"},
+        "PASSED chapters/device/session.py\nchapters/device/wall.py ended without an error; it must"
+        " fail, or it is no longer wrong.\n\nFAILED chapters/device/wall.py\n1 passed, 1 failed"),
+})  # fmt: skip
 
 
 def test_an_unknown_chapter_is_refused(book):
     with pytest.raises(SystemExit) as stopped:
-        book.replay("opera")
+        book.replay("opera", {})
     assert stopped.value.code == 2
     said = book.capsys.readouterr().err
     assert "opera is no chapter; there are none, device, hooks, amp." in said
@@ -142,182 +149,136 @@ def test_an_unknown_chapter_is_refused(book):
 # Comparing.
 
 
-def test_a_difference_is_printed_as_a_unified_diff(book):
-    assert book.session("print('a'); print('c')\n", "a\nb\n") == [
-        "chapters/device/session.py does not print what session.txt says:",
-        "--- session.txt",
-        "+++ printed",
-        "@@ -1,2 +1,2 @@",
-        " a",
-        "-b",
-        "+c",
-        "",
-        "1 passed, 1 failed",
-    ]
-
-
 @pytest.mark.parametrize(
-    ("printed", "expected"),
+    ("printed", "expected", "is_like"),
     [
-        ("at 0x7f12 now", "at 0x... now"),
-        ("a\nb\nc", "a\n...\nc"),
-        ("tensor([1.,   2.])", "tensor([1., 2.])"),
-        ("a\n\nb", "a\n<BLANKLINE>\nb"),
-        ("a\n\nb", "a\n\nb"),
-        ("é", "é"),
+        ("at 0x7f12 now", "at 0x... now", True),
+        ("a\nb\nc", "a\n...\nc", True),
+        ("tensor([1.,   2.])", "tensor([1., 2.])", True),
+        ("a\n\nb", "a\n<BLANKLINE>\nb", True),
+        ("a\n\nb", "a\n\nb", True),
+        ("é", "é", True),
+        ("at 0x7f12 now\nand at 0x7f13 now", "at 0x... now", False),
+        ("a 1\nb\na 2\nc", "a ...\nc", False),
+        ("ab", "a b", False),
+        ("1", "True", False),
     ],
 )
-def test_dots_stand_for_anything_and_white_space_is_equal(book, printed, expected):
-    assert book.session(f"print({printed!r})\n", expected + "\n") == ["2 passed, 0 failed"]
+def test_dots_in_a_line_stand_for_no_other_line_and_white_space_is_equal(
+    book, printed, expected, is_like
+):
+    edits = pair("device/session", f"print({printed!r})\n", expected + "\n")
+    assert book.replay("device", edits).endswith(passed(2) if is_like else "1 passed, 1 failed")
 
 
-@pytest.mark.parametrize(
-    ("printed", "expected"),
-    [
-        ("at 0x7f12 now\nand at 0x7f13 now", "at 0x... now"),
-        ("a 1\nb\na 2\nc", "a ...\nc"),
-        ("ab", "a b"),
-    ],
+SECOND = "try:\n    int('x')\nexcept ValueError:\n    raise KeyError('second')\n"
+LINES = "no kernel\n\nCPU: registered at x\nException raised from f"
+OF_LINES = (
+    "class OutOfMemoryError(Exception): pass\nOutOfMemoryError.__module__ = 'torch'\n"
+    f"raise OutOfMemoryError({LINES!r})\n"
 )
-def test_dots_in_a_line_stand_for_no_other_line(book, printed, expected):
-    assert book.session(f"print({printed!r})\n", expected + "\n")[-1] == "1 passed, 1 failed"
 
-
-def test_one_is_not_true(book):
-    assert book.session("print(1)\n", "True\n")[-1] == "1 passed, 1 failed"
-
-
-def test_a_session_is_compared_by_stdout_only(book):
-    program = "import sys\nprint('warned', file=sys.stderr)\nprint('a')\n"
-    assert book.session(program, "a\n") == ["2 passed, 0 failed"]
-
-
-def test_a_session_that_fails_is_a_failure_even_if_its_output_is_right(book):
-    said = book.session("print('a')\nraise ValueError('too late')\n", "a\n")
-    assert said[0] == ("chapters/device/session.py ended with exit code 1; a session must succeed.")
-    assert "ValueError: too late" in said
-
-
-def test_a_session_without_its_text_is_a_failure(book):
-    (book.root / "chapters/device/session.txt").unlink()
-    assert book.replay("device")[:2] == [
-        "chapters/device/session.py has no session.txt; write it with --update. It printed:",
-        "device works",
-    ]
-
-
-# Walls.
-
-
-def test_a_wall_is_compared_by_its_last_error(book):
-    program = "try:\n    int('x')\nexcept ValueError:\n    raise KeyError('second')\n"
-    assert book.wall(program, "KeyError: 'second'\n") == ["2 passed, 0 failed"]
-
-
-def test_an_error_of_many_lines_is_compared_whole(book):
-    text = "no kernel\n\nCPU: registered at x\nException raised from f"
-    program = f"class OutOfMemoryError(Exception): pass\nOutOfMemoryError.__module__ = 'torch'\nraise OutOfMemoryError({text!r})\n"
-    said = f"torch.OutOfMemoryError: {text}\n"
-    assert book.wall(program, said) == ["2 passed, 0 failed"]
-    assert book.wall(program, said.replace("registered", "missing"))[-1] == "1 passed, 1 failed"
-
-
-def test_an_error_without_a_message_is_an_error(book):
-    assert book.wall("raise AssertionError\n", "AssertionError\n") == ["2 passed, 0 failed"]
-
-
-def test_a_wall_that_ends_without_an_error_has_fallen(book):
-    assert book.wall("print('RuntimeError: x')\n", "RuntimeError: x\n")[0] == (
-        "chapters/device/wall.py ended without an error; it must fail, or it is no longer wrong."
+test_a_session = replays({
+    claim: ("device", pair("device/session", program, expected), said)
+    for claim, program, expected, said in (
+        ("which differs is printed as a unified diff",
+         "print('a'); print('c')\n", "a\nb\n",
+         "chapters/device/session.py does not print what session.txt says:\n--- session.txt\n"
+         "+++ printed\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n\n1 passed, 1 failed"),
+        ("is compared by stdout only",
+         "import sys\nprint('warned', file=sys.stderr)\nprint('a')\n", "a\n", passed(2)),
+        ("which fails is a failure even if its output is right",
+         "print('a')\nraise ValueError('too late')\n", "a\n",
+         "chapters/device/session.py ended with exit code 1; a session must succeed.\n..."
+         "\nValueError: too late\n..."),
+        ("without its text is a failure", "print('device works')\n", None,
+         "chapters/device/session.py has no session.txt; write it with --update. It printed:\n"
+         "device works\n..."),
     )
+})  # fmt: skip
 
-
-def test_a_wall_with_another_error_is_a_failure(book):
-    said = book.wall("raise TypeError('other')\n", "RuntimeError: Could not run aten::empty\n")
-    assert said[0] == "chapters/device/wall.py does not print what wall.txt says:"
-    assert "+TypeError: other" in said
-
-
-def test_a_wall_without_a_traceback_is_compared_by_all_it_complained(book):
-    program = "import sys\nprint('It is full.', file=sys.stderr)\nsys.exit(3)\n"
-    assert book.wall(program, "It is full.\n") == ["2 passed, 0 failed"]
-
-
-# Bookmarks.
-
-
-def test_what_is_in_bookmark_is_replayed_only_where_the_build_stops(book):
-    book.write("chapters/device/bookmark/doctor.sh", "python -c 'print(1)'\n")
-    book.write("chapters/device/bookmark/doctor.txt", "2\n")
-    assert book.replay("hooks") == ["3 passed, 0 failed"]
-    said = book.replay("device")
-    assert said[0] == "chapters/device/bookmark/doctor.sh does not print what doctor.txt says:"
-    assert said[-1] == "2 passed, 1 failed"
+test_a_wall = replays({
+    claim: ("device", pair("device/wall", program, expected), said)
+    for claim, program, expected, said in (
+        ("is compared by its last error", SECOND, "KeyError: 'second'\n", passed(2)),
+        ("of many lines is compared whole",
+         OF_LINES, f"torch.OutOfMemoryError: {LINES}\n", passed(2)),
+        ("of many lines may differ in a later one",
+         OF_LINES, f"torch.OutOfMemoryError: {LINES}\n".replace("registered", "missing"),
+         "...\n1 passed, 1 failed"),
+        ("without a message is an error", "raise AssertionError\n", "AssertionError\n", passed(2)),
+        ("that ends without an error has fallen",
+         "print('RuntimeError: x')\n", "RuntimeError: x\n",
+         "chapters/device/wall.py ended without an error; it must fail, or it is no longer"
+         " wrong.\n..."),
+        ("with another error is a failure", "raise TypeError('other')\n", ERROR,
+         "chapters/device/wall.py does not print what wall.txt says:\n...\n+TypeError: other\n..."),
+        ("without a traceback is compared by all it complained",
+         "import sys\nprint('It is full.', file=sys.stderr)\nsys.exit(3)\n", "It is full.\n",
+         passed(2)),
+    )
+})  # fmt: skip
 
 
 # Updating.
 
 
-def test_update_writes_what_was_printed(book):
-    book.write("chapters/device/session.py", "print('new')\n")
-    book.write("chapters/device/wall.py", "raise TypeError('new')\n")
-    assert book.replay("device", "--update") == ["2 passed, 0 failed"]
-    assert book.read("chapters/device/session.txt") == "new\n"
-    assert book.read("chapters/device/wall.txt") == "TypeError: new\n"
-    assert book.replay("device") == ["2 passed, 0 failed"]
-
-
-def test_update_writes_a_text_that_is_missing(book):
-    (book.root / "chapters/device/session.txt").unlink()
-    assert book.replay("device", "--update") == ["2 passed, 0 failed"]
-    assert book.read("chapters/device/session.txt") == "device works\n"
-
-
-def test_update_keeps_a_text_that_still_matches(book):
-    assert book.session("print('at 0x7f12')\n", "at 0x...\n", "--update") == ["2 passed, 0 failed"]
-    assert book.read("chapters/device/session.txt") == "at 0x...\n"
-
-
-def test_update_writes_nothing_for_a_session_that_fails_or_a_wall_that_fell(book):
-    book.write("chapters/device/session.py", "print('new')\nraise ValueError\n")
-    book.write("chapters/device/wall.py", "print('new')\n")
-    assert book.replay("device", "--update")[-1] == "0 passed, 2 failed"
-    assert book.read("chapters/device/session.txt") == "device works\n"
-    assert book.read("chapters/device/wall.txt") == "RuntimeError: Could not run aten::empty\n"
+@pytest.mark.parametrize(
+    ("edits", "said", "session", "wall"),
+    [
+        pytest.param(
+            {"chapters/device/session.py": "print('new')\n",
+             "chapters/device/wall.py": "raise TypeError('new')\n"},
+            passed(2), "new\n", "TypeError: new\n", id="what was printed"),
+        pytest.param(
+            {"chapters/device/session.txt": None},
+            passed(2), "device works\n", ERROR, id="a text that is missing"),
+        pytest.param(
+            pair("device/session", "print('at 0x7f12')\n", "at 0x...\n"),
+            passed(2), "at 0x...\n", ERROR, id="nothing if the text still matches"),
+        pytest.param(
+            {"chapters/device/session.py": "print('new')\nraise ValueError\n",
+             "chapters/device/wall.py": "print('new')\n"},
+            "0 passed, 2 failed", "device works\n", ERROR,
+            id="nothing for a session that fails or a wall that fell"),
+    ],
+)  # fmt: skip
+def test_update_writes(book, edits, said, session, wall):
+    assert book.replay("device --update", edits).split("\n")[-1] == said
+    assert book.read("chapters/device/session.txt") == session
+    assert book.read("chapters/device/wall.txt") == wall
+    assert book.replay("device", {}).split("\n")[-1] == said
 
 
 # The programs' surroundings.
 
 
 def test_a_program_that_hangs_is_killed_with_its_children(book, monkeypatch):
+    assert sessions.SECONDS == 120
     monkeypatch.setattr(sessions, "SECONDS", 2)
     program = (
         "import subprocess, sys\n"
         "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']).wait()\n"
     )
     started = time.monotonic()
-    assert book.session(program, "a\n") == [
-        "chapters/device/session.py did not end within 2 seconds, and was killed.",
-        "",
-        "1 passed, 1 failed",
-    ]
+    assert book.replay("device", pair("device/session", program, "a\n")) == (
+        "chapters/device/session.py did not end within 2 seconds, and was killed.\n\n"
+        "1 passed, 1 failed"
+    )
     assert time.monotonic() - started < 60
-
-
-def test_a_hang_is_two_minutes():
-    assert sessions.SECONDS == 120
 
 
 def test_the_modules_of_a_chapter_do_not_hide_those_of_python(book):
     book.write("chapters/device/random.py", "raise SystemError('the chapter, not Python')\n")
     program = "import random\nprint(random.Random(0).randint(1, 1))\n"
-    assert book.session(program, "1\n") == ["2 passed, 0 failed"]
+    assert book.replay("device", pair("device/session", program, "1\n")) == passed(2)
 
 
 def test_a_session_leaves_no_files(book, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+    book.edit(pair("device/session", "open('left.pt', 'w').close()\n", ""))
     before = sorted(tmp_path.rglob("*"))
-    book.session("open('left.pt', 'w').close()\n", "")
+    assert book.replay("device", {}) == passed(2)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -325,8 +286,8 @@ def test_programs_see_the_environment_and_its_relative_paths(book, monkeypatch, 
     book.write("build/built.py", "here = 'the build tree'\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", "build")
-    said = book.session("import built\nprint(built.here)\n", "the build tree\n")
-    assert said == ["2 passed, 0 failed"]
+    edits = pair("device/session", "import built\nprint(built.here)\n", "the build tree\n")
+    assert book.replay("device", edits) == passed(2)
 
 
 def test_before_the_first_chapter_nothing_of_ours_is_loaded(book, monkeypatch):
@@ -334,9 +295,8 @@ def test_before_the_first_chapter_nothing_of_ours_is_loaded(book, monkeypatch):
     monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD", raising=False)
     names = ["PYTHONPATH", "TORCH_DEVICE_BACKEND_AUTOLOAD"]
     program = f"import os\nraise RuntimeError([os.environ.get(n) for n in {names}])\n"
-    book.write("docs/wall.py", program)
-    book.write("docs/wall.txt", "RuntimeError: [None, '0']\n")
-    assert book.replay("none") == ["1 passed, 0 failed"]
+    edits = {"docs/wall.py": program, "docs/wall.txt": "RuntimeError: [None, '0']\n"}
+    assert book.replay("none", edits) == passed(1)
     assert os.environ["PYTHONPATH"] == str(book.root / "build")
 
 
@@ -346,25 +306,3 @@ def test_it_runs_from_the_command_line(book):
         [*command, "--root", str(book.root)], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, "3 passed, 0 failed\n")
-
-
-def test_sections_have_sessions_and_sketches_too(book):
-    book.write("chapters/device/meson.build", "sections = ['streams', 'memory']\n")
-    book.write("chapters/device/memory/session.py", "print('freed')\n")
-    book.write("chapters/device/memory/session.txt", "kept\n")
-    book.write("chapters/hooks/meson.build", "sections = ['storage']\n")
-    book.write("chapters/hooks/storage/sketches/right.py", "")
-    said = book.replay("device")
-    assert said[0].startswith("chapters/device/memory/session.py does not print what")
-    assert "chapters/hooks/storage/sketches/right.py ended without an error" in "".join(said)
-
-
-def test_names_says_how_each_program_ended(book):
-    book.write("chapters/device/wall.py", "print('no error')\n")
-    assert book.replay("device", "--names") == [
-        "PASSED chapters/device/session.py",
-        "chapters/device/wall.py ended without an error; it must fail, or it is no longer wrong.",
-        "",
-        "FAILED chapters/device/wall.py",
-        "1 passed, 1 failed",
-    ]
