@@ -54,7 +54,7 @@ test_refuses = says({
 
 def test_without_root_the_repository_of_the_tool_is_checked(capsys):
     passages.main([])
-    assert capsys.readouterr().out
+    assert not capsys.readouterr().out.startswith(("0 files", "meson.build:1: names no chapters"))
 
 
 def refuses_inside(path, marker, codes):
