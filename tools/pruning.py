@@ -20,16 +20,21 @@ LINK = r"(?<!!)\[([^][]*)\]\(([^() ]+)\)"
 
 
 def leave_out(tree: dict[str, str], gone: set[str]) -> None:
-    """Takes files from the tree."""
+    """Takes files from the tree, except for tables that remaining pages show."""
+    pages = [path for path in tree if path.endswith(".md") and path not in gone]
+    gone -= {name for page in pages for name in tables_of(page, tree[page])}
     before = names_in(tree)
+    lost_pages = {path: tree[path] for path in gone if path.endswith(".md")}
     for path in gone:
         del tree[path]
     missing = before - names_in(tree)
     for path, text in tree.items():
         if posixpath.basename(path) == "meson.build":
             tree[path] = build_without(text, posixpath.dirname(path), missing)
-        elif path.endswith(".md"):
-            tree[path] = page_without(text, posixpath.dirname(path), missing)
+    for page, text in lost_pages.items():
+        move_listings(tree, page, text, missing)
+    for page in pages:
+        tree[page] = page_without(tree[page], posixpath.dirname(page), missing)
 
 
 def names_in(tree: dict[str, str]) -> set[str]:
@@ -44,6 +49,12 @@ def passages_in(path: str, text: str) -> list[str]:
     if not path.startswith(FOLDERS) or not NOT_IN_THE_BOOK.isdisjoint(path.split("/")):
         return []
     return re.findall(rf"^ *(?://|#) \[({NAME})\]", text, re.MULTILINE)
+
+
+def tables_of(page: str, text: str) -> set[str]:
+    """The tables that a page takes from files."""
+    names = re.findall(r"^:file: (.*)$", text, re.MULTILINE)
+    return {joined(posixpath.dirname(page), name) for name in names}
 
 
 def joined(folder: str, name: str) -> str:
@@ -213,3 +224,22 @@ def without_empty_sections(found: list[str]) -> list[str]:
         if not level or not 0 < next_level <= level:
             kept.append(part)
     return kept[::-1]
+
+
+def move_listings(tree: dict[str, str], page: str, text: str, missing: set[str]) -> None:
+    """A lost page's listings of what remains go to the page that shows what stands before them."""
+    files = [passages_in(path, tree[path]) for path in tree]
+    homes = {name: names for names in files for name in names}
+    for part in parts(text):
+        found = re.match(LISTING, part)
+        if not found or found[1] not in homes:
+            continue
+        names = homes[found[1]]
+        for name in reversed(names[: names.index(found[1])]):
+            place = re.compile(LISTING.replace(r"(\S+)", re.escape(name)) + r"[^`]*```\n\n?")
+            pages = [page for page in tree if page.endswith(".md")]
+            if other := next((page for page in pages if place.search(tree[page])), None):
+                end = place.search(tree[other]).end()
+                moved = part.rstrip("\n") + "\n\n"
+                tree[other] = tree[other][:end] + moved + tree[other][end:]
+                break

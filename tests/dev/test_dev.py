@@ -700,6 +700,16 @@ def test_a_new_tree_goes_on_with_what_it_can_pass(dev, monkeypatch, capsys):
     )
 
 
+def test_a_snapshot_says_how_many_files_it_has(dev, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(dev, "ROOT", ROOT)
+    folder = tmp_path / "at_device"
+    assert not dev.main(["snapshot", "device", str(folder), "--plain"])
+    files = sum(path.is_file() for path in folder.rglob("*"))
+    assert f"{folder} has the {files} files at device; " in capsys.readouterr().out
+    assert dev.main(["snapshot", "device", str(folder)]) == 1
+    assert "is not empty" in capsys.readouterr().out
+
+
 def test_the_thousand_lines_are_made_for_the_release_that_was_chosen(
     dev, tmp_path, capsys, monkeypatch
 ):

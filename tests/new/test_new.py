@@ -141,11 +141,12 @@ def test_a_folder_within_the_tree_is_refused_and_the_name_stays_free(folder):
 
 def test_dev_says_a_refusal_in_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    arguments = [sys.executable, "dev", "new", "npu", str(tmp_path / "file/new")]
-    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert done.stdout.strip().startswith("./dev: Nothing can be written to ")
-    assert done.stderr == ""
+    for command in (("new", "npu"), ("snapshot", CHAPTERS[0])):
+        arguments = [sys.executable, "dev", *command, str(tmp_path / "file/new")]
+        done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 1
+        assert done.stdout.strip().startswith("./dev: Nothing can be written to ")
+        assert done.stderr == ""
 
 
 def test_a_machine_without_git_has_the_same_files(monkeypatch, tmp_path):
