@@ -142,6 +142,7 @@ template <class T>
 const T& forMeta(const T& argument) {
   return argument;
 }
+/// The same of a tensor that may be missing.
 inline at::OptionalTensorRef forMeta(const std::optional<at::Tensor>& tensor) {
   return tensor ? at::OptionalTensorRef(*tensor) : at::OptionalTensorRef();
 }
