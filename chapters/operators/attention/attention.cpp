@@ -89,6 +89,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> attentionBackward(
     const at::Tensor& logsumexp, const at::Tensor&, const at::Tensor&,
     c10::SymInt, c10::SymInt, double dropout, bool causal, const at::Tensor&,
     const at::Tensor&, std::optional<double> scale) {
+  if (!grad_output.defined()) return {};
   const c10::DeviceIndex device =
       commonDevice("_scaled_dot_product_fused_attention_backward", query, key,
                    value, bias, grad_output, output, logsumexp);

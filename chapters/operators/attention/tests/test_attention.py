@@ -363,6 +363,24 @@ def test_an_empty_query_leaves_zeros_as_the_gradient_of_its_keys():
     assert not key.grad.any()
 
 
+class NoGradient(torch.autograd.Function):
+    """As a branch of a program that does not contribute to the loss."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None
+
+
+def test_a_result_that_has_no_gradient_gives_none():
+    x = torch.ones(1, 1, 4, 4, device="openreg", requires_grad=True)
+    (NoGradient.apply(F.scaled_dot_product_attention(x, x, x)) + x * 2).sum().backward()
+    assert (x.grad == 2).all()
+
+
 def test_the_scores_are_not_on_the_device():
     x = torch.randn(1, 4, 512, 8, device="openreg")
     torch.openreg.synchronize()
