@@ -51,13 +51,5 @@ c10::IValue mapTensors(
   return value;
 }
 
-// [common.tensors.memory] A tensor whose storage was resized to 0 bytes is refused on the host.
-void checkMemory(const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.unsafeGetTensorImpl()->storage_initialized(),
-              "The tensor of ", tensor.sizes(), " on ", tensor.device(),
-              " has no memory: its storage was resized to 0 bytes. Resize it "
-              "before you use the tensor.");
-}
-
 // [-]
 }  // namespace openreg

@@ -41,8 +41,14 @@ void forEachWritten(const c10::OperatorHandle& op,
   }
 }
 
+// [common.tensors.memory] A tensor whose storage was resized to 0 bytes is refused on the host.
 /// @throws c10::Error if `tensor` has elements and its storage has no bytes.
-void checkMemory(const at::Tensor& tensor);
+inline void checkMemory(const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.unsafeGetTensorImpl()->storage_initialized(),
+              "The tensor of ", tensor.sizes(), " on ", tensor.device(),
+              " has no memory: its storage was resized to 0 bytes. Resize it "
+              "before you use the tensor.");
+}
 
 // [-]
 }  // namespace openreg

@@ -51,7 +51,7 @@ void promoteAsLaunched(torch::jit::Stack& arguments, size_t inputs,
 void moveIndices(torch::jit::Stack& stack, size_t count);
 
 // [common.captured] The arguments of one launch: a tensor that is passed twice is one tensor on the device, too.
-/// Eight arguments fit into the command. More need memory that the host
+/// Eleven arguments fit into the command. More need memory that the host
 /// allocates and the device frees, so that the two contend for `malloc`.
 class Captured {
  public:
@@ -70,8 +70,8 @@ class Captured {
   const Argument& operator[](size_t i) const { return arguments_[i]; }
 
  private:
-  c10::SmallVector<Argument, 8> arguments_;
-  c10::SmallVector<uint8_t, 8> first_;  ///< for each, where it occurs first
+  c10::SmallVector<Argument, 11> arguments_;
+  c10::SmallVector<uint8_t, 11> first_;  ///< for each, where it occurs first
 };
 
 // [-]

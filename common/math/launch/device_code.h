@@ -52,6 +52,12 @@ void runAndWait(const char* name, orStream_t stream,
 
 namespace openreg::math {
 
+// [common.math.launch.view] The views are made where the launch keeps them, because moving one takes as long as making it.
+template <Access access>
+struct ViewFor : View {
+  explicit ViewFor(const at::Tensor& tensor) : View(tensor, access) {}
+};
+
 // [common.math.launch] A launch captures views of its tensors and the modes of its moment.
 /// Enqueues `kernel(tensors...)` on `stream`. On the device the kernel gets CPU
 /// tensors over the device's memory; it may write those that it takes by value.
@@ -61,18 +67,20 @@ void launchViews(const char* name, orStream_t stream, Kernel kernel,
                  const Tensors&... tensors) {
   WithoutGil others_run;  // A full queue makes the host wait.
   beginAccesses();
-  size_t next = 0;
   constexpr auto accesses = accessesOfKernel<Kernel, sizeof...(Tensors)>();
-  check(launch(stream, name,
-               [kernel = std::move(kernel),
-                views = std::tuple{View(tensors, accesses[next++])...},
-                modes = Modes()] {
-                 runKernel(modes, [&] {
-                   std::apply(
-                       [&](const auto&... view) { kernel(view.tensor()...); },
-                       views);
-                 });
-               }));
+  [&]<size_t... i>(std::index_sequence<i...>) {
+    check(launch(stream, name,
+                 [kernel = std::move(kernel),
+                  views = std::tuple<ViewFor<accesses[i]>...>(tensors...),
+                  modes = Modes()] {
+                   runKernel(modes, [&] {
+                     std::apply(
+                         [&](const auto&... view) { kernel(view.tensor()...); },
+                         views);
+                   });
+                 }));
+  }
+  (std::index_sequence_for<Tensors...>());
 }
 
 // [-]

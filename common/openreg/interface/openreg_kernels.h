@@ -24,7 +24,7 @@ typedef struct orKernel {
   void (*destroy)(void* arguments);
 } orKernel;
 
-enum { orMaxArgumentBytes = 1280 };
+enum { orMaxArgumentBytes = 1792 };
 
 /// Enqueues a kernel; `name`, unless null, replaces `kernel->name` and must
 /// outlive the launch.
