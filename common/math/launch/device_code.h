@@ -53,8 +53,10 @@ void runAndWait(const char* name, orStream_t stream,
 namespace openreg::math {
 
 // [common.math.launch.view] The views are made where the launch keeps them, because moving one takes as long as making it.
+/// A view for a kernel that has this access.
 template <Access access>
 struct ViewFor : View {
+  /// Announces the access, as `View` does.
   explicit ViewFor(const at::Tensor& tensor) : View(tensor, access) {}
 };
 
