@@ -55,21 +55,21 @@ def has_other_loops(node):
     return operator is aten.any and dtype == torch.uint8  # In a loop it is of bool.
 
 
-# [compile.register.quotient] Inductor multiplies by the reciprocal of a number, except on the CPU; here a division stays one.
+# [compile.register.divide] Inductor multiplies by the reciprocal of a number, except on the CPU; here a division stays one.
 INT_TO_FLOAT = ELEMENTWISE_TYPE_PROMOTION_KIND.INT_TO_FLOAT
 library = torch.library.Library("openreg", "FRAGMENT")
-library.define("quotient(Tensor a, Scalar b) -> Tensor", tags=(torch.Tag.flexible_layout,))
-library.impl("quotient", torch.true_divide, "CompositeExplicitAutograd")
+library.define("divide(Tensor a, Scalar b) -> Tensor", tags=(torch.Tag.flexible_layout,))
+library.impl("divide", torch.true_divide, "CompositeExplicitAutograd")
 
 
 def divide_by_number(node):
     """Makes a division of real numbers by one number an operator of ours."""
     real = node.meta["val"].dtype.is_floating_point
     if node.target == torch.ops.aten.div.Tensor and real and not device(node.args[1]):
-        node.target = torch.ops.openreg.quotient.default
+        node.target = torch.ops.openreg.divide.default
 
 
-def quotient(a, b):
+def divide(a, b):
     """The loop of this operator."""
     promoted = promote_constants((a, b), type_promotion_kind=INT_TO_FLOAT)
     return make_pointwise(ops.truediv)(*promoted)
@@ -106,8 +106,8 @@ def register():
     register_backend_for_device(
         "openreg", Scheduling, ReplayedProgram, CppProgram, device_custom_pass=Preparation()
     )
-    register_lowering(torch.ops.openreg.quotient, broadcast=True, type_promotion_kind=INT_TO_FLOAT)(
-        quotient
+    register_lowering(torch.ops.openreg.divide, broadcast=True, type_promotion_kind=INT_TO_FLOAT)(
+        divide
     )
     for setting, value in SETTINGS.items():
         # An assignment to the setting itself would hold on the calling thread only.
