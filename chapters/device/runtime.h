@@ -6,6 +6,8 @@
 #include <c10/core/Device.h>
 #include <c10/util/FunctionRef.h>
 
+#include <optional>
+
 namespace openreg {
 
 // [device.runtime] What the rest of the backend asks the hardware.
@@ -60,6 +62,9 @@ class DeviceScope {
   /// With -1 the current device stays.
   explicit DeviceScope(c10::DeviceIndex index)
       : previous_(maybeExchangeDevice(index)), changed_(previous_ != index) {}
+  /// With no device the current one stays.
+  explicit DeviceScope(std::optional<c10::Device> device)
+      : DeviceScope(device ? device->index() : c10::DeviceIndex{-1}) {}
   ~DeviceScope() {
     if (changed_) orSetDevice(previous_);
   }

@@ -59,7 +59,7 @@ at::Tensor emptyMemoryFormat(Sizes size, std::optional<at::ScalarType> dtype,
                              std::optional<at::MemoryFormat> memory_format) {
   checkOptions(device, pin_memory);
   refuseOtherLayouts();
-  DeviceScope scope(device ? device->index() : -1);
+  DeviceScope scope(device);
   return filledIfAsked(at::detail::empty_generic(
       size, &allocator(), kKeys, c10::dtype_or_default(dtype), memory_format));
 }
@@ -71,7 +71,7 @@ at::Tensor emptyStrided(Sizes size, Sizes stride,
                         std::optional<bool> pin_memory) {
   checkOptions(device, pin_memory);
   refuseOtherLayouts();
-  DeviceScope scope(device ? device->index() : -1);
+  DeviceScope scope(device);
   return filledIfAsked(at::detail::empty_strided_generic(
       size, stride, &allocator(), kKeys, c10::dtype_or_default(dtype)));
 }

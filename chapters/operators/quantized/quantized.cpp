@@ -81,7 +81,7 @@ at::Tensor emptyPerTensor(at::IntArrayRef sizes,
                           int64_t zero_point,
                           std::optional<at::MemoryFormat> format) {
   refuseOtherLayouts();
-  const DeviceScope scope(device ? device->index() : -1);
+  const DeviceScope scope(device);
   return at::native::empty_affine_quantized(
       sizes, dtype, layout, device, pin_memory, scale, zero_point, format);
 }
@@ -94,7 +94,7 @@ at::Tensor emptyPerChannel(at::IntArrayRef sizes, const at::Tensor& scales,
                            std::optional<bool> pin_memory,
                            std::optional<at::MemoryFormat> format) {
   refuseOtherLayouts();
-  const DeviceScope scope(device ? device->index() : -1);
+  const DeviceScope scope(device);
   return at::native::empty_per_channel_affine_quantized(
       sizes, scales, zero_points, axis, dtype, layout, device, pin_memory,
       format);
