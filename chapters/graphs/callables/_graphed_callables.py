@@ -67,10 +67,11 @@ def _apart(samples):
 def _device_of(parts):
     """The device of all inputs; the current one for None."""
     found = {each.device for part in parts for each in part.inputs}
-    for other in (each for each in found if each.type != "openreg"):
+    elsewhere = [each for each in found if each.type != "openreg"]
+    if elsewhere:
         raise ValueError(
-            f"make_graphed_callables got a tensor on {other}, whose values a graph keeps as they "
-            "were; move it to the device of the graph."
+            f"make_graphed_callables got a tensor on {elsewhere[0]}, whose values a graph keeps as "
+            "they were; move it to the device of the graph."
         )
     if len(found) > 1:
         raise ValueError(

@@ -196,7 +196,7 @@ void Plan::enqueue(const Stack& outputs, orStream_t stream) {
   const auto access = [&](size_t i) {
     return i < own ? accessOf(primitive_.op, arguments_, i) : Access::write;
   };
-  // Made where it is needed, because moving eight arguments takes time.
+  // Made where it is needed, because moving arguments takes time.
   const auto work = [&] {
     return Work{primitive_.with_out.value_or(primitive_.op),
                 Captured(arguments_, access),
