@@ -250,7 +250,7 @@ MISTAKES = [
         "wrong_default_device",
         "`empty` allocates on the current device, not on the one asked for.",
         "chapters/operators/minimal/minimal.cpp",
-        "  refuseOtherLayouts();\n  DeviceScope scope(device ? device->index() : -1);\n  return filledIfAsked(at::detail::empty_generic(",
+        "  refuseOtherLayouts();\n  DeviceScope scope(device);\n  return filledIfAsked(at::detail::empty_generic(",
         "  refuseOtherLayouts();\n  return filledIfAsked(at::detail::empty_generic(",
         "chapters/operators/minimal/tests",
     ),
