@@ -4,12 +4,12 @@
 import atexit
 import concurrent.futures.thread
 import contextlib
-import dataclasses
 import functools
 import os
 import tempfile
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -20,8 +20,7 @@ __all__ = ["Access", "Race", "Violation", "clear", "finding_races", "races", "vi
 
 
 # [profiler.races.classes] What a program learns of a race is what its report says.
-@dataclasses.dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """One of the two commands: what it touches, and where it was enqueued."""
 
     name: str
@@ -35,8 +34,7 @@ class Access:
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class Race:
+class Race(NamedTuple):
     """Two commands of which one writes what the other touches, and neither waits for the other."""
 
     first: Access
@@ -137,8 +135,7 @@ atexit.register(_leave)
 
 
 # [profiler.races.violation] A violation has one command, and a tensor that may be gone.
-@dataclasses.dataclass(frozen=True)
-class Violation:
+class Violation(NamedTuple):
     """A command that touched what is not in a tensor in use, while memory is guarded."""
 
     name: str

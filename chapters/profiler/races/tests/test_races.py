@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`torch.openreg.sanitizer`: what a program learns of its races."""
 
-import dataclasses
 import os
 import subprocess
 import sys
@@ -80,7 +79,7 @@ def test_a_race_is_a_constant_value():
     with sanitizer.finding_races() as races:
         race()
     [found] = races()
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         found.block = 0
     assert torch.openreg.races() == [found]
     sanitizer.clear()
