@@ -15,7 +15,7 @@ namespace openreg::math {
 
 // [common.math.sizes-from] The library learns the sizes of results in one of three ways.
 /// Where it learns them.
-enum class Sizes {
+enum class SizesAre {
   announced,  ///< PyTorch announces them from the arguments
   passed,     ///< the operator returns only arguments that it was given
   computed,   ///< they depend on the data, and the host waits for the result
@@ -28,7 +28,7 @@ struct Primitive {
   /// For a functional or in-place form that PyTorch derives from an `.out`
   /// form: that form, whose kernel writes the results where they belong.
   std::optional<c10::OperatorHandle> with_out;
-  Sizes sizes;      ///< where the sizes of its results come from
+  SizesAre sizes;   ///< where the sizes of its results come from
   bool structured;  ///< PyTorch checks all sizes when it announces results
   bool may_fail;    ///< it reports failures, such as a singular matrix
   bool writes;      ///< the schema marks an argument as written

@@ -35,11 +35,11 @@ Stack passed(const c10::OperatorHandle& op, const Stack& arguments) {
   return results;
 }
 
-Sizes sizesOf(const Primitive& primitive) {
+SizesAre sizesOf(const Primitive& primitive) {
   // PyTorch's Meta kernel would refuse, so the result itself says its size.
   return at::globalContext().deterministicAlgorithms() &&
                  hasCudaOnlyAlert(primitive.op)
-             ? Sizes::computed
+             ? SizesAre::computed
              : primitive.sizes;
 }
 
@@ -144,8 +144,8 @@ Plan::Plan(const Primitive& primitive, Stack arguments, orStream_t stream)
   const c10::OperatorHandle& op = primitive_.op;
   prepareIndices(op, arguments_);
   if (primitive_.writes) checkWritten(op, arguments_);
-  const Sizes sizes = sizesOf(primitive_);
-  if (sizes == Sizes::computed) {
+  const SizesAre sizes = sizesOf(primitive_);
+  if (sizes == SizesAre::computed) {
     checkOverlap(op, arguments_, /*structured=*/false);
     computed_ = std::make_shared<Stack>();
     const auto access = [&](size_t i) { return accessOf(op, arguments_, i); };
@@ -156,8 +156,8 @@ Plan::Plan(const Primitive& primitive, Stack arguments, orStream_t stream)
                });
     results_ = *computed_;
   } else {
-    results_ = sizes == Sizes::passed ? passed(op, arguments_)
-                                      : announce(primitive_, arguments_);
+    results_ = sizes == SizesAre::passed ? passed(op, arguments_)
+                                         : announce(primitive_, arguments_);
     if (primitive_.writes)
       checkOverlap(op, arguments_, primitive_.structured,
                    outputsToResize(op, arguments_, results_));

@@ -53,22 +53,22 @@ bool mayFail(const c10::OperatorHandle& op) {
 }
 
 // [common.math.sizes] A Meta kernel knows the size unless it depends on the data.
-Sizes sizesOf(const c10::OperatorHandle& op) {
+SizesAre sizesOf(const c10::OperatorHandle& op) {
   const auto& schema = op.schema();
   const auto& results = schema.returns();
   const bool only_tensors =
       std::all_of(results.begin(), results.end(), [](const auto& result) {
         return *result.type() == *c10::TensorType::get();
       });
-  if (mayFail(op)) return Sizes::computed;
+  if (mayFail(op)) return SizesAre::computed;
   if (only_tensors && op.hasKernelForDispatchKey(DispatchKey::Meta) &&
       !op.hasTag(at::Tag::dynamic_output_shape)) {
-    return Sizes::announced;
+    return SizesAre::announced;
   }
   const bool in_place =
       std::all_of(results.begin(), results.end(),
                   [](const auto& result) { return result.alias_info(); });
-  return in_place && !hasOutputs(op) ? Sizes::passed : Sizes::computed;
+  return in_place && !hasOutputs(op) ? SizesAre::passed : SizesAre::computed;
 }
 
 // [common.math.dense] A view describes only dense tensors, so operators that make other tensors are left out.
@@ -136,7 +136,7 @@ std::optional<c10::OperatorHandle> outFormOf(const c10::OperatorHandle& op,
 // [common.math.primitives] The library has every operator with a CPU kernel, alone or in its `.out` form, unless PyTorch composes it of others.
 std::vector<Primitive> findPrimitives() {
   std::vector<Primitive> all;
-  const auto add = [&](const auto& op, const auto& out, Sizes sizes,
+  const auto add = [&](const auto& op, const auto& out, SizesAre sizes,
                        bool structured) {
     const bool writes = op.schema().is_mutable();
     all.push_back({op, out, sizes, structured, mayFail(op), writes});
@@ -149,7 +149,7 @@ std::vector<Primitive> findPrimitives() {
             DispatchKey::CompositeExplicitAutogradNonFunctional))
       continue;
     if (const auto out = outFormOf(op, with_out)) {
-      add(op, out, Sizes::announced, /*structured=*/true);
+      add(op, out, SizesAre::announced, /*structured=*/true);
       structured.insert(*out);
     }
   }
@@ -158,7 +158,7 @@ std::vector<Primitive> findPrimitives() {
       return op.hasKernelForDispatchKey(key);
     };
     if (structured.contains(op)) {
-      add(op, kNone, Sizes::announced, /*structured=*/true);
+      add(op, kNone, SizesAre::announced, /*structured=*/true);
     } else if (has(DispatchKey::CPU) && isDense(op) &&
                !has(DispatchKey::CompositeImplicitAutograd) &&
                !has(DispatchKey::CompositeExplicitAutogradNonFunctional)) {
