@@ -105,6 +105,19 @@ def merge(app, env, pages, other):
     ways(env).update(ways(other))
 
 
+def changed(app, env):
+    """The pages to write again, for each tells its place: all that are on a way that has changed."""
+    now = {name: [each.page for each in steps] for name, steps in ways(env).items()}
+    before, env.ways_as_written = getattr(env, "ways_as_written", now), now
+    return {
+        page
+        for name in now
+        if now[name] != before.get(name)
+        for page in (*now[name], *before.get(name, ()))
+        if page in env.all_docs
+    }
+
+
 def steps_at(env, page):
     """Where a page lies: each way's name, its steps, and the number of this one."""
     for name, steps in ways(env).items():
@@ -210,6 +223,7 @@ def setup(app):
     app.connect("doctree-read", measure, priority=900)
     app.connect("env-purge-doc", forget)
     app.connect("env-merge-info", merge)
+    app.connect("env-updated", changed)
     app.connect("doctree-resolved", show)
     app.connect("html-page-context", beside)
     return {"parallel_read_safe": True, "version": "1"}

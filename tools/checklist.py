@@ -57,13 +57,14 @@ def to_write(root: Path, build: Path) -> set[str]:
 
 
 def what_is_amiss(root: Path, build: Path, functions: list[str]) -> str:
-    """A file of the driver that is in no target, or a function that is in two files."""
+    """A line for each file of the driver that is in no target, and function that is in two files."""
     folder = header_of(root).parents[1] / "driver"
     texts = {file: file.read_text("utf-8") for file in sorted(folder.glob("*.cpp"))}
     known = build / "meson-info/intro-targets.json"
     targets = known.read_text("utf-8") if known.is_file() else ""
     if not any(str(file) in targets for file in texts):
         return ""  # The build has another driver.
+    lines = []
     for file in texts:
         if str(file) not in targets:
             listed = folder / "meson.build"
@@ -71,15 +72,15 @@ def what_is_amiss(root: Path, build: Path, functions: list[str]) -> str:
                 continue  # Ninja configures again before it compiles.
             first = f"name it in {listed}, and " if listed.exists() else ""
             again = f"type `meson setup --reconfigure {build}`."
-            return f"{file.name} is not in the build; {first}{again}"
+            lines.append(f"{file.name} is not in the build; {first}{again}")
     for name in functions:
         begins = re.compile(rf"^[a-z][\w ]*\b{name}\(", re.MULTILINE)
         there = [file.name for file, text in texts.items() if begins.search(text)]
         waiting = [file.name for file, text in texts.items() if f'notImplemented("{name}")' in text]
         if len(there) > 1 and waiting:
             written = next(file for file in there if file != waiting[0])
-            return f"{name} is in {written} and waits in {waiting[0]}, too; delete it there."
-    return ""
+            lines.append(f"{name} is in {written} and waits in {waiting[0]}, too; delete it there.")
+    return "\n".join(lines)
 
 
 def steps_of(root: Path, functions: list[str]) -> dict[str, list[str]]:

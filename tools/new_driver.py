@@ -122,16 +122,17 @@ WITHOUT_THE_DEVICE = (
     ),
     (
         "README.md",
-        r"\./dev first +#[^\n]*",
+        r"\*\*How to write a PyTorch backend.*?(?=```\n torch\.device)",
+        "A PyTorch backend for the device `openreg`, whose driver is yours to write. [A plan](docs/your_own_backend.md)\n"
+        "says in which order, and each day of it ends with a test that passes. On Debian or Ubuntu, in a fresh checkout:\n\n"
+        "```\n"
         "./dev setup                                          # sets everything up\n"
         ". .venv/bin/activate\n"
         "meson setup build -Dkernels=none -Dchapter=amp\n"
-        "python tools/checklist.py                            # builds the driver, and says what it lacks",
-    ),
-    (
-        "README.md",
-        r"in one evening and without\s+an\s+accelerator\. On Debian or Ubuntu, in a fresh checkout:",
-        "in one evening.\nIts commands, such as `./dev first`, need the driver. On Debian or Ubuntu, in a fresh checkout:",
+        "python tools/checklist.py                            # builds the driver, and says what it lacks\n"
+        "```\n\n"
+        "What stands on the driver is a [book](docs/introduction.md) of nine chapters. Each but the last ends at a short\n"
+        "program that does not work yet, and the next one begins there:\n\n",
     ),
     (
         "docs/index.md",
@@ -157,16 +158,9 @@ WITHOUT_THE_DEVICE = (
     (
         "README.md",
         r"The device is simulated, but behaves as hardware does:.*?\n\n",
-        "The driver is yours to write. [The plan](docs/your_own_backend.md) says in which order, and\n"
-        "which command passes after each step. `./dev demo`, `./dev test` and `pip install` build\n"
-        "the kernels that launch functions of the host, with `orLaunchCommand`. For a device that has\n"
-        "only kernels of its own, type `./dev demo --kernels FOLDER`, or `--kernels none`, and what\n"
-        "the plan says.\n\n",
-    ),
-    (
-        "README.md",
-        r"- \*\*You need a device for tests\.\*\*.*?\n(?=\n)",
-        "",
+        "`./dev demo`, `./dev test` and `pip install` build the kernels that launch functions of the\n"
+        "host, with `orLaunchCommand`. For a device that has only kernels of its own, type `./dev demo\n"
+        "--kernels FOLDER`, or `--kernels none`, and what the plan says.\n\n",
     ),
     (
         "README.md",

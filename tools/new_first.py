@@ -163,8 +163,9 @@ its `wall.py` ends in the error that the next step removes.
 
 `common/openreg/interface/openreg_kernels.h` launches a kernel as a function of the host, which works where the host can
 follow the addresses of your device. Put your runtime's launch into its place; if its types come from a header of your
-runtime, include that there. To link a runtime, say `libkr.so`, add `-L/opt/kr/lib` and `-lkr` to the `link_args` of
-`driver` in `torch_openreg/meson.build`, and the folder of its headers to the `include_directories` of both libraries.
+runtime, include that there. To link a runtime, say `libkr.so`, let the `link_args` of `driver` in
+`torch_openreg/meson.build` be `['-Wl,-z,nodelete', '-L/opt/kr/lib', '-lkr']`, and add the folder of its headers to the
+`include_directories` of both libraries.
 A header of your own goes into `common/openreg/interface`, and kernels include it by its name alone.
 `torch.openreg.fallback_report()` says which operators ran on the CPU, and so which kernel to write first. A kernel's
 file goes beside `kernels/kernels.cpp`, ends in `TORCH_LIBRARY_IMPL` as that one does, and is named in the table

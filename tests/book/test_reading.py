@@ -3,6 +3,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import reading
@@ -47,6 +48,17 @@ def test_a_way_leads_to_each_of_its_pages_once(way):
     assert all(step.able for step in steps)
     assert not all(step.may_be_skipped for step in steps)
     assert all((DOCS / f"{page}.md").is_file() for page in pages)
+
+
+def test_pages_are_written_again_if_their_way_has_changed():
+    env = SimpleNamespace(all_docs={"device", "hooks", "math"})
+    reading.ways(env).update(one=[reading.step("device")], other=[reading.step("math")])
+    assert reading.changed(None, env) == set()
+    reading.ways(env)["one"] = [reading.step("hooks"), reading.step("device")]
+    assert reading.changed(None, env) == {"device", "hooks"}
+    reading.ways(env)["one"] = [reading.step("hooks")]
+    assert reading.changed(None, env) == {"device", "hooks"}
+    assert reading.changed(None, env) == set()
 
 
 def test_the_pages_of_the_vendors_software_are_known_by_their_folders():

@@ -81,6 +81,12 @@ def text(name):
     return (ROOT / name).read_text()
 
 
+def bring_names(dev):
+    """The files that say which benchmarks and libraries there are."""
+    for folder in ("benchmarks", "tests"):
+        (dev.ROOT / folder).symlink_to(ROOT / folder)
+
+
 def by_claim(names, table):
     """A test for each row of a table; the name of the test and that of the row make the claim."""
     return pytest.mark.parametrize(names, table.values(), ids=table)
@@ -696,7 +702,8 @@ def test_a_new_tree_goes_on_with_what_it_can_pass(dev, monkeypatch, capsys):
     missing += ["ruff", "clang-format"]
     assert said()[1] == (
         "ruff and clang-format were not found, so its lines are wrapped for the old names, and its "
-        "tests of the formatting need what is missing. `./dev setup` here installs the formatters."
+        "tests of the formatting need what is missing. `./dev setup` here installs the formatters; "
+        "then remove there, and repeat the command."
     )
 
 
@@ -731,6 +738,7 @@ def test_the_thousand_lines_are_made_for_the_release_that_was_chosen(
         ["ecosystem", "timm", "--record"], ["tests/ecosystem/run.py", "timm", "--record"]),
 })  # fmt: skip
 def test_the_build_of_all_chapters_runs_and_judges(dev, steps, commands, typed, program):
+    bring_names(dev)
     commands.ends = [3]
     assert dev.main(typed) == 3
     assert f"{CHAPTERS[-1]}: compile" in steps.titles()
@@ -739,7 +747,19 @@ def test_the_build_of_all_chapters_runs_and_judges(dev, steps, commands, typed, 
     assert command == [*dev.python_of_build(), *program]
 
 
+@by_claim(("typed", "sentence"), {
+    "a benchmark": (["bench", "nosuch"], "There is no benchmark nosuch; choose of most_used, "),
+    "a library": (["ecosystem", "timm", "nosuch"], "There is no library nosuch; choose of "),
+})  # fmt: skip
+def test_an_unknown_name_is_refused_before_anything_is_built(dev, steps, capsys, typed, sentence):
+    bring_names(dev)
+    assert dev.main(typed) == 1
+    assert sentence in capsys.readouterr().out
+    assert steps.titles() == []
+
+
 def test_bench_goes_on_without_mpi(dev, steps, commands, capsys):
+    bring_names(dev)
     steps.during = lambda title: "no network" if "MPI" in title else None
     assert dev.main(["bench"]) == 0
     last = CHAPTERS[-1]

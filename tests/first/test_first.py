@@ -143,6 +143,18 @@ def test_a_build_that_goes_back_forgets_the_later_steps(results):
     assert results["back", "name"] == {driver, "torch_tiny/__init__.py"}
 
 
+def test_a_python_without_pytorch_is_refused(tmp_path):
+    bare = tmp_path / "bare/bin/python"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
+    (tmp_path / "machine").write_text(f"[binaries]\npython = '{bare}'\n")
+    command = ["mesonbuild.mesonmain", "setup", "--native-file", "machine", "build", FIRST]
+    refused = subprocess.run(
+        [sys.executable, "-m", *command], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert f"No PyTorch in {bare}; activate the environment with it.\n" in refused.stdout
+    assert refused.returncode != 0
+
+
 def test_the_claims_of_all_steps_hold_at_the_end(results):
     assert " passed" in results["end", "claims"].result()
 

@@ -235,33 +235,41 @@ def builds(root, *names):
 
 def test_a_file_that_the_build_does_not_know_is_named(driver):
     assert amiss_of(driver) == ""
-    (driver / "common/npu/driver/mine.cpp").write_text("npError_t npFree(void*) noexcept {\n")
+    (driver / "common/npu/driver/mine.cpp").touch()
     sentence = f"type `meson setup --reconfigure {driver / 'build'}`."
     assert amiss_of(driver) == f"mine.cpp is not in the build; {sentence}"
     listed = driver / "common/npu/driver/meson.build"
     listed.touch()
     assert amiss_of(driver) == f"mine.cpp is not in the build; name it in {listed}, and {sentence}"
-    listed.write_text("npu_device_sources += files('api.cpp', 'mine.cpp')\n")
+    (driver / "common/npu/driver/more.cpp").touch()
+    assert amiss_of(driver).splitlines()[1].startswith("more.cpp is not in the build; ")
+    listed.write_text("npu_device_sources += files('api.cpp', 'mine.cpp', 'more.cpp')\n")
     assert "is not in the build" not in amiss_of(driver)  # Compiling configures again.
     builds(driver)
     assert amiss_of(driver) == ""  # Another driver is built.
 
 
-def test_a_function_that_is_written_and_waits_is_named(driver, capsys):
-    (driver / "common/npu/driver/mine.cpp").write_text(
-        "// npFree(0) is called below.\nnpError_t npFree(void*) noexcept {\n  return f();\n}\n"
-    )
+def test_each_function_that_is_written_and_waits_is_named(driver, capsys):
+    here, names = driver / "common/npu", ("npFree", "npReset")
+    declared = [f"NPU_EXPORT npError_t {name}(void* p);\n" for name in names]
+    (here / "interface/npu.h").write_text("".join(declared))
+    for file, body in (("api.cpp", 'notImplemented("{}")'), ("mine.cpp", "f()")):
+        written = [
+            f"npError_t {name}(void*) noexcept {{\n  return {body.format(name)};\n}}\n"
+            for name in names
+        ]
+        (here / "driver" / file).write_text("// npFree(0) is called below.\n" + "".join(written))
     builds(driver, "api.cpp", "mine.cpp")
-    sentence = "npFree is in mine.cpp and waits in api.cpp, too; delete it there."
-    assert amiss_of(driver) == sentence
+    both = "{} is in mine.cpp and waits in api.cpp, too; delete it there."
+    assert amiss_of(driver, names) == "\n".join(map(both.format, names))
     assert checklist.main([str(driver / "build")], driver) == 2
-    assert capsys.readouterr().out == sentence + "\n"
+    assert capsys.readouterr().out == amiss_of(driver, names) + "\n"
     (driver / "common/npu/driver/api.cpp").write_text("")
     assert amiss_of(driver) == ""
 
 
-def amiss_of(root):
-    return checklist.what_is_amiss(root, root / "build", ["npFree"])
+def amiss_of(root, functions=("npFree",)):
+    return checklist.what_is_amiss(root, root / "build", functions)
 
 
 def test_a_claim_that_fails_is_named_beside_its_functions(some):

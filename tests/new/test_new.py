@@ -75,6 +75,15 @@ def test_a_name_that_will_not_do_is_refused_with_the_reason(tree, name, sentence
         new_backend.check_name(name, tree)
 
 
+def test_the_page_quotes_what_is_said_of_a_name(tree):
+    rows = re.findall(r"^\| `(\S+)` \| `(.*)` \|$", (ROOT / "docs/yours.md").read_text(), re.M)
+    assert len(rows) == 5
+    for name, sentence in rows:
+        with pytest.raises(Refused) as refused:
+            new_backend.check_name(name, tree)
+        assert re.sub(r":\d+;", ";", str(refused.value)) == re.sub(r":\d+;", ";", sentence)
+
+
 @pytest.mark.parametrize("name", ["vega", "hippo", "metal"])
 def test_a_name_may_begin_as_a_device_that_is_compared_whole(tree, name):
     new_backend.check_name(name, tree)
