@@ -322,13 +322,13 @@ def test_a_driver_that_is_to_be_written_compiles(made):
 
 def test_the_readme_of_a_tree_without_the_device_leads_to_the_plan(made):
     folder = made(NAMES[1], True)
-    linked = "The driver is yours to write. [The plan](docs/your_own_backend.md)"
+    linked = "whose driver is yours to write. [A plan](docs/your_own_backend.md)"
     text = (folder / "README.md").read_text()
     assert linked in text and "`./dev test` ends with the line" in text
     assert "python tools/checklist.py" in text
     assert "98.2%" not in text and "[simulated device]" not in text
     assert (folder / "docs/your_own_backend.md").is_file()
-    assert "The driver is yours to write" not in (made(NAMES[1]) / "README.md").read_text()
+    assert "driver is yours to write" not in (made(NAMES[1]) / "README.md").read_text()
 
 
 def test_what_a_tree_without_the_device_runs_for_others_needs_no_driver(made):
