@@ -17,18 +17,21 @@
 
 namespace openreg::hardware {
 
-// [common.worker-pool.signals.block] The mask is restored on every way out.
-BlockedSignals::BlockedSignals() {
+// [common.worker-pool.inherited.set] What the thread had before is restored on every way out.
+InheritedState::InheritedState() {
   sigset_t all;
   sigfillset(&all);
   // A thread that faults while it blocks the signal ends the process unheard.
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
     sigdelset(&all, fault);
-  pthread_sigmask(SIG_SETMASK, &all, &before_);
+  pthread_sigmask(SIG_SETMASK, &all, &signals_);
+  fegetenv(&modes_);
+  fesetenv(FE_DFL_ENV);
 }
 
-BlockedSignals::~BlockedSignals() {
-  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+InheritedState::~InheritedState() {
+  fesetenv(&modes_);
+  pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
 }
 
 // [common.worker-pool.start] A device runs with the threads that the system grants, and the first must be granted before a command is enqueued.
@@ -56,7 +59,7 @@ void WorkerPool::startThread(int number) {
   auto worker = std::make_unique<Worker>(number);
   const std::string name =
       "openreg:" + std::to_string(device_) + "/" + std::to_string(number);
-  BlockedSignals blocked;
+  const InheritedState inherited;
   std::thread thread([this, worker = std::move(worker)] { run(*worker); });
   pthread_setname_np(thread.native_handle(), name.c_str());
   thread.detach();

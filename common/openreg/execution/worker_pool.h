@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <fenv.h>
 #include <signal.h>
 
 #include <array>
@@ -21,18 +22,19 @@ inline constexpr int kGreatestPriority = -2;
 /// Whether the calling thread runs kernels.
 bool& onDeviceThread();
 
-// [common.worker-pool.signals] A new thread inherits the signal mask, so signals are blocked while threads are started.
-/// Blocks all signals of the calling thread during its life, except the one of
-/// a fault.
-class BlockedSignals {
+// [common.worker-pool.inherited] A new thread inherits the signal mask and the floating-point modes, so both are the device's while threads are started.
+/// During its life, the calling thread blocks all signals, except those of a
+/// fault, and rounds to nearest with subnormal numbers.
+class InheritedState {
  public:
-  BlockedSignals();
-  ~BlockedSignals();
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
+  InheritedState();
+  ~InheritedState();
+  InheritedState(const InheritedState&) = delete;
+  InheritedState& operator=(const InheritedState&) = delete;
 
  private:
-  sigset_t before_;
+  sigset_t signals_;
+  fenv_t modes_;
 };
 
 // [common.worker-pool] A device has a few threads, and a queue of ready streams for each priority.

@@ -85,7 +85,7 @@ void CopyEngines::start() {
   const int count =
       sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
   const int threads = std::min(count, std::max(4, config().device_threads));
-  BlockedSignals blocked;
+  const InheritedState inherited;
   try {
     for (int helper = 1; helper < threads; ++helper) {
       std::thread thread([this] { help(); });

@@ -27,7 +27,7 @@ bool NumberWait::isOver(uint32_t number) const {
 void Watcher::start() {
   std::lock_guard lock(mutex_);
   if (started_ || config().held) return;
-  BlockedSignals blocked;
+  const InheritedState inherited;
   std::thread thread([this] { run(); });
   pthread_setname_np(thread.native_handle(), "openreg:watcher");
   thread.detach();

@@ -24,7 +24,7 @@ void StepScheduler::start() {
 }
 
 void StepScheduler::startThread() {
-  BlockedSignals blocked;
+  const InheritedState inherited;
   std::thread([this] { run(); }).detach();
 }
 

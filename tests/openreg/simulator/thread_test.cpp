@@ -2,6 +2,7 @@
 #include "torch_openreg/tests/openreg/shorthands.h"
 #include "torch_openreg/tests/openreg/streams.h"
 
+#include <fenv.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <time.h>
@@ -139,6 +140,34 @@ TEST(Threads, the_devices_threads_may_run_on_every_core) {
   enqueue(nullptr, [&] { sched_getaffinity(0, sizeof(device), &device); });
   orStreamSynchronize(nullptr);
   EXPECT_TRUE(CPU_EQUAL(&host, &device));
+}
+
+TEST(Threads, DISABLED_start_with_other_floating_point_modes) {
+  fesetround(FE_DOWNWARD);
+  double device[2] = {}, host[2] = {};
+  const auto tenth = [](double* to) {
+    volatile double one = 1, ten = 10;
+    *to = one / ten;  // Rounded up, if to nearest.
+  };
+  enqueue(nullptr, [&] { tenth(&device[0]); });
+  orStreamSynchronize(nullptr);
+  tenth(&host[0]);
+  fesetround(FE_TONEAREST);
+  enqueue(nullptr, [&] { tenth(&device[1]); });
+  orStreamSynchronize(nullptr);
+  tenth(&host[1]);
+  EXPECT_LT(host[0], host[1]);  // The host keeps its own.
+  EXPECT_EQ(device[0], host[1]);
+  EXPECT_EQ(device[1], host[1]);
+}
+
+TEST(Threads, have_floating_point_modes_of_their_own) {
+  for (const char* schedule :
+       {"OPENREG_SCHEDULE=", "OPENREG_SCHEDULE=seed:1"}) {
+    EXPECT_EQ(again("Threads.DISABLED_start_with_other_floating_point_modes",
+                    {schedule}),
+              0);
+  }
 }
 
 TEST(Threads, DISABLED_copy_on_one_core) {
