@@ -33,6 +33,8 @@ class Preparation(CustomGraphModulePass):
                     node.meta["should_fallback"] = True
                 divide_by_number(node)
                 move_first_number(gm.graph, node)
+            elif str(node.target).startswith("aten._foreach_"):
+                move_first_numbers(gm.graph, node)
 
     def uuid(self):
         # The key of a cache has the device of a tensor, but not of the tensor inside a DTensor.
@@ -87,13 +89,39 @@ def move_first_number(graph, node):
     tensors = [each for each in node.all_input_nodes if device(each)]
     if getattr(node.target, "namespace", "") not in ("aten", "prims"):
         return  # A custom operator gets what the program passes.
-    if len(tensors) < 2 or device(tensors[0]) != "cpu" or tensors[0].meta["val"].dim():
+    if len(tensors) < 2 or not is_number_of_host(tensors[0]):
         return
-    place, number = node.meta["val"].device, tensors[0]
+    moved = copied(graph, node, tensors[0], node.meta["val"].device)
+    node.replace_input_with(tensors[0], moved)
+
+
+def is_number_of_host(node):
+    return device(node) == "cpu" and not node.meta["val"].dim()
+
+
+def copied(graph, node, number, place):
+    """A copy of a number, made before `node`."""
     with graph.inserting_before(node):
-        moved = graph.call_function(torch.ops.prims.device_put.default, (number, place, True))
-    moved.meta["val"] = number.meta["val"].to(place)
-    node.replace_input_with(number, moved)
+        copy = graph.call_function(torch.ops.prims.device_put.default, (number, place, True))
+    copy.meta["val"] = number.meta["val"].to(place)
+    return copy
+
+
+# [compile.register.first.lists] An operator on lists has a first tensor for each of its results, such as the states of an optimizer.
+def move_first_numbers(graph, node):
+    first, *others = node.args
+    results = node.meta["val"]
+    if not results or not isinstance(
+        first, (list, tuple)
+    ):  # It changes its arguments, or is 2 ** x.
+        return
+    moved = [
+        copied(graph, node, number, result.device)
+        if result.device.type == "openreg" and is_number_of_host(number)
+        else number
+        for number, result in zip(first, results)
+    ]
+    node.args = (moved, *others)
 
 
 # [compile.register] One call registers each part, with the device or with each of its indices.

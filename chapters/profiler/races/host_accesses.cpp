@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/profiler/races/places.h"
+#include "torch_openreg/chapters/device/memory/allocator.h"
 #include "torch_openreg/chapters/device/memory/memory_events.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -78,6 +79,18 @@ std::unique_ptr<at::ObserverContext> onOperator(
 std::mutex callback_mutex;
 at::CallbackHandle callback = at::INVALID_CALLBACK_HANDLE;
 
+// [profiler.races.host.blocks] Tensors that are there already have blocks, too, and a kernel may have nothing but a pointer to one.
+void announceBlocksInUse() {
+  for (const auto& segment : memorySnapshot()) {
+    size_t address = segment.address;
+    for (const auto& block : segment.blocks) {
+      if (block.active)
+        orAnnounceBlock(reinterpret_cast<const void*>(address), block.size);
+      address += block.size;
+    }
+  }
+}
+
 // [-]
 }  // namespace
 
@@ -87,6 +100,7 @@ void startHostAccesses() {
   if (callback != at::INVALID_CALLBACK_HANDLE) return;
   onHandOut(
       [](const void* data, size_t bytes) { orAnnounceBlock(data, bytes); });
+  announceBlocksInUse();
   callback = at::addGlobalCallback(at::RecordFunctionCallback(&onOperator)
                                        .needsInputs(true)
                                        .scopes({at::RecordScope::FUNCTION}));

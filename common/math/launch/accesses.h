@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/common/accesses.h"
 
 #include <ATen/core/TensorBase.h>
 
@@ -17,17 +17,6 @@ namespace openreg {
 /// as written.
 enum class Access { read, write };
 
-/// Whether anybody wants to know; a load and a branch. With a driver that does
-/// not: never.
-inline bool accessesAreWanted() {
-  static const int* const flag = [] {
-    static const int never = 0;
-    const int* found = nullptr;
-    return orAccessFlag(&found) || !found ? &never : found;
-  }();
-  return __atomic_load_n(flag, __ATOMIC_RELAXED);
-}
-
 /// Tells the driver, wanted or not.
 void announceToDriver(const at::TensorBase& tensor, Access access);
 /// The next kernel that this thread enqueues touches the bytes of `tensor`.
@@ -36,11 +25,6 @@ inline void announceAccess(const at::TensorBase& tensor, Access access) {
 }
 /// It touches the block at `data`, of which nothing else is known.
 void announceBlock(const void* data, Access access);
-/// Begins a launch: what a launch announced that was not enqueued is taken
-/// back.
-inline void beginAccesses() {
-  if (accessesAreWanted()) orAnnounceAccess(nullptr);
-}
 
 // [common.accesses.signature] A kernel takes the tensors that it writes by value, and those that it only reads by constant reference.
 template <class Return, class Kernel, class... Arguments>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/common/accesses.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/interface/openreg_signals.h"
 #include "torch_openreg/common/orccl/collectives/calls.h"
@@ -31,8 +32,9 @@ struct Plan {
   /// A stage has room for all parts, and a rank stages those of its peers.
   /// Otherwise it stages its own.
   bool is_divided = false;
-  bool has_two_rounds = false;  ///< each rank wants what the others reduce
-  std::vector<Part> parts{};    ///< one for each rank of the group
+  bool has_two_rounds = false;       ///< each rank wants what the others reduce
+  std::vector<Part> parts{};         ///< one for each rank of the group
+  std::vector<orAccess> accesses{};  ///< of this rank, if they are wanted
 };
 
 /// The plan of `call.func`. The addresses are those of orMalloc, and the
@@ -161,12 +163,18 @@ class Pipeline {
   }
 
   // [common.orccl.pipeline.enqueue] A step is a kernel, after a wait unless the lane has waited for that round before.
-  /// The group must be connected.
+  /// The group must be connected. The first step announces what all of them
+  /// touch: no other work comes between them.
   void enqueue(orStream_t stream, const Step& step) {
     const uint32_t round = step.call->roundBefore(step.number);
     if (lane.size > 1 && static_cast<int32_t>(round - awaited_) > 0) {
       check(orStreamWaitValue32(stream, comm_->boxes.roundNumber(lane), round));
       awaited_ = round;
+    }
+    beginAccesses();
+    if (step.number == 0) {
+      for (const orAccess& access : step.call->plan.accesses)
+        orAnnounceAccess(&access);
     }
     check(launch(stream, nameOf(step.call->plan.call.func),
                  [step] { step.call->run(step.number); }));

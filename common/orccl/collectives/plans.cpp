@@ -12,12 +12,8 @@ namespace openreg::orccl {
 static Part partOf(const Plan& plan, int r, int rank, const void* const* inputs,
                    void* const* outputs) {
   const auto& [func, type, op, root, bytes, number] = plan.call;
-  const auto in = [&](int i) {
-    return static_cast<const char*>(onDevice(inputs[i]));
-  };
-  const auto out = [&](int i) {
-    return static_cast<char*>(onDevice(outputs[i]));
-  };
+  const auto in = [&](int i) { return static_cast<const char*>(inputs[i]); };
+  const auto out = [&](int i) { return static_cast<char*>(outputs[i]); };
   const bool is_own = r == rank;
   if (func == orcclFuncReduceScatter) {
     return {in(r), is_own ? out(0) : nullptr, bytes};
@@ -55,7 +51,13 @@ Plan planOf(const Comm& comm, const Lane& lane, const orcclCall_t& call,
     plan.total = (call.bytes + 64 * size - 1) / (64 * size) * 64;
   }
   for (int r = 0; r < comm.size; ++r) {
-    plan.parts.push_back(partOf(plan, r, comm.rank, inputs, outputs));
+    const auto [from, to, bytes] = partOf(plan, r, comm.rank, inputs, outputs);
+    const bool changes = to && (to != from || reduces(call.func));
+    if (accessesAreWanted() && bytes && from)
+      plan.accesses.push_back({from, bytes, 0, nullptr, nullptr, false});
+    if (accessesAreWanted() && bytes && changes)
+      plan.accesses.push_back({to, bytes, 0, nullptr, nullptr, true});
+    plan.parts.push_back({onDevice(from), onDevice(to), bytes});
   }
   return plan;
 }

@@ -193,6 +193,33 @@ def test_a_number_of_the_host_may_come_first(function):
         assert result.device == torch.device("openreg:0")
 
 
+@pytest.mark.parametrize("operator", [torch._foreach_mul, torch._foreach_maximum])
+def test_a_number_of_the_host_may_come_first_in_a_list(operator):
+    def both(first, second):
+        return operator(first, second), operator(second, first)
+
+    numbers = [torch.tensor(2.0), torch.tensor(4.0), torch.tensor(5.0)]
+    first = numbers[0], numbers[1].to("openreg"), numbers[2]
+    second = numbers[1].to("openreg"), numbers[2], numbers[0]
+    for found, expected in zip(torch.compile(both)(first, second), both(first, second)):
+        assert [(each.item(), each.device) for each in found] == [
+            (each.item(), each.device) for each in expected
+        ]
+
+
+def test_a_compiled_optimizer_may_have_a_state_on_the_host():
+    steps = []
+    for compiles in (lambda step: step, torch.compile):
+        parameter = torch.ones(4, device="openreg", requires_grad=True)
+        optimizer = torch.optim.NAdam([parameter], lr=0.01)
+        parameter.grad = torch.arange(4.0, device="openreg")
+        optimizer.step()
+        step = compiles(lambda optimizer=optimizer: optimizer.step())
+        step(), step()
+        steps.append(parameter.detach().cpu())
+    torch.testing.assert_close(*steps)
+
+
 def test_a_kernel_that_reads_an_array_of_the_host_is_refused():
     from torch._inductor.virtualized import V
     from torch_openreg.compile_kernels import on_host
