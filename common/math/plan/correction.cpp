@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_permuted.h>
+#include <ATen/ops/result_type.h>
 #include <c10/core/ScalarType.h>
 
 #include <algorithm>
@@ -58,7 +59,7 @@ at::Tensor transformedAsOnCpu(std::string_view name, at::Tensor input,
 
 }  // namespace
 
-// [common.correction.correct] Six Meta kernels describe results that no device returns.
+// [common.correction.correct] Seven Meta kernels describe results that no device returns.
 void correct(const c10::OperatorHandle& op, const Stack& arguments,
              Stack& results) {
   const std::string_view name = op.schema().name();
@@ -92,6 +93,8 @@ void correct(const c10::OperatorHandle& op, const Stack& arguments,
     if (at::hasMKL() && !dimensions.empty())
       results[0] =
           transformedAsOnCpu(name, input, dimensions, results[0].toTensor());
+  } else if (name == "aten::angle" && arguments[0].toTensor().is_complex()) {
+    results[0] = results[0].toTensor().contiguous();
   } else if (name == "aten::reflection_pad2d" ||
              name == "aten::replication_pad2d") {
     results[0] = results[0].toTensor().contiguous(
@@ -99,12 +102,22 @@ void correct(const c10::OperatorHandle& op, const Stack& arguments,
   }
 }
 
-// [common.correction.accept] PyTorch's Meta function refuses a condition of uint8, which its kernels still take as truth values.
+// [common.correction.accept] PyTorch's Meta functions refuse truth values that its kernels take: a condition of uint8, and a shift of bool.
 void accept(const c10::OperatorHandle& op, Stack& arguments) {
-  if (op.schema().name() != "aten::where") return;
-  const at::Tensor condition = arguments[0].toTensor();
-  if (condition.scalar_type() == at::kByte)
-    arguments[0] = condition.to(at::kBool);
+  const std::string_view name = op.schema().name();
+  if (name == "aten::where") {
+    const at::Tensor condition = arguments[0].toTensor();
+    if (condition.scalar_type() == at::kByte)
+      arguments[0] = condition.to(at::kBool);
+  } else if (name.ends_with("shift__")) {
+    const at::Tensor self = arguments[0].toTensor();
+    const auto type = arguments[1].isTensor()
+                          ? at::result_type(self, arguments[1].toTensor())
+                          : at::result_type(self, arguments[1].toScalar());
+    for (c10::IValue& operand : arguments)
+      if (operand.isTensor() && operand.toTensor().scalar_type() == at::kBool)
+        operand = operand.toTensor().to(type);
+  }
 }
 
 bool hasCudaOnlyAlert(const c10::OperatorHandle& op) {

@@ -24,7 +24,7 @@ struct MetaFunction {
 /// slow one in Python in its place, with other errors.
 const MetaFunction* metaFunction(const c10::OperatorHandle& op);
 
-// [common.correction] Six Meta kernels describe results that no device returns, five those of CUDA, one refuses what devices take, and three refuse because of CUDA.
+// [common.correction] Seven Meta kernels describe results that no device returns, five those of CUDA, three refuse what devices take, and three refuse because of CUDA.
 /// Changes `results`, announced by the Meta kernel of `op`, into what the
 /// operator returns on every device, or on every one but CUDA.
 void correct(const c10::OperatorHandle& op, const torch::jit::Stack& arguments,

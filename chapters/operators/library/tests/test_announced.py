@@ -2,6 +2,7 @@
 """What is announced on the host is what the device computes, where Meta kernels say otherwise."""
 
 import itertools
+import operator
 import subprocess
 import sys
 
@@ -311,6 +312,19 @@ def test_a_sum_over_no_dimensions_is_one_over_all():
     for dim in ([], None, [0]):
         for kept in (False, True):
             agree(lambda to: [torch.nansum(to(x), dim, kept)])  # noqa: B023
+
+
+def test_truth_values_may_be_shifted_and_shift():
+    truths, numbers = torch.tensor([True, False, True]), torch.arange(3)
+    for shift in (operator.lshift, operator.rshift):
+        agree(lambda to: [shift(to(truths), to(numbers)), shift(to(truths), 1)])  # noqa: B023
+        agree(lambda to: [shift(to(numbers), to(truths))])  # noqa: B023
+
+
+def test_the_angle_of_a_complex_tensor_is_contiguous():
+    z = torch.randn(2, 4, 5, dtype=torch.complex64).transpose(1, 2)
+    assert z.to("openreg").angle().stride() == z.angle().stride() == (20, 4, 1)
+    agree(lambda to: [to(z).angle()])
 
 
 @pytest.mark.filterwarnings("ignore:where received a uint8 condition")

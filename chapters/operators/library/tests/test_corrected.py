@@ -211,6 +211,19 @@ def labels_with_gaps(place):
     return all(torch.equal(one, other) for one, other in zip(*results, strict=True))
 
 
+def refuses_a_label_that_is_no_class(place):
+    """Whether it does, and takes the labels beyond the length of a row, which are never read."""
+    scores = torch.zeros(6, 2, 3)[:5].to(place)
+    refused = []
+    for labels in ([[1, -1], [2, 3]], [[1, 0], [3, 0]], [[-1, 0], [1, 0]]):
+        labels = torch.tensor(labels).to(place)
+        try:
+            torch.nn.functional.ctc_loss(scores, labels, [5, 5], [1, 1]).item()
+        except IndexError as error:
+            refused.append(str(error))
+    return refused == ["Target 3 is out of bounds.", "Target -1 is out of bounds."]
+
+
 def close(tensor, expected, tolerance):
     return bool(((tensor - expected).abs() <= tolerance * expected.abs()).all())
 
@@ -243,6 +256,7 @@ QUESTIONS = {
     "gelu": lambda p: with_gaps(p, torch._C._nn.gelu, 10, 10),
     "narrow_copy": lambda p: with_gaps(p, without_first, 4, 30),
     "ctc_loss": labels_with_gaps,
+    "ctc_loss, no class": refuses_a_label_that_is_no_class,
     "median": lambda p: repeated(p, torch.median, 1),
     "median, transposed": lambda p: repeated(p, torch.median, 0),
     "nanmedian": lambda p: repeated(p, torch.nanmedian, 1),
