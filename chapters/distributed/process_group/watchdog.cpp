@@ -3,6 +3,7 @@
 #include "torch_openreg/chapters/device/runtime.h"
 #include "torch_openreg/common/background.h"
 #include "torch_openreg/common/check.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/common/waiting.h"
 
 #include <c10/util/Exception.h>
@@ -232,6 +233,8 @@ Watchdog& watchdog() {
 
 // [distributed.watchdog.run] It holds no lock while it looks, so a new group never waits for it.
 void Watchdog::run() {
+  // Else the program would be taken to have waited for what is done by chance.
+  static_cast<void>(orWatchOnly(1));
   std::unique_lock lock(mutex);
   while (!must_stop && !states.empty()) {
     auto groups = this->groups();

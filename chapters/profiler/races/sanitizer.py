@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+import typing_extensions
 
 from . import _C
 
@@ -80,7 +81,7 @@ def _wanted():
 
 
 def _skipped():
-    modules = (contextlib, functools, threading, concurrent.futures.thread)
+    modules = (contextlib, functools, threading, typing_extensions, concurrent.futures.thread)
     skipped = [f"{Path(each).parent}{os.sep}" for each in (torch.__file__, __file__)]
     # Inductor writes programs of its own, which are nobody's lines either.
     cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR") or f"{tempfile.gettempdir()}/torchinductor_"

@@ -85,6 +85,16 @@ orError_t orFindRaces(int is_on) noexcept try {
   return failWithException();
 }
 
+orError_t orWatchOnly(int is_on) noexcept {
+  onlyWatches() = is_on != 0;
+  return orSuccess;
+}
+
+orError_t orAnnouncePeer() noexcept {
+  waitsForPeer() = racesAreWanted();
+  return orSuccess;
+}
+
 orError_t orVisitRaces(void (*visit)(const orRace*, void*), void* data) noexcept
     try {
   if (!visit) return refuseNull(__func__);

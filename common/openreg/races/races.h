@@ -63,7 +63,8 @@ struct Race {
 // [common.races] All edges are known when a command is enqueued, so its races are, too, whenever it runs.
 /// Thread-safe. Called under the lock of a queue, so it takes no such lock. All
 /// threads of the host share one clock: what one of them has waited for, the
-/// others know. Thus work that one thread hands to another is never reported.
+/// others know, unless it only watches. Thus work that one thread hands to
+/// another is never reported.
 class Races {
  public:
   /// A command that is being enqueued on `stream` of `device`.
@@ -152,6 +153,10 @@ class Races {
 };
 
 Races& races();
+/// Whether what the calling thread waits for is of no use to the others.
+bool& onlyWatches();
+/// Whether the next wait of the calling thread is for another process.
+bool& waitsForPeer();
 
 // [common.races.place] The driver knows no lines of programs, so a callback tells them.
 /// The number of the place at which the calling thread is; 0 if not known.

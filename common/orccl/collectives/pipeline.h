@@ -168,6 +168,7 @@ class Pipeline {
   void enqueue(orStream_t stream, const Step& step) {
     const uint32_t round = step.call->roundBefore(step.number);
     if (lane.size > 1 && static_cast<int32_t>(round - awaited_) > 0) {
+      if (accessesAreWanted()) orAnnouncePeer();
       check(orStreamWaitValue32(stream, comm_->boxes.roundNumber(lane), round));
       awaited_ = round;
     }

@@ -299,6 +299,23 @@ TEST_F(RacesTest, an_access_of_unknown_size_ends_with_its_block) {
   EXPECT_TRUE(found().empty());
 }
 
+TEST_F(RacesTest, a_thread_that_only_watches_orders_nothing) {
+  writes(one, "writer", block);
+  std::thread([&] {
+    EXPECT_EQ(orWatchOnly(1), orSuccess);
+    EXPECT_EQ(orStreamSynchronize(one.handle), orSuccess);
+    EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  }).join();
+  reads(two, "reader", block);
+  EXPECT_EQ(found().size(), 1u);
+  writes(one, "another writer", block + 1024);
+  orWatchOnly(1);
+  orWatchOnly(0);
+  EXPECT_EQ(orStreamSynchronize(one.handle), orSuccess);
+  reads(two, "another reader", block + 1024);
+  EXPECT_EQ(found().size(), 1u);
+}
+
 TEST_F(RacesTest, memory_without_an_owner_was_not_handed_out_again) {
   orAnnounceBlock(block, 512);
   reads(two, "reader", block + 300);
@@ -474,6 +491,21 @@ TEST_F(RacesTest, a_written_number_orders_the_stream_that_waits_for_it) {
   EXPECT_TRUE(found().empty());
   writes(one, "hasty", block);
   EXPECT_EQ(found().size(), 1u);
+}
+
+TEST_F(RacesTest, a_number_of_another_process_orders_nothing_here) {
+  auto* word = reinterpret_cast<uint32_t*>(block + 2048);
+  orMemset(word, 0, 4);
+  writes(one, "writer", block);
+  EXPECT_EQ(orAnnouncePeer(), orSuccess);
+  orStreamWaitValue32(two.handle, word, 1);
+  reads(two, "reader", block);
+  EXPECT_EQ(found().size(), 1u);
+  // The next wait may be for a stream of this process.
+  orStreamWaitValue32(two.handle, word, 2);
+  reads(two, "another reader", block);
+  EXPECT_EQ(found().size(), 1u);
+  orStreamWriteValue32(one.handle, word, 2);
 }
 
 TEST_F(RacesTest, nothing_is_said_while_the_writer_of_a_number_is_not_known) {

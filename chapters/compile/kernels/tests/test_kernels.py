@@ -207,6 +207,22 @@ def test_a_number_of_the_host_may_come_first_in_a_list(operator):
         ]
 
 
+def test_a_kernel_has_no_race_with_the_neighbor_of_its_tensor():
+    x, neighbor = torch.zeros(64, device="openreg"), torch.zeros(64, device="openreg")
+    sine = torch.compile(lambda x: x.sin())
+    sine(x)
+    stream = torch.Stream("openreg")
+    stream.wait_stream(torch.openreg.current_stream())
+    with torch.openreg.sanitizer.finding_races() as races:
+        with stream:
+            sine(x)
+        neighbor.zero_()
+        assert races() == []
+        x.zero_()
+        assert [race.second.name for race in races()] == ["zero_"]
+    torch.openreg.sanitizer.clear()
+
+
 def test_a_compiled_optimizer_may_have_a_state_on_the_host():
     steps = []
     for compiles in (lambda step: step, torch.compile):

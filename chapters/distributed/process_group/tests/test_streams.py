@@ -5,6 +5,7 @@ import datetime
 import threading
 import time
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
@@ -327,3 +328,80 @@ def splits_unevenly():
 
 def test_the_parts_of_a_split_group_may_be_used_in_different_orders(four):
     four(splits_unevenly, limit=40)
+
+
+def other_stream(tensor):
+    stream = torch.Stream(device())
+    stream.wait_stream(torch.openreg.current_stream())
+    with stream:
+        tensor.add_(1)
+
+
+def reads_what_another_stream_writes(tensor, _):
+    other_stream(tensor)
+    dist.all_reduce(tensor)
+
+
+def overwrites_an_input(tensor, _):
+    work = dist.all_gather([torch.empty_like(tensor) for _ in range(2)], tensor, async_op=True)
+    tensor.zero_()
+    work.wait()
+
+
+def reads_a_result(tensor, output):
+    work = dist.reduce_scatter(output, [tensor, tensor], async_op=True)
+    output.sum()
+    work.wait()
+
+
+def waits_on_another_stream(tensor, _):
+    work = dist.broadcast(tensor, 0, async_op=True)
+    with torch.Stream(device()):
+        work.wait()
+    tensor.zero_()
+
+
+def overwrites_what_it_sends(tensor, output):
+    peer = 1 - dist.get_rank()
+    works = [dist.isend(tensor, peer), dist.irecv(output, peer)]
+    tensor.zero_()
+    for work in works:
+        work.wait()
+
+
+def waits(tensor, output):
+    other_stream(output)
+    work = dist.all_reduce(tensor, async_op=True)
+    work.wait()
+    tensor.add_(1)
+    dist.all_gather_into_tensor(torch.empty(16, device=device()), tensor)
+    del tensor
+    torch.ones(8, device=device())
+
+
+def finds_races(program, expected):
+    tensor, output = torch.ones(8, device=device()), torch.zeros(8, device=device())
+    dist.all_reduce(tensor)  # What a stream has waited for before hides no race.
+    with torch.openreg.sanitizer.finding_races() as races:
+        program(tensor, output)
+        found = races()
+    torch.openreg.sanitizer.clear()
+    names = [{race.first.name, race.second.name} for race in found]
+    assert names == expected, names
+    lines = [side.line for race in found for side in (race.first, race.second)]
+    assert all("test_streams.py" in line for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        (reads_what_another_stream_writes, [{"add", "all_reduce"}]),
+        (overwrites_an_input, [{"all_gather", "zero_"}]),
+        (reads_a_result, [{"reduce_scatter", "aten::sum"}]),
+        (waits_on_another_stream, [{"broadcast", "zero_"}]),
+        (overwrites_what_it_sends, [{"send_recv", "zero_"}]),
+        (waits, []),
+    ],
+)
+def test_a_collective_races_with_what_does_not_wait_for_it(two, program, expected):
+    two(finds_races, program, expected)

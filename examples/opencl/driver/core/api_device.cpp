@@ -142,6 +142,10 @@ orError_t orAnnounceBlock(const void*, size_t) noexcept {
 
 orError_t orFindRaces(int) noexcept { return refuseRaces(); }
 
+orError_t orWatchOnly(int) noexcept { return refuseRaces(); }
+
+orError_t orAnnouncePeer() noexcept { return refuseRaces(); }
+
 orError_t orVisitRaces(void (*)(const orRace*, void*), void*) noexcept {
   return refuseRaces();
 }
