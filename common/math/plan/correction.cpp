@@ -67,13 +67,12 @@ void correct(const c10::OperatorHandle& op, const Stack& arguments,
     const auto need = *op.schema().argumentIndexWithName("need_weights");
     const bool empty = arguments[0].toTensor().numel() == 0;
     if (empty || !arguments[need].toBool()) results[1] = at::Tensor();
-  } else if (name == "aten::multilabel_margin_loss_forward") {
-    if (arguments[0].toTensor().dim() < 2)
-      results[0] = results[0].toTensor().new_empty({});
   } else if (name == "aten::huber_loss") {
     results[0] =
         results[0].toTensor().to(arguments[0].toTensor().scalar_type());
-  } else if (name == "aten::isin" && arguments[0].isScalar()) {
+  } else if ((name == "aten::isin" && arguments[0].isScalar()) ||
+             (name == "aten::multilabel_margin_loss_forward" &&
+              arguments[0].toTensor().dim() < 2)) {
     results[0] = results[0].toTensor().new_empty({});
   } else if (name.starts_with("aten::_embedding_bag") && results.size() == 4) {
     const at::ScalarType widest =
@@ -95,14 +94,13 @@ void correct(const c10::OperatorHandle& op, const Stack& arguments,
           transformedAsOnCpu(name, input, dimensions, results[0].toTensor());
   } else if (name == "aten::angle" && arguments[0].toTensor().is_complex()) {
     results[0] = results[0].toTensor().contiguous();
-  } else if (name == "aten::reflection_pad2d" ||
-             name == "aten::replication_pad2d") {
+  } else if (name.ends_with("_pad2d")) {
     results[0] = results[0].toTensor().contiguous(
         arguments[0].toTensor().suggest_memory_format());
   }
 }
 
-// [common.correction.accept] PyTorch's Meta functions refuse truth values that its kernels take: a condition of uint8, and a shift of bool.
+// [common.correction.accept] PyTorch's Meta functions refuse truth values that its kernels take, as a condition of uint8 and as an operand of a shift.
 void accept(const c10::OperatorHandle& op, Stack& arguments) {
   const std::string_view name = op.schema().name();
   if (name == "aten::where") {

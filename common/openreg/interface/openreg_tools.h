@@ -187,18 +187,9 @@ typedef struct orRace {
 
 /// Finds races from now on, or no longer. OPENREG_SANITIZE=races finds them
 /// from the beginning. Each is printed to stderr when its second command is
-/// enqueued, once for a pair of places; a process in which any was found
-/// ends with code 66 in place of 0. Nothing depends on when commands run,
-/// except what the program asks.
+/// enqueued, once for a pair of places; a process in which any was found ends
+/// with code 66 in place of 0. Only what the program asks depends on the time.
 OPENREG_EXPORT orError_t orFindRaces(int is_on) OPENREG_NOEXCEPT;
-/// Whether the calling thread only watches, from now on: what it learns of
-/// events and streams by asking puts no later command in order. For a thread of
-/// a library that looks whether work is done and enqueues nothing because of
-/// it.
-OPENREG_EXPORT orError_t orWatchOnly(int is_on) OPENREG_NOEXCEPT;
-/// The number for which the calling thread enqueues its next wait is written by
-/// another process, so no stream of this one comes before what follows it.
-OPENREG_EXPORT orError_t orAnnouncePeer(void) OPENREG_NOEXCEPT;
 /// Visits the races that were found since they were last cleared. `visit` must
 /// not call the driver.
 OPENREG_EXPORT orError_t orVisitRaces(void (*visit)(const orRace* race,
@@ -212,6 +203,16 @@ OPENREG_EXPORT orError_t orClearRaces(void) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orSetPlaces(
     int64_t (*here)(void),
     void (*describe)(int64_t place, char* text, size_t bytes)) OPENREG_NOEXCEPT;
+
+// [common.tools.races.order] What a thread learns, and what it waits for, is not always an order of commands.
+/// Whether the calling thread only watches, from now on: what it learns of
+/// events and streams by asking puts no later command in order. For a thread of
+/// a library that looks whether work is done and enqueues nothing because of
+/// it.
+OPENREG_EXPORT orError_t orWatchOnly(int is_on) OPENREG_NOEXCEPT;
+/// The number for which the calling thread enqueues its next wait is written by
+/// another process, so no stream of this one comes before what follows it.
+OPENREG_EXPORT orError_t orAnnouncePeer(void) OPENREG_NOEXCEPT;
 
 // [common.tools.guards] Memory that is guarded reports each touch outside of a block in use.
 /// A command that touched what is not in a block.

@@ -85,16 +85,6 @@ orError_t orFindRaces(int is_on) noexcept try {
   return failWithException();
 }
 
-orError_t orWatchOnly(int is_on) noexcept {
-  onlyWatches() = is_on != 0;
-  return orSuccess;
-}
-
-orError_t orAnnouncePeer() noexcept {
-  waitsForPeer() = racesAreWanted();
-  return orSuccess;
-}
-
 orError_t orVisitRaces(void (*visit)(const orRace*, void*), void* data) noexcept
     try {
   if (!visit) return refuseNull(__func__);
@@ -117,6 +107,17 @@ orError_t orSetPlaces(int64_t (*here)(),
   return orSuccess;
 } catch (...) {
   return failWithException();
+}
+
+// [common.api-races.order] Both belong to the calling thread.
+orError_t orWatchOnly(int is_on) noexcept {
+  onlyWatches() = is_on != 0;
+  return orSuccess;
+}
+
+orError_t orAnnouncePeer() noexcept {
+  waitsForPeer() = racesAreWanted();
+  return orSuccess;
 }
 
 // [-]
