@@ -4,6 +4,7 @@
 #include <ATen/Dispatch.h>
 #include <ATen/Dispatch_v2.h>
 #include <ATen/OpMathType.h>
+#include <ATen/Parallel.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 
@@ -11,6 +12,8 @@
 #include <bit>
 #include <cmath>
 #include <numbers>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 namespace openreg::math {
@@ -109,7 +112,39 @@ void bernoulli(const Source& source, const at::Tensor& out, double p) {
       AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16, at::kBool);
 }
 
-// [common.math.random.permutation] Indices sorted by a random key; equal keys keep the order of the indices.
+// [common.math.random.order] Random keys are spread evenly, so their first bits divide them into short parts that are sorted apart.
+using Key = std::pair<uint64_t, int64_t>;  // and the index
+
+/// One key for each of `n` indices, in their order; equal keys keep the order
+/// of the indices.
+static std::vector<Key> sortedKeys(const RandomNumbers& numbers, int64_t n) {
+  const int digits = std::clamp<int>(std::bit_width<uint64_t>(n) - 5, 1, 14);
+  const int64_t parts = int64_t{1} << digits;
+  std::vector<Key> drawn(n), keys(n);
+  std::vector<int64_t> ends(parts + 1);
+  const auto partOf = [&](const Key& key) {
+    return key.first >> (64 - digits);
+  };
+  at::parallel_for(0, (n + 1) / 2, 2048, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Pair bits = randomPair(numbers, i);
+      drawn[2 * i] = {bits.even, 2 * i};
+      if (2 * i + 1 < n) drawn[2 * i + 1] = {bits.odd, 2 * i + 1};
+    }
+  });
+  for (const Key& key : drawn) ++ends[partOf(key) + 1];
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  // Each end is where its part begins until the part is filled.
+  for (const Key& key : drawn) keys[ends[partOf(key)]++] = key;
+  at::parallel_for(0, parts, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part)
+      std::sort(keys.begin() + (part ? ends[part - 1] : 0),
+                keys.begin() + ends[part]);
+  });
+  return keys;
+}
+
+// [common.math.random.permutation] A permutation is the indices in the order of their keys.
 void permutation(const Source& source, const at::Tensor& out, int64_t n) {
   TORCH_CHECK(n >= 0, "randperm needs n >= 0; it is ", n, ".");
   AT_DISPATCH_V2(
@@ -123,9 +158,7 @@ void permutation(const Source& source, const at::Tensor& out, int64_t n) {
       AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16);
   at::native::resize_output(out, {n});
   const auto kernel = [n](const RandomNumbers& numbers, at::Tensor out) {
-    std::vector<std::pair<uint64_t, int64_t>> keys(n);
-    for (int64_t i = 0; i < n; ++i) keys[i] = {randomBits(numbers, i), i};
-    std::sort(keys.begin(), keys.end());
+    const std::vector<Key> keys = sortedKeys(numbers, n);
     at::Tensor order = at::empty({n}, at::TensorOptions(at::kLong));
     auto* data = order.mutable_data_ptr<int64_t>();
     for (int64_t i = 0; i < n; ++i) data[i] = keys[i].second;
