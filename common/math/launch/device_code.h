@@ -40,6 +40,7 @@ struct Modes {
 /// Prepares the calling thread of the device and runs `body` on it. An error of
 /// PyTorch's keeps its message and loses its backtrace, which would show the
 /// device's thread and not the caller.
+/// Its loops may use other threads once its tensors are large.
 /// @throws Refusal for every `std::exception`.
 void runKernel(const Modes& modes, const std::function<void()>& body);
 

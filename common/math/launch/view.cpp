@@ -55,6 +55,7 @@ at::Tensor View::tensor() const {
       std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
       c10::scalarTypeToTypeMeta(dtype_));
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
+  countElements(tensor.numel());
   tensor._set_conj(conj_);
   tensor._set_neg(neg_);
   return wrapped_number_ ? wrapped(tensor) : tensor;

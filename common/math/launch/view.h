@@ -39,6 +39,10 @@ class View {
   alignas(16) std::byte scalar_[16];
 };
 
+// [common.view.count] The tensors of a kernel are made on its thread before it runs, so there they are counted.
+/// The kernel that this thread runs has another tensor, of `count` elements.
+void countElements(int64_t count);
+
 // [common.view.result] A kernel may give its output other memory, but the host keeps the old address.
 /// Copies `result` to `output` unless it already is there with the same strides
 /// and bits. Some of PyTorch's kernels allocate new memory for their output;

@@ -3,6 +3,7 @@
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 #include "torch_openreg/chapters/operators/by_hand/structured.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm_meta.h>
@@ -43,6 +44,25 @@ TEST(Structured, an_output_is_made_or_resized_and_in_place_must_fit) {
               Mm(ours({2, 2}), /*may_resize=*/false).meta(a, b);
             }),
             "An output of [2, 2] cannot hold a result of [2, 4] in place.");
+}
+
+TEST(Launcher, a_small_kernel_runs_on_one_thread) {
+  const auto threads = [](int64_t first, int64_t second) {
+    int used = 0;
+    const auto count = [&](at::Tensor, const at::Tensor&) {
+      used = at::get_num_threads();
+    };
+    openreg::launchKernel("count", count, ours({first}), ours({second}));
+    orDeviceSynchronize();
+    return used;
+  };
+  int all = 0;
+  const auto count = [&] { all = at::get_num_threads(); };
+  openreg::check(openreg::launch(nullptr, "count", count));
+  orDeviceSynchronize();
+  EXPECT_EQ(threads(1, 32767), 1);
+  EXPECT_EQ(threads(1, 32768), all);
+  EXPECT_EQ(threads(1, 1), 1);
 }
 
 TEST(View, a_kernel_takes_one_number_from_the_host) {
