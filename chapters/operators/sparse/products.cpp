@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/sparse/sparse.h"
+#include "torch_openreg/chapters/operators/launch/launcher.h"
 
+#include <ATen/Dispatch_v2.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/NativeFunctions.h>
+#include <ATen/OpMathType.h>
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_sparse_sparse_matmul.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
-
-#include <algorithm>
 
 namespace openreg {
 
@@ -33,43 +37,84 @@ void checkProduct(const at::Tensor& mat1, const at::Tensor& mat2) {
               mat1.dtype(), " != ", mat2.dtype());
 }
 
-// [operators.sparse.addmm.parts] A scaled row for every entry might not fit into the device's memory, so they are made in parts.
-/// Calls `add` for parts of the entries, whose rows of `length` elements are
-/// 16 Mi elements together.
-template <class Add>
-void inParts(const Entries& entries, int64_t length, const Add& add) {
-  const int64_t count = entries.values.size(0);
-  const int64_t step =
-      std::max<int64_t>(1, (1 << 24) / std::max<int64_t>(1, length));
-  for (int64_t begin = 0; begin < count; begin += step) {
-    const auto part = [&](const at::Tensor& all) {
-      return all.slice(0, begin, begin + step);
-    };
-    add(part(entries.rows), part(entries.columns), part(entries.values));
+at::Tensor resolved(const at::Tensor& tensor) {
+  return tensor.resolve_conj().resolve_neg();
+}
+
+// [operators.sparse.addmm.kernel] Each thread computes some columns of the product, and adds to them in the order of the entries.
+/// to += factor * from, from element `begin` to `end`; `out_step` and `in_step`
+/// are from one element to the next.
+template <class T, class Wide>
+void addRow(T* to, int64_t out_step, const T* from, int64_t in_step,
+            Wide factor, int64_t begin, int64_t end) {
+  const auto add = [factor](T& sum, T x) {
+    sum =
+        static_cast<T>(static_cast<Wide>(sum) + factor * static_cast<Wide>(x));
+  };
+  if (out_step == 1 && in_step == 1) {
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) add(to[i], from[i]);
+  } else {
+    for (int64_t i = begin; i < end; ++i)
+      add(to[i * out_step], from[i * in_step]);
   }
 }
 
+/// out[row, :] += scale * value * dense[column, :] for each entry.
+void addRows(at::Tensor out, const at::Tensor& dense, const at::Tensor& rows,
+             const at::Tensor& columns, const at::Tensor& values,
+             const at::Scalar& scale) {
+  AT_DISPATCH_V2(
+      out.scalar_type(), "addmm", AT_WRAP([&] {
+        using Wide = at::opmath_type<scalar_t>;
+        const auto row = rows.accessor<int64_t, 1>();
+        const auto column = columns.accessor<int64_t, 1>();
+        const auto value = values.accessor<scalar_t, 1>();
+        const auto* from = dense.const_data_ptr<scalar_t>();
+        auto* const to = out.mutable_data_ptr<scalar_t>();
+        const auto factor = scale.to<Wide>();
+        const int64_t height = out.size(0), out_row = out.stride(0),
+                      out_step = out.stride(1), depth = dense.size(0),
+                      in_row = dense.stride(0), in_step = dense.stride(1);
+        at::parallel_for(0, out.size(1), 1, [&](int64_t begin, int64_t end) {
+          for (int64_t i = 0; i < value.size(0); ++i) {
+            const int64_t r = row[i], c = column[i];
+            TORCH_CHECK_INDEX(r >= 0 && r < height && c >= 0 && c < depth,
+                              "addmm: an entry at (", r, ", ", c,
+                              ") is outside of the matrix.");
+            addRow(to + r * out_row, out_step, from + c * in_row, in_step,
+                   factor * static_cast<Wide>(value[i]), begin, end);
+          }
+        });
+      }),
+      AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), at::kHalf, at::kBFloat16);
+}
+
+// [operators.sparse.addmm.add] A product with a sparse second factor is one of the transposed matrices.
 at::Tensor& addProduct(at::Tensor& out, const at::Tensor& mat1,
                        const at::Tensor& mat2, const at::Scalar& alpha) {
-  if (mat1.layout() != at::kStrided && mat2.layout() != at::kStrided) {
+  const bool is_second = mat1.layout() == at::kStrided;
+  if (!is_second && mat2.layout() != at::kStrided) {
     const at::Tensor product =
         at::_sparse_sparse_matmul(mat1.to_sparse(), mat2.to_sparse());
     return out.add_(product, alpha);
   }
-  if (mat1.layout() == at::kStrided) {
-    inParts(entriesOf(mat2), mat1.size(0),
-            [&](const auto& rows, const auto& columns, const auto& values) {
-              out.index_add_(1, columns, mat1.index_select(1, rows) * values,
-                             alpha);
-            });
-  } else {
-    inParts(entriesOf(mat1), mat2.size(1),
-            [&](const auto& rows, const auto& columns, const auto& values) {
-              const at::Tensor found = mat2.index_select(0, columns);
-              out.index_add_(0, rows, found * values.unsqueeze(1), alpha);
-            });
-  }
-  return out;
+  at::assert_no_internal_overlap(out);
+  const Entries entries = entriesOf(is_second ? mat2 : mat1);
+  const at::Tensor dense = resolved(is_second ? mat1.t() : mat2);
+  // The kernel reads and writes numbers as they are in memory.
+  const bool has_bits = out.is_conj() || out.is_neg();
+  const at::Tensor sum = has_bits ? at::zeros_like(out) : out;
+  launchRehearsed(
+      "addmm",
+      [alpha](at::Tensor out, const at::Tensor& dense, const at::Tensor& rows,
+              const at::Tensor& columns, const at::Tensor& values) {
+        addRows(out, dense, rows, columns, values, alpha);
+      },
+      is_second ? sum.t() : sum, dense,
+      is_second ? entries.columns : entries.rows,
+      is_second ? entries.rows : entries.columns, resolved(entries.values));
+  return has_bits ? out.add_(sum) : out;
 }
 
 // [operators.sparse.addmm.out] The same for all layouts. With beta = 0, `self` is not read: it may be NaN. A compressed product has the layout CSR.

@@ -74,6 +74,7 @@ void runAndWait(const char* name, orStream_t stream,
   auto error = std::make_shared<std::exception_ptr>();
   check(launch(stream, name, [error, body = std::move(body)] {
     prepareThread();
+    const Team team(/*stays_alone=*/false);
     try {
       body();
     } catch (...) {

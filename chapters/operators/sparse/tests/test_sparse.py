@@ -621,3 +621,21 @@ def test_the_first_tensor_of_a_program_may_be_sparse(make):
     assert b"aten::hardswish has no openreg kernel for sparse tensors; keep" in done.stdout, (
         done.stderr
     )
+
+
+def test_an_entry_outside_of_its_matrix_is_refused_by_the_product():
+    indices, values = torch.tensor([[0], [3]]), torch.ones(1)
+    matrix = torch._sparse_coo_tensor_unsafe(
+        indices.to("openreg"), values.to("openreg"), (2, 3), check_invariants=False
+    )
+    with pytest.raises(IndexError, match=r"addmm: an entry at \(0, 3\) is outside of the matrix\."):
+        (matrix @ torch.ones(3, 2, device="openreg")).cpu()
+
+
+def test_a_product_reads_and_writes_conjugates():
+    a, b = torch.randn(4, 6, dtype=torch.complex64), torch.randn(6, 5, dtype=torch.complex64)
+    sparse, dense = a.to_sparse().to("openreg"), b.to("openreg")
+    torch.testing.assert_close((sparse @ dense.conj()).cpu(), a @ b.conj())
+    out = torch.zeros(4, 5, dtype=torch.complex64, device="openreg").conj()
+    torch.addmm(torch.ones_like(out), sparse, dense, out=out)
+    torch.testing.assert_close(out.cpu(), 1 + a @ b)
