@@ -7,6 +7,13 @@
 #include <torch/library.h>
 
 namespace openreg {
+
+// [operators.sparse.entries.of] In the compressed layouts, the row of each entry is written out.
+Entries entriesOf(const at::Tensor& matrix) {
+  const at::Tensor coo = matrix.to_sparse();
+  return {coo._indices()[0], coo._indices()[1], coo._values()};
+}
+
 namespace {
 
 // [operators.sparse.compressed] A sum is computed in COO and compressed again.

@@ -17,14 +17,9 @@
 
 namespace openreg {
 
-// [operators.sparse.addmm] Each entry of the sparse matrix scales a row of the other, and adds it to a row of the product.
-Entries entriesOf(const at::Tensor& matrix) {
-  const at::Tensor coo = matrix.to_sparse();
-  return {coo._indices()[0], coo._indices()[1], coo._values()};
-}
-
 namespace {
 
+// [operators.sparse.addmm] Each entry of the sparse matrix scales a row of the other, and adds it to a row of the product.
 void checkProduct(const at::Tensor& mat1, const at::Tensor& mat2) {
   TORCH_CHECK(mat1.dim() == 2 && mat2.dim() == 2, "addmm: expected matrices, ",
               "but got tensors of ", mat1.dim(), " and ", mat2.dim(),
@@ -41,7 +36,7 @@ at::Tensor resolved(const at::Tensor& tensor) {
   return tensor.resolve_conj().resolve_neg();
 }
 
-// [operators.sparse.addmm.kernel] Each thread computes some columns of the product, and adds to them in the order of the entries.
+// [operators.sparse.addmm.row] The elements of a row are neighbors, unless the matrix is transposed.
 /// to += factor * from, from element `begin` to `end`; `out_step` and `in_step`
 /// are from one element to the next.
 template <class T, class Wide>
@@ -60,6 +55,7 @@ void addRow(T* to, int64_t out_step, const T* from, int64_t in_step,
   }
 }
 
+// [operators.sparse.addmm.kernel] Each thread computes some columns of the product, and adds to them in the order of the entries.
 /// out[row, :] += scale * value * dense[column, :] for each entry.
 void addRows(at::Tensor out, const at::Tensor& dense, const at::Tensor& rows,
              const at::Tensor& columns, const at::Tensor& values,
@@ -80,7 +76,7 @@ void addRows(at::Tensor out, const at::Tensor& dense, const at::Tensor& rows,
           for (int64_t i = 0; i < value.size(0); ++i) {
             const int64_t r = row[i], c = column[i];
             TORCH_CHECK_INDEX(r >= 0 && r < height && c >= 0 && c < depth,
-                              "addmm: an entry at (", r, ", ", c,
+                              "An entry at (", r, ", ", c,
                               ") is outside of the matrix.");
             addRow(to + r * out_row, out_step, from + c * in_row, in_step,
                    factor * static_cast<Wide>(value[i]), begin, end);
