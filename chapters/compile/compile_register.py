@@ -111,9 +111,8 @@ def copied(graph, node, number, place):
 def move_first_numbers(graph, node):
     first, *others = node.args
     results = node.meta["val"]
-    if not results or not isinstance(
-        first, (list, tuple)
-    ):  # It changes its arguments, or is 2 ** x.
+    # It may have no results, since it changes its arguments, and no first list, as `2 ** x`.
+    if not results or not isinstance(first, (list, tuple)):
         return
     moved = [
         copied(graph, node, number, result.device)

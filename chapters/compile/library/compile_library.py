@@ -33,7 +33,8 @@ def text_of(header, folder=None):
         text,
         flags=re.MULTILINE,
     )
-    guard = re.sub(r"\W", "_", file.name).upper()
+    # Two folders may have a header of one name.
+    guard = re.sub(r"\W", "_", f"{file.parent.name}/{file.name}").upper()
     return f"#ifndef OPENREG_TEXT_{guard}\n#define OPENREG_TEXT_{guard}\n{text}\n#endif\n"
 
 

@@ -19,7 +19,7 @@ namespace openreg {
 
 namespace {
 
-// [operators.sparse.addmm] Each entry of the sparse matrix scales a row of the other, and adds it to a row of the product.
+// [operators.sparse.addmm] A product that does not fit is refused before anything is enqueued.
 void checkProduct(const at::Tensor& mat1, const at::Tensor& mat2) {
   TORCH_CHECK(mat1.dim() == 2 && mat2.dim() == 2, "addmm: expected matrices, ",
               "but got tensors of ", mat1.dim(), " and ", mat2.dim(),

@@ -19,6 +19,8 @@ void prepareThread() {
   at::internal::lazy_init_num_threads();
 }
 
+namespace {
+
 // [common.device-code.team] The loops of a small kernel stay on its thread: to wake others takes longer than the loops.
 /// How many threads the loops of the kernel use that this thread runs. OpenMP
 /// keeps the number for each thread. A kernel begins alone, and the others join
@@ -50,6 +52,8 @@ class Team {
   const bool stays_alone_;
   int64_t elements_ = 0;
 };
+
+}  // namespace
 
 void countElements(int64_t count) {
   if (Team::current) Team::current->add(count);
