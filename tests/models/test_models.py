@@ -15,10 +15,17 @@ from torch_openreg.calls import LARGE, judge, read
 CALLS = Path(__file__).with_name("calls.jsonl")
 
 
+#: In float32, its gradients and losses differ between one and two threads of the CPU by more than is allowed here.
+UNSTABLE = "efficientnet"
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.filterwarnings("ignore")
 def test_a_model_learns_what_it_learns_on_the_cpu(name):
     model, given = make(name)
+    if name == UNSTABLE:
+        model = model.double()
+        given = {n: x.double() if x.is_floating_point() else x for n, x in given.items()}
     expected_losses, expected = train(model, given, "cpu")
     torch.openreg.reset_fallback_report()
     losses, gradients = train(model, given, "openreg")
