@@ -109,6 +109,7 @@ def copied(graph, node, number, place):
 
 # [compile.register.first.lists] An operator on lists has a first tensor for each of its results, such as the states of an optimizer.
 def move_first_numbers(graph, node):
+    """The same for each row of an operator on lists."""
     first, *others = node.args
     results = node.meta["val"]
     # It may have no results, since it changes its arguments, and no first list, as `2 ** x`.

@@ -57,7 +57,7 @@ at::Tensor withoutGaps(const at::Tensor& tensor) { return tensor.contiguous(); }
 // [common.corrected.grid] PyTorch documents that a coordinate that is not a number counts as -1, and samples garbage there.
 /// A coordinate that is infinite becomes one that is far outside.
 void sampleGrid(const c10::OperatorHandle& op, Stack& stack) {
-  c10::IValue& grid = stack[*op.schema().argumentIndexWithName("grid")];
+  c10::IValue& grid = argumentNamed("grid", op, stack);
   const at::Tensor places = grid.toTensor();
   const bool narrow = at::isReducedFloatingType(places.scalar_type());
   grid =
@@ -160,15 +160,13 @@ void incompleteGamma(const c10::OperatorHandle&, Stack& stack) {
 
 // [common.corrected.bag] The CPU scales the gradient of a row by the count of another row, so the rows are scaled here.
 void embeddingBagBackward(const c10::OperatorHandle& op, Stack& stack) {
-  const auto place = [&](const char* name) -> c10::IValue& {
-    return stack[*op.schema().argumentIndexWithName(name)];
-  };
   constexpr int64_t kMax = 2;
+  c10::IValue& by_frequency = argumentNamed("scale_grad_by_freq", op, stack);
   const bool scales =
-      place("scale_grad_by_freq").toBool() && place("mode").toInt() != kMax;
-  const at::Tensor indices = place("indices").toTensor();
-  const int64_t rows = place("num_weights").toInt();
-  if (scales) place("scale_grad_by_freq") = false;
+      by_frequency.toBool() && argumentNamed("mode", op, stack).toInt() != kMax;
+  const at::Tensor indices = argumentNamed("indices", op, stack).toTensor();
+  const int64_t rows = argumentNamed("num_weights", op, stack).toInt();
+  if (scales) by_frequency = false;
   callCpuKernel(op, stack);
   if (!scales) return;
   at::Tensor gradient = stack.back().toTensor();
@@ -195,10 +193,7 @@ void checkLabels(const at::Tensor& targets, const std::vector<int64_t>& lengths,
 }
 
 void ctcLoss(const c10::OperatorHandle& op, Stack& stack) {
-  const auto find = [&](const char* name) {
-    return stack[*op.schema().argumentIndexWithName(name)];
-  };
-  const c10::IValue lengths = find("target_lengths");
+  const c10::IValue& lengths = argumentNamed("target_lengths", op, stack);
   std::vector<int64_t> counts;
   if (lengths.isTensor()) {
     const at::Tensor given = lengths.toTensor().to(at::kLong).contiguous();
@@ -207,8 +202,8 @@ void ctcLoss(const c10::OperatorHandle& op, Stack& stack) {
   } else {
     counts = lengths.toIntVector();
   }
-  checkLabels(find("targets").toTensor(), counts,
-              find("log_probs").toTensor().size(-1));
+  checkLabels(argumentNamed("targets", op, stack).toTensor(), counts,
+              argumentNamed("log_probs", op, stack).toTensor().size(-1));
   onConverted<withoutGaps>(op, stack);
 }
 

@@ -102,12 +102,10 @@ void makeContiguous(const c10::OperatorHandle& op, Stack& arguments) {
 
 // [common.cpu-kernel.weight] The CPU's kernel makes the gradient of a bias like the weight, which may be missing.
 void giveWeight(const c10::OperatorHandle& op, Stack& arguments) {
-  const auto find = [&](const char* name) -> c10::IValue& {
-    return arguments[*op.schema().argumentIndexWithName(name)];
-  };
-  c10::IValue& weight = find("weight");
+  c10::IValue& weight = argumentNamed("weight", op, arguments);
   if (weight.isTensor() && weight.toTensor().defined()) return;
-  weight = at::ones({find("C").toInt()}, find("mean").toTensor().options());
+  weight = at::ones({argumentNamed("C", op, arguments).toInt()},
+                    argumentNamed("mean", op, arguments).toTensor().options());
 }
 
 }  // namespace

@@ -18,5 +18,13 @@ void callCorrected(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 /// Whether that is a kernel of ours.
 bool isCorrected(const c10::OperatorHandle& op);
 
+/// The argument on `stack` that the schema of `op` calls `name`; it must have
+/// one.
+inline c10::IValue& argumentNamed(const char* name,
+                                  const c10::OperatorHandle& op,
+                                  torch::jit::Stack& stack) {
+  return stack[*op.schema().argumentIndexWithName(name)];
+}
+
 // [-]
 }  // namespace openreg
