@@ -3,6 +3,7 @@
 // Python's lock or without, and on which waits a thread holds one. The file
 // $OPENREG_LOCKS gets a line for each.
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -43,27 +44,43 @@ auto realUnlock() {
   return function;
 }
 
-/// "libopenreg.so 1234" for an address in a library of ours, else nothing.
-std::string findPlace(void* address) {
+struct Library {
+  std::string name;  // empty for those that are not ours
+  char* base = nullptr;
+};
+
+/// Found once for each address: dladdr() goes through all symbols of a library.
+const Library& libraryOf(void* address) {
+  thread_local auto* libraries = new std::unordered_map<void*, Library>;
+  const auto [found, added] = libraries->try_emplace(address);
   Dl_info info;
-  if (!dladdr(address, &info) || !info.dli_fname) return {};
-  const char* slash = strrchr(info.dli_fname, '/');
-  const std::string name = slash ? slash + 1 : info.dli_fname;
-  if (name.find("openreg") == std::string::npos) return {};
-  char text[256];
-  snprintf(
-      text, sizeof text, "%s %zx", name.c_str(),
-      static_cast<char*>(address) - static_cast<char*>(info.dli_fbase) - 1);
-  return text;
+  if (added && dladdr(address, &info) && info.dli_fname) {
+    const char* slash = strrchr(info.dli_fname, '/');
+    const std::string name = slash ? slash + 1 : info.dli_fname;
+    if (name.find("openreg") != std::string::npos)
+      found->second = {name, static_cast<char*>(info.dli_fbase)};
+  }
+  return found->second;
 }
 
-/// The same, found once for each address: the search goes through all symbols
-/// of a library.
-const std::string& placeOf(void* address) {
-  thread_local auto* places = new std::unordered_map<void*, std::string>;
-  const auto found = places->find(address);
-  if (found != places->end()) return found->second;
-  return places->emplace(address, findPlace(address)).first->second;
+/// "libopenreg.so 1234,5678" for who called a function of the system, and the
+/// callers of that one, in a library of ours; else nothing. The compiler may
+/// leave std::mutex::lock a function, and so it may be the first.
+std::string placeOf(void* caller) {
+  const Library& library = libraryOf(caller);
+  if (library.name.empty()) return {};
+  void* frames[12];
+  void** const end = frames + backtrace(frames, 12);
+  void** const first = std::find(frames, end, caller);
+  std::string place = library.name;
+  for (void** frame = first; frame < std::min(end, first + 3); frame++) {
+    if (libraryOf(*frame).base != library.base) break;
+    char text[32];
+    snprintf(text, sizeof text, "%c%zx", frame == first ? ' ' : ',',
+             static_cast<char*>(*frame) - library.base - 1);
+    place += text;
+  }
+  return place;
 }
 
 bool holdsGil() {

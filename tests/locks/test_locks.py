@@ -25,6 +25,8 @@ LAYERS = [
     ["Recorder", "recordChange"],
 ]
 PINNED = ("at::CachingHostAllocatorImpl", "void std::lock")
+# What takes a lock for its caller, where the compiler leaves it a function.
+WRAPPERS = ("std::mutex::", "std::unique_lock<", "std::lock_guard<", "std::shared_mutex::")
 BUILD = Path(torch_openreg.__file__).parents[2]
 RECORDER = BUILD / "tests/liblock_recorder.so"
 PAGE = (HERE.parents[1] / "docs/locks.md").read_text()
@@ -49,11 +51,13 @@ class Names(dict):
         self[library] = functions(library)
         return self[library]
 
-    def of(self, library, offset):
+    def of(self, library, offsets):
         if library == "other":
             return "code that is not ours"
         found = self[library]
-        return found[bisect.bisect([each[0] for each in found], int(offset, 16)) - 1][1]
+        starts = [each[0] for each in found]
+        names = [found[bisect.bisect(starts, int(each, 16)) - 1][1] for each in offsets.split(",")]
+        return next((name for name in names if not name.startswith(WRAPPERS)), names[0])
 
 
 @pytest.fixture(scope="module")
