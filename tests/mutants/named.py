@@ -340,7 +340,7 @@ MISTAKES = [
     Mistake(
         "uncleared_error",
         "A reset does not clear the failure of a device.",
-        "common/openreg/execution/sticky_error.cpp",
+        "common/openreg/errors/sticky_error.cpp",
         "      failed_ = false;\n",
         "",
         "test-simulator",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "torch_openreg/chapters/distributed/process_group/communicator_map.h"
+#include "torch_openreg/chapters/distributed/communicators/communicator_map.h"
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 

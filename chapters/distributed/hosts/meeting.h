@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "torch_openreg/chapters/distributed/process_group/joining_store.h"
+#include "torch_openreg/chapters/distributed/communicators/joining_store.h"
 
 #include <c10/util/Exception.h>
 #include <unistd.h>

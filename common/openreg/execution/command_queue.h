@@ -3,7 +3,7 @@
 
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/execution/event.h"
-#include "torch_openreg/common/openreg/execution/refusal.h"
+#include "torch_openreg/common/openreg/errors/refusal.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/tools/observer.h"
 

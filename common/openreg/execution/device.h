@@ -3,7 +3,7 @@
 
 #include "torch_openreg/common/openreg/execution/command_queue.h"
 #include "torch_openreg/common/openreg/execution/host_waiters.h"
-#include "torch_openreg/common/openreg/execution/sticky_error.h"
+#include "torch_openreg/common/openreg/errors/sticky_error.h"
 #include "torch_openreg/common/openreg/execution/worker_pool.h"
 
 #include <atomic>

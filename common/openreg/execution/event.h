@@ -2,7 +2,7 @@
 #pragma once
 
 #include "torch_openreg/common/openreg/execution/host_waiters.h"
-#include "torch_openreg/common/openreg/execution/refusal.h"
+#include "torch_openreg/common/openreg/errors/refusal.h"
 #include "torch_openreg/common/openreg/interface/openreg.h"
 #include "torch_openreg/common/openreg/races/clock.h"
 

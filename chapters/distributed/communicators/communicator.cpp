@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/distributed/process_group/communicator.h"
+#include "torch_openreg/chapters/distributed/communicators/communicator.h"
 
 #include "torch_openreg/common/check.h"
 

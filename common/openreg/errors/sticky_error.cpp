@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/common/openreg/execution/sticky_error.h"
+#include "torch_openreg/common/openreg/errors/sticky_error.h"
 
 #include "torch_openreg/common/openreg/core/failure.h"
 
@@ -45,6 +45,7 @@ orError_t StickyError::reset() {
 orError_t StickyError::report() const {
   if (!isSet()) return orSuccess;
   std::lock_guard lock(mutex_);
+  if (!failed_) return orSuccess;  // Another thread has reset it.
   return setLastError(lost_ ? orErrorDeviceLost : orErrorLaunchFailure,
                       detail_);
 }

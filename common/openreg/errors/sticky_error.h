@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "torch_openreg/common/openreg/execution/refusal.h"
+#include "torch_openreg/common/openreg/errors/refusal.h"
 #include "torch_openreg/common/openreg/interface/openreg.h"
 
 #include <atomic>

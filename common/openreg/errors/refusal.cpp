@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/common/openreg/execution/refusal.h"
+#include "torch_openreg/common/openreg/errors/refusal.h"
 
 #include "torch_openreg/common/openreg/core/failure.h"
 

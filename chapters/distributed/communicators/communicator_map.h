@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "torch_openreg/chapters/distributed/process_group/communicator.h"
-#include "torch_openreg/chapters/distributed/process_group/joining_store.h"
+#include "torch_openreg/chapters/distributed/communicators/communicator.h"
+#include "torch_openreg/chapters/distributed/communicators/joining_store.h"
 
 #include <c10/core/Stream.h>
 
