@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Meta kernels and gradients of the operators in `torch.ops.openreg`."""
+"""Gradients of the operators in `torch.ops.openreg`."""
 
 from contextlib import contextmanager
 
@@ -7,21 +7,10 @@ import torch
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd.forward_ad import _set_fwd_grad_enabled
 from torch.autograd.function import _SingleLevelFunction
-from torch.library import Library, impl
+from torch.library import Library
 
 # [operators.custom.python] This module adds no name to `torch.openreg`; the operators are in `torch.ops.openreg`.
 __all__ = []
-
-
-# [operators.custom.python.meta] Kernels for the device `meta` return a shape and a dtype.
-@impl("openreg::scale_mask_softmax", "meta")
-def _softmax(input, mask, scale):
-    return input.new_empty(input.shape)
-
-
-@impl("openreg::scale_mask_softmax_backward", "meta")
-def _softmax_backward(grad, output, scale):
-    return output.new_empty(output.shape)
 
 
 # [operators.custom.python.level] The next level below autograd is the kernel or an outer transform of `torch.func`, which records derivatives of its own.

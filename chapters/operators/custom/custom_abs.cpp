@@ -32,7 +32,7 @@ at::Tensor customAbsMeta(const at::Tensor& input) {
   TORCH_CHECK_TYPE(input.is_floating_point(), "custom_abs does not take ",
                    input.scalar_type(), "; it takes floating types, and ",
                    "torch.abs takes all.");
-  return at::empty(input.sizes(), input.options());
+  return at::empty_symint(input.sym_sizes(), input.options());
 }
 
 at::Tensor customAbs(const at::Tensor& input) {

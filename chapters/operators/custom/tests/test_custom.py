@@ -129,6 +129,23 @@ def test_an_operator_composed_in_python_needs_nothing_of_ours():
     torch.library.opcheck(gated, on_device, test_utils=checks)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: ops.custom_abs(x),
+        lambda x: ops.scale_mask_softmax(x, x > 0, 2.0),
+        lambda x: ops.scale_mask_softmax_backward(x, x, 2.0),
+    ],
+)
+def test_a_program_is_compiled_once_for_all_sizes(call):
+    counted = torch._dynamo.testing.CompileCounter()
+    compiled = torch.compile(call, backend=counted, dynamic=True, fullgraph=True)
+    for rows in (3, 5, 8):
+        x = torch.randn(rows, 4, device="openreg")
+        torch.testing.assert_close(compiled(x), call(x))
+    assert counted.frame_count == 1
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_a_schema_says_whether_the_result_shares_memory(name):
     op, arguments = CALLS[name]()
@@ -333,6 +350,11 @@ def test_a_builder_is_told_folders_that_exist():
             lambda x: ops.scale_mask_softmax(x[0], x[0] > 0, 1),
             ValueError,
             "scale_mask_softmax needs an input with rows; it has no dimension.",
+        ),
+        (
+            lambda x: ops.scale_mask_softmax(x.to("meta"), x[:2].to("meta") > 0, 1),
+            ValueError,
+            r"A mask of \[2\] does not fit an input of \[3\]; it must be expandable to it.",
         ),
         (
             lambda x: ops.scale_mask_softmax(x, x[:2] > 0, 1),
