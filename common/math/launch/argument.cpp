@@ -43,18 +43,18 @@ c10::IValue Argument::value() const {
 // [common.argument.promotion] In the common case the default dtype is that of the launch, and nothing is converted.
 void promoteAsLaunched(torch::jit::Stack& arguments, size_t inputs,
                        at::ScalarType result, at::ScalarType default_dtype) {
-  if (default_dtype == c10::get_default_dtype_as_scalartype() ||
-      at::isIntegralType(result, /*includeBool=*/true))
-    return;
+  if (c10::toRealValueType(result) != default_dtype) return;
   const auto tensors =
       tensorsOf(c10::ArrayRef<c10::IValue>(arguments.data(), inputs));
-  const auto integral = [](const at::Tensor& tensor) {
-    return at::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
+  // Numbers of Python have no dimensions.
+  const auto adapts = [](const at::Tensor& tensor) {
+    return tensor.dim() == 0 ||
+           at::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
   };
-  if (!std::all_of(tensors.begin(), tensors.end(), integral)) return;
+  if (!std::all_of(tensors.begin(), tensors.end(), adapts)) return;
   for (size_t i = 0; i < inputs; ++i) {
     arguments[i] = mapTensors(arguments[i], [&](const at::Tensor& tensor) {
-      return tensor.to(default_dtype);
+      return tensor.to(tensor.is_complex() ? result : default_dtype);
     });
   }
 }

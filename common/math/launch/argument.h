@@ -40,8 +40,8 @@ class Argument {
 };
 
 // [common.argument.promote] Integers that PyTorch promotes to the default dtype take that of their launch.
-/// Converts `inputs` to `default_dtype` if the default has changed since, the
-/// inputs are integral, and a result is not.
+/// Converts `inputs` to `default_dtype`, the launch's, if that is the result's
+/// and all of them are integral or single numbers.
 void promoteAsLaunched(torch::jit::Stack& arguments, size_t inputs,
                        at::ScalarType result, at::ScalarType default_dtype);
 

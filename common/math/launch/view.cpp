@@ -61,14 +61,10 @@ at::Tensor View::tensor() const {
   return wrapped_number_ ? wrapped(tensor) : tensor;
 }
 
-// [common.view.wrapped] A Python number takes the default dtype of its launch, whatever the default is when the kernel runs.
+// [common.view.wrapped] A Python number would take the default dtype; if that has changed since the launch, it stays exact, and the output has the launch's.
 at::Tensor View::wrapped(const at::Tensor& number) const {
-  if (default_dtype_ != c10::get_default_dtype_as_scalartype()) {
-    if (number.is_floating_point()) return number.to(default_dtype_);
-    if (number.is_complex())
-      return number.to(c10::toComplexType(default_dtype_));
-  }
-  number.unsafeGetTensorImpl()->set_wrapped_number(true);
+  number.unsafeGetTensorImpl()->set_wrapped_number(
+      default_dtype_ == c10::get_default_dtype_as_scalartype());
   return number;
 }
 

@@ -36,6 +36,8 @@ PROMOTED = {
     "no dimension": lambda x: x[3] * 0.1,
     "numbers that are arguments": lambda x: torch.clamp(x, min=0.1),
     "booleans": lambda x: torch.exp(x > 0),
+    "many": lambda x: torch.arange(10_000, device=x.device) * 0.1,
+    "a sum that has a dtype": lambda x: (x + 2**24 + 4).sum(dtype=torch.float64),
 }
 
 
@@ -56,6 +58,31 @@ def test_whole_numbers_become_what_was_the_default_at_the_launch(name, launched,
     torch.testing.assert_close(
         ours.cpu(), theirs, rtol=0 if theirs.itemsize == 4 else 1e-15, atol=0
     )
+
+
+EXACT = {
+    "mul": lambda x: x * 0.1,
+    "complex": lambda x: x * 0.1j,
+    "by hand": lambda x: x + 0.1,
+    "fmod": lambda x: torch.fmod(x, 0.3),
+    "compared": lambda x: x * 0.1 > 0.1,
+    "no dimension": lambda x: x[0] * 0.1,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("name", EXACT)
+def test_a_number_stays_exact_if_the_default_changes_after_its_launch(name, dtype):
+    x = torch.ones(3, dtype=dtype)
+    here = x.to("openreg")
+    EXACT[name](here)  # rehearsed
+    with default_dtype(torch.float32):
+        with launched_but_not_run():
+            ours = EXACT[name](here)
+            torch.set_default_dtype(torch.float64)
+        torch.openreg.synchronize()
+        torch.set_default_dtype(torch.float32)
+        assert torch.equal(ours.cpu(), EXACT[name](x))
 
 
 @torch.jit.script
