@@ -28,8 +28,7 @@ ExceptionAside::~ExceptionAside() {
 }
 
 // [common.waiting.callback] While the driver waits, it calls us back, and what a handler raised ends the wait.
-static constexpr std::chrono::nanoseconds kBetweenLooks =
-    std::chrono::milliseconds(100);
+static constexpr std::chrono::nanoseconds kBetweenLooks(100'000'000);
 
 static int runSignalHandlers(void* raised) noexcept try {
   gil.run_signal_handlers();
@@ -44,8 +43,12 @@ orError_t waitInterruptibly(c10::function_ref<orError_t()> wait) {
   std::exception_ptr raised;
   if (orSetWaitCallback(kBetweenLooks.count(), &runSignalHandlers, &raised))
     return wait();
-  const orError_t error = wait();
-  orSetWaitCallback(0, nullptr, nullptr);
+  const orError_t error = [&] {
+    const struct Ended {  // `wait` may throw.
+      ~Ended() { orSetWaitCallback(0, nullptr, nullptr); }
+    } ended;
+    return wait();
+  }();
   if (raised) std::rethrow_exception(raised);
   return error;
 }

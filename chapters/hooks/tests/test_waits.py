@@ -173,6 +173,23 @@ def test_a_handler_that_waits_leaves_the_outer_wait_interruptible():
     assert len(times) > 2
 
 
+@pytest.mark.simulator
+def test_a_wait_that_is_refused_leaves_the_next_one_alone():
+    nowhere = torch.Stream(stream_id=0, device_index=99, device_type=torch_openreg._C.device_type)
+    with pytest.raises(RuntimeError, match="openreg:99 does not exist"):
+        nowhere.synchronize()
+    handled = []
+    before = signal.signal(signal.SIGALRM, lambda *_: handled.append(time.perf_counter()))
+    driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(500_000))
+    begin = time.perf_counter()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        driver.orStreamSynchronize(None)  # asked for no callback
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert handled[0] - begin > 0.4
+
+
 def functions():
     """The functions of chapters device and hooks in `torch.openreg`, by name."""
     modules = ("_device", "_stream", "_memory", "_hooks", "_host_memory", "_metadata", "_sharing")
