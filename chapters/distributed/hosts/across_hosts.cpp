@@ -122,7 +122,7 @@ static_assert(sizeof(orcclCall_t) <= kCallBytes);
 
 at::Tensor messageOf(const orcclCall_t& call, size_t room) {
   at::Tensor message =
-      at::empty({static_cast<int64_t>(kCallBytes + room)}, at::kByte);
+      at::zeros({static_cast<int64_t>(kCallBytes + room)}, at::kByte);
   std::memcpy(message.data_ptr(), &call, sizeof(call));
   return message;
 }

@@ -83,7 +83,8 @@ class SymmetricBlock final : public c10d::symmetric_memory::SymmetricMemory {
   /// c10::NotImplementedError for a time limit.
   void put_signal(int peer, int channel, size_t timeout_ms) override {
     checkCall(peer, channel, timeout_ms);
-    std::lock_guard lock(mutex_);
+    const WithoutGil others_run;  // A full queue makes the host wait.
+    std::lock_guard lock(sending_);
     uint32_t& sent = sent_[{peer, channel}];
     check(orStreamWriteValue32(currentNativeStream(device_.index()),
                                word(peer, rank_, channel), sent + 1));
@@ -91,7 +92,8 @@ class SymmetricBlock final : public c10d::symmetric_memory::SymmetricMemory {
   }
   void wait_signal(int peer, int channel, size_t timeout_ms) override {
     checkCall(peer, channel, timeout_ms);
-    std::lock_guard lock(mutex_);
+    const WithoutGil others_run;
+    std::lock_guard lock(receiving_);
     uint32_t& received = received_[{peer, channel}];
     check(orStreamWaitValue32(currentNativeStream(device_.index()),
                               word(rank_, peer, channel), received + 1));
@@ -139,7 +141,8 @@ class SymmetricBlock final : public c10d::symmetric_memory::SymmetricMemory {
   const SymmetricLayout layout_;
   const int rank_;
   const c10::Device device_;
-  std::mutex mutex_;
+  /// A thread that waits for room in a queue does not stop one that sends.
+  std::mutex sending_, receiving_;
   std::map<std::pair<int, int>, uint32_t> sent_, received_;
 };
 

@@ -8,6 +8,7 @@ import ctypes
 import os
 import sys
 import threading
+import time
 import traceback
 from pathlib import Path
 
@@ -121,6 +122,25 @@ def several_signals_may_be_under_way():
         group.put_signal((RANK + 1) % RANKS, channel=2)
     for _ in range(3):
         group.wait_signal((RANK - 1) % RANKS, channel=2)
+    torch.openreg.synchronize()
+
+
+@case
+def a_thread_that_waits_for_room_in_its_queue_does_not_stop_the_sender():
+    _, group = symmetric(1)
+    more_than_a_queue_holds = range(20_000)
+
+    def send():
+        time.sleep(0.3)  # until the queue of the other thread is full
+        with torch.Stream(DEVICE):
+            for _ in more_than_a_queue_holds:
+                group.put_signal((RANK + 1) % RANKS, channel=4)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    for _ in more_than_a_queue_holds:
+        group.wait_signal((RANK - 1) % RANKS, channel=4)
+    sender.join()
     torch.openreg.synchronize()
 
 
