@@ -15,15 +15,19 @@ namespace openreg {
 namespace {
 
 // [operators.fallback.counts] How often each operator fell back, and which ones a warning has named.
-std::mutex mutex;
-std::map<std::string, uint64_t> counts;
-std::set<std::string> warned;
+struct Report {
+  std::mutex mutex;
+  std::map<std::string, uint64_t> counts;
+  std::set<std::string> warned;
+};
+/// Never destroyed, because other threads run until the process ends.
+Report& report = *new Report;
 
 /// Counts `name`; returns whether the policy asks for a warning now.
 bool addToReport(const std::string& name, FallbackPolicy policy) {
-  std::lock_guard lock(mutex);
-  ++counts[name];
-  return policy == FallbackPolicy::warn && warned.insert(name).second;
+  std::lock_guard lock(report.mutex);
+  ++report.counts[name];
+  return policy == FallbackPolicy::warn && report.warned.insert(name).second;
 }
 
 // [operators.fallback.shared] PyTorch's fallback copies each argument separately, so arguments that share memory would no longer share it.
@@ -151,14 +155,14 @@ void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 // [operators.fallback.report] Reading takes the lock as well, because another thread may be falling back.
 std::map<std::string, uint64_t> fallbackReport() {
-  std::lock_guard lock(mutex);
-  return counts;
+  std::lock_guard lock(report.mutex);
+  return report.counts;
 }
 
 void resetFallbackReport() {
-  std::lock_guard lock(mutex);
-  counts.clear();
-  warned.clear();
+  std::lock_guard lock(report.mutex);
+  report.counts.clear();
+  report.warned.clear();
 }
 
 // [operators.fallback.register] The namespace `_` stands for every operator of every library that has no kernel at our key.

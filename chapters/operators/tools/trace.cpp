@@ -18,9 +18,10 @@ namespace {
 /// other operators.
 using Counts = std::map<std::string, std::pair<uint64_t, uint64_t>>;
 
-/// Any thread may call operators, so a lock protects the counts.
-std::mutex counts_mutex;
-Counts counts;
+/// Any thread may call operators, until the process ends, so a lock protects
+/// the counts, and nothing destroys them.
+std::mutex& counts_mutex = *new std::mutex;
+Counts& counts = *new Counts;
 at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
 
 // [operators.trace.call] A call is counted when it returns, because only the result of a factory has a device.
