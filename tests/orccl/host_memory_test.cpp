@@ -33,6 +33,13 @@ struct Alone {
   Stream stream;
 };
 
+/// Accepts what a rank publishes, and finds nobody.
+constexpr orcclBootstrap kNoPeers{
+    nullptr,
+    [](void*, const char*, const void*, size_t) { return orcclSuccess; },
+    [](void*, const char*, void*, size_t, size_t*) { return orcclSystemError; },
+};
+
 std::vector<std::pair<const char*, Call>> callsOf(Alone& a) {
   constexpr size_t n = Alone::kCount;
   constexpr auto type = orcclFloat32;
@@ -80,16 +87,36 @@ std::vector<std::pair<const char*, Call>> callsOf(Alone& a) {
       {"orcclCommInitRank",
        [&a] {
          orcclComm_t made = nullptr;
-         const orcclBootstrap none{nullptr,
-                                   [](void*, const char*, const void*, size_t) {
-                                     return orcclSuccess;
-                                   },
-                                   [](void*, const char*, void*, size_t,
-                                      size_t*) { return orcclSystemError; }};
-         const auto error = orcclCommInitRank(&made, 1, &none, 0);
+         const auto error = orcclCommInitRank(&made, 1, &kNoPeers, 0);
          return error ? error : orcclCommDestroy(made);
        }},
   };
+}
+
+size_t freeMemory() {
+  size_t free = 0, total = 0;
+  EXPECT_EQ(orMemGetInfo(&free, &total), orSuccess);
+  return free;
+}
+
+TEST(HostMemory, a_group_that_cannot_be_made_keeps_no_memory_of_the_device) {
+  scarce::only = std::this_thread::get_id();
+  scarce::fails_once = true;  // The thread that frees needs memory, too.
+  const size_t free = freeMemory();
+  orcclComm_t made = nullptr;
+  int allocation = 0;
+  for (scarce::left = 0;
+       orcclCommInitRank(&made, 1, &kNoPeers, 0) != orcclSuccess;
+       scarce::left = ++allocation) {
+    scarce::left = scarce::kAll;
+    // A group that had been published is freed by a thread of its own.
+    for (int ms = 0; freeMemory() < free && ms < 2000; ++ms) usleep(1000);
+    ASSERT_EQ(freeMemory(), free) << "allocation " << allocation;
+  }
+  scarce::left = scarce::kAll;
+  EXPECT_GT(allocation, 4);
+  EXPECT_EQ(orcclCommDestroy(made), orcclSuccess);
+  scarce::only = std::thread::id();
 }
 
 TEST(HostMemory, a_call_without_it_is_refused_and_ends_no_process) {

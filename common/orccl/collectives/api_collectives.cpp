@@ -174,6 +174,8 @@ orcclResult_t orcclReduceLocal(const void* const* sendbuffs, int n,
                                orcclDataType_t type, orcclRedOp_t op) noexcept {
   return guarded([&] {
     checkReduction(type, op);
+    require(n > 0, orcclInvalidArgument, "A reduction of ", n,
+            " inputs has no result.");
     reduceNumbers(recvbuff, {sendbuffs, static_cast<size_t>(n)}, count, type,
                   op);
   });

@@ -17,6 +17,7 @@ orcclResult_t orcclCommInitRank(orcclComm_t* comm, int nranks,
             " is not in a group with the ranks 0 to ", nranks - 1, ".");
     auto shared = std::make_shared<Comm>(rank, nranks);
     auto made = std::make_unique<orcclComm>(shared, *bootstrap);
+    shared->boxes.allocate();
     try {
       shared->peers.publish(*bootstrap);
     } catch (...) {

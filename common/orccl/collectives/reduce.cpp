@@ -2,6 +2,7 @@
 #include "torch_openreg/common/orccl/collectives/reduce.h"
 
 #include "torch_openreg/common/orccl/collectives/half.h"
+#include "torch_openreg/common/orccl/group/mailbox.h"
 #include "torch_openreg/common/orccl/group/result.h"
 
 #include <array>
@@ -159,6 +160,8 @@ size_t bytesOf(size_t count, orcclDataType_t type) {
   const size_t size = orcclTypeSize(type);
   require(size > 0, orcclInvalidArgument, "There is no type with the number ",
           static_cast<int>(type), ".");
+  require(count <= SIZE_MAX / kMaxRanks / size, orcclInvalidArgument, count,
+          " elements are more than memory has.");
   return count * size;
 }
 

@@ -50,7 +50,7 @@ class Ending {
 /// One rank's part of a group: memory, peers, and whether it was aborted.
 class Comm : public std::enable_shared_from_this<Comm> {
  public:
-  /// Allocates this rank's mailbox.
+  /// Its mailbox is allocated afterwards, when nothing else can fail.
   Comm(int rank, int size)
       : rank(rank), size(size), boxes(rank, size), peers(boxes) {}
 
@@ -87,7 +87,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
     if (orIsForked()) return;
     comm->abort(nullptr);
     comm->peers.leave();
-    const auto free = [comm = std::move(comm)] {
+    auto free = [comm = std::move(comm)] {
       // The others are kernels that have not ended.
       for (int ms = 1; comm.use_count() > 1; ms = std::min(2 * ms, 1000)) {
         std::this_thread::sleep_for(std::chrono::milliseconds(ms));

@@ -6,16 +6,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
+#include <new>
 #include <random>
 #include <thread>
-#include <type_traits>
 
 namespace openreg::orccl {
 
 // [common.orccl.mailbox.allocate] A new mailbox is filled before anybody can know of it.
-Mailboxes::Mailboxes(int rank, int size)
-    : rank(rank), size(size), mapped(size) {
+void Mailboxes::allocate() {
+  std::random_device random;
+  while (!identity) identity = uint64_t{random()} << 32 | random();
+  for (auto& each : rounds) each = kFirstNumber;
   int least, greatest;
   check(orDeviceGetStreamPriorityRange(&least, &greatest));
   check(orStreamCreateWithPriority(&control, 0, greatest));
@@ -34,23 +35,13 @@ void Mailboxes::release() noexcept {
   static_cast<void>(orStreamDestroy(control));
 }
 
-// [common.orccl.mailbox.fill] The host cannot write device memory either, so it copies the header there.
-static_assert(std::is_trivially_copyable_v<Mailbox>);
-
+// [common.orccl.mailbox.fill] The host cannot write device memory either, so a kernel writes the header.
 orError_t Mailboxes::fill() {
-  std::random_device random;
-  while (!identity) identity = uint64_t{random()} << 32 | random();
-  const auto content = std::make_unique<Mailbox>();
-  content->identity = identity;
-  for (size_t place = 0; place < kMaxLanes; ++place) {
-    rounds[place] = content->lanes[place].round.value = kFirstNumber;
-  }
-  if (orError_t error =
-          orMemcpyAsync(mapped[rank], content.get(), sizeof(Mailbox),
-                        orMemcpyHostToDevice, control)) {
-    return error;
-  }
-  return orStreamSynchronize(control);
+  return run("fill", [this] {
+    auto* own = new (&of(rank)) Mailbox{};
+    own->identity = identity;
+    for (LaneState& lane : own->lanes) lane.round.value = kFirstNumber;
+  });
 }
 
 // [common.orccl.mailbox.places] A sender has the stages, so that a rank writes its own memory and reads that of others.

@@ -79,11 +79,12 @@ inline constexpr size_t kHeaderBytes = (sizeof(Mailbox) + 4095) / 4096 * 4096;
 // [common.orccl.mailbox] The mailboxes of a group are memory that every rank has mapped, and numbers that wake its streams.
 class Mailboxes {
  public:
-  /// Allocates this rank's mailbox.
-  /// @throws Failure
-  Mailboxes(int rank, int size);
+  Mailboxes(int rank, int size) : rank(rank), size(size), mapped(size) {}
   Mailboxes(const Mailboxes&) = delete;
   Mailboxes& operator=(const Mailboxes&) = delete;
+  /// Allocates this rank's mailbox, or nothing.
+  /// @throws Failure
+  void allocate();
   /// Frees this rank's mailbox, which waits for all work of the process.
   void release() noexcept;
 
@@ -117,7 +118,7 @@ class Mailboxes {
   /// Ends all waits of this rank.
   void raiseNumbers() const;
 
-  // [common.orccl.mailbox.control] A call that waits for the device would take the error of a kernel that refused, which is for the program.
+  // [common.orccl.mailbox.control] This thread asks until the work is done, because a capture may forbid a wait, and a callback may end one early.
   /// Runs `body` on the device, and waits for it.
   template <class Body>
   orError_t run(const char* name, Body body) const noexcept {
