@@ -68,11 +68,16 @@ orError_t orRetireBlock(void* pointer, orStream_t handle) noexcept try {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   BlockTable& blocks = memory.device(attributes.device).blocks();
   if (!blocks.claim(address)) return refuseBlock(pointer, "orMalloc");
-  machine().guards.noteFree(address);
-  const orError_t error = enqueueRetirement(stream, address);
-  if (error) blocks.unclaim(address);
-  call.setBlock(pointer, attributes.size, attributes.device);
-  return error;
+  try {
+    machine().guards.noteFree(address);
+    const orError_t error = enqueueRetirement(stream, address);
+    if (error) blocks.unclaim(address);
+    call.setBlock(pointer, attributes.size, attributes.device);
+    return error;
+  } catch (...) {
+    blocks.unclaim(address);
+    throw;
+  }
 } catch (...) {
   return failWithException();
 }

@@ -103,16 +103,15 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
   if (count == 0) return orSuccess;
   Copy copy{};
   if (orError_t error = prepare(&copy, dst, src, count, kind)) return error;
-
   const bool is_pageable = !copy.to || !copy.from;
   if (const auto capture = is_pageable ? captureOf(stream) : nullptr) {
     return capture->refuse(__func__,
                            "copies memory that is neither the device's nor "
                            "pinned, and so must run now,");
   }
-  announceCopy(copy, dst, src, count);
   if (copy.from == orMemoryTypeUnmanaged && copy.to == orMemoryTypeDevice &&
       count <= kStagedBytes) {
+    announceCopy(copy, dst, src, count);
     auto staged = std::make_unique<char[]>(count);
     std::memcpy(staged.get(), copy.origin, count);
     return submitCopy(handle, "memcpy",
@@ -120,6 +119,7 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
                        count] { std::memcpy(target, staged.get(), count); });
   }
   if (orError_t error = is_pageable ? checkMayWait() : orSuccess) return error;
+  announceCopy(copy, dst, src, count);
   Position position;
   orError_t error = submitCopy(
       handle, "memcpy",

@@ -28,19 +28,20 @@ static orError_t checkAccess(const orAccess& access) {
   return orSuccess;
 }
 
+static Touch touchOf(orAccess access) {
+  if (access.element_bytes == 0)
+    access.element_bytes =
+        races().bytesFrom(reinterpret_cast<uintptr_t>(access.pointer));
+  return {Footprint(access), access.is_write != 0};
+}
+
 orError_t orAnnounceAccess(const orAccess* access) noexcept try {
   if (!access) {
     forgetAnnounced();
     return orSuccess;
   }
   if (orError_t error = checkAccess(*access)) return error;
-  if (!accessesAreWanted()) return orSuccess;
-  orAccess known = *access;
-  if (known.element_bytes == 0) {
-    known.element_bytes =
-        races().bytesFrom(reinterpret_cast<uintptr_t>(known.pointer));
-  }
-  announce({Footprint(known), known.is_write != 0});
+  if (accessesAreWanted()) announce(touchOf(*access));
   return orSuccess;
 } catch (...) {
   return failWithException();
@@ -52,7 +53,7 @@ orError_t orAnnounceHostAccess(const char* name,
   if (!name || !access) return refuseNull(__func__);
   if (orError_t error = checkAccess(*access)) return error;
   if (!racesAreWanted()) return orSuccess;
-  const Touch touch{Footprint(*access), access->is_write != 0};
+  const Touch touch = touchOf(*access);
   if (touch.bytes.isEmpty()) return orSuccess;
   const auto launch =
       std::make_shared<const Launch>(Launch{name, placeHere(), {touch}});

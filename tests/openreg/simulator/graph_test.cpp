@@ -15,6 +15,7 @@
 #include <fstream>
 #include <functional>
 #include <mutex>
+#include <new>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -153,6 +154,21 @@ TEST(Graph, a_stream_of_the_same_priority_gets_its_turn_between_nodes) {
   orDeviceSynchronize();
   EXPECT_FALSE(late);
   orGraphExecDestroy(exec);
+}
+
+TEST(Graph, arguments_that_cannot_be_moved_are_not_destroyed) {
+  static int destroyed;
+  destroyed = 0;
+  const orKernel kernel{"immovable", 8,
+                        [](void*, void*) { throw std::bad_alloc(); },
+                        [](void*) {}, [](void*) { ++destroyed; }};
+  Stream stream;
+  int64_t arguments = 0;
+  orGraphDestroy(captured(stream, [&] {
+    EXPECT_EQ(orLaunchCommand(&kernel, nullptr, &arguments, stream.handle),
+              orErrorMemoryAllocation);
+  }));
+  EXPECT_EQ(destroyed, 0);
 }
 
 TEST(Graph, a_kernel_that_throws_stops_the_graph) {

@@ -2,6 +2,7 @@
 // The host has no memory for the driver: a call is refused or does all that it
 // should, and the device needs none to run what was enqueued.
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/tests/openreg/scarce_new.h"
 #include "torch_openreg/tests/openreg/shorthands.h"
 #include "torch_openreg/tests/openreg/streams.h"
@@ -109,6 +110,26 @@ TEST(HostMemory, its_end_leaves_the_error_of_a_kernel) {
   EXPECT_EQ(orSetDevice(0), orSuccess);
   EXPECT_EQ(orDeviceReset(), orSuccess);
   EXPECT_EQ(orEventDestroy(event), orSuccess);
+}
+
+TEST(HostMemory, DISABLED_its_end_leaves_a_guarded_block_to_be_freed) {
+  scarce::fails_once = true;
+  int number = 0;
+  for (orError_t error = orErrorMemoryAllocation; error; ++number) {
+    void* block;
+    ASSERT_EQ(orMalloc(&block, 4096), orSuccess);
+    scarce::left = number;
+    error = orRetireBlock(block, nullptr);
+    scarce::left = scarce::kAll;
+    if (error) ASSERT_EQ(orFree(block), orSuccess) << orGetErrorDetail();
+  }
+  EXPECT_GT(number, 2);
+}
+
+TEST(HostMemory, its_end_leaves_a_guarded_block_to_be_freed) {
+  EXPECT_EQ(again("HostMemory.DISABLED_its_end_leaves_a_guarded_block*",
+                  {"OPENREG_SANITIZE=memory"}),
+            0);
 }
 
 TEST(HostMemory, its_end_is_survived_under_every_schedule) {

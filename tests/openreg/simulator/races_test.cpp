@@ -177,6 +177,32 @@ TEST_F(RacesTest, copies_and_memsets_announce_themselves) {
   EXPECT_EQ(found()[0].second, "memcpy");
 }
 
+TEST_F(RacesTest, a_copy_that_is_refused_announces_nothing) {
+  char bytes[64];
+  writes(one, "writer", block);
+  Stream other;
+  ASSERT_EQ(orStreamBeginCapture(other.handle, orStreamCaptureModeGlobal),
+            orSuccess);
+  EXPECT_NE(orMemcpyAsync(bytes, block, 64, orMemcpyDeviceToHost, two.handle),
+            orSuccess);
+  orGraph_t graph;
+  EXPECT_EQ(orStreamEndCapture(other.handle, &graph),
+            orErrorStreamCaptureInvalidated);
+  launch(two, "innocent");
+  EXPECT_TRUE(found().empty());
+}
+
+TEST_F(RacesTest, the_host_may_touch_all_to_the_end_of_a_block) {
+  void* pinned;
+  ASSERT_EQ(orMallocHost(&pinned, 4096), orSuccess);
+  writes(one, "writer", static_cast<char*>(pinned) + 4000);
+  const orAccess all{pinned, 0, 0, nullptr, nullptr, 0};
+  EXPECT_EQ(orAnnounceHostAccess("reader", &all), orSuccess);
+  ASSERT_EQ(found().size(), 1u);
+  EXPECT_EQ(found()[0].second, "reader");
+  orFreeHost(pinned);
+}
+
 TEST_F(RacesTest, bytes_that_are_not_shared_do_not_race) {
   writes(one, "front", block, 64);
   writes(two, "back", block + 64, 64);
