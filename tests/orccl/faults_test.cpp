@@ -363,11 +363,20 @@ TEST(Refusal, names_the_argument) {
   EXPECT_EQ(refusalOf(orcclInvalidArgument,
                       [&] { group->broadcast(nullptr, nullptr, 0, 1); }),
             "The root is rank 1; the group has the ranks 0 to 0.");
-  const auto reduce = [&](orcclDataType_t type, orcclRedOp_t reduction) {
+  const auto reduce = [&](orcclDataType_t type, orcclRedOp_t reduction,
+                          size_t count = 0) {
     return refusalOf(orcclInvalidArgument, [&] {
-      group->allReduce(nullptr, nullptr, nullptr, 0, type, reduction);
+      group->allReduce(nullptr, nullptr, nullptr, count, type, reduction);
     });
   };
+  EXPECT_EQ(reduce(orcclFloat32, orcclSum, size_t{1} << 62),
+            "4611686018427387904 elements are more than memory has.");
+  EXPECT_EQ(refusalOf(orcclInvalidArgument,
+                      [] {
+                        check(orcclReduceLocal(nullptr, 0, nullptr, 4,
+                                               orcclFloat32, orcclSum));
+                      }),
+            "A reduction of 0 inputs has no result.");
   EXPECT_EQ(reduce(orcclBool, orcclAvg),
             "Numbers of type boolean have no average.");
   EXPECT_EQ(reduce(orcclFloat16, orcclBxor),

@@ -213,8 +213,8 @@ OPENREG_EXPORT size_t orcclTypeSize(orcclDataType_t datatype) OPENREG_NOEXCEPT;
 /// reduction.
 OPENREG_EXPORT orcclResult_t
 orcclCheckReduction(orcclDataType_t datatype, orcclRedOp_t op) OPENREG_NOEXCEPT;
-/// Reduces `count` numbers of each of `n` buffers in host memory, in their
-/// order: the same bytes as a collective's. `recvbuff` may be one of them.
+/// Reduces `count` numbers of each of `n` buffers in host memory, one or more,
+/// in their order: the same bytes as a collective's. `recvbuff` may be one.
 OPENREG_EXPORT orcclResult_t orcclReduceLocal(const void* const* sendbuffs,
                                               int n, void* recvbuff,
                                               size_t count,
