@@ -4,13 +4,18 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
+#include <ATen/core/stack.h>
 #include <c10/util/FunctionRef.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace openreg {
 
 // [common.tensors] Tensors stand among an operator's arguments alone or in lists.
+/// The arguments of a boxed call; its results take their place.
+using Stack = torch::jit::Stack;
+
 /// All defined tensors among the arguments, including those in lists.
 std::vector<at::Tensor> tensorsOf(c10::ArrayRef<c10::IValue> arguments);
 
@@ -39,6 +44,14 @@ void forEachWritten(const c10::OperatorHandle& op,
         visit(tensor, i);
     }
   }
+}
+
+/// How many arguments of `op` come before its outputs; all if it has none.
+inline size_t inputsOf(const c10::OperatorHandle& op) {
+  const auto& arguments = op.schema().arguments();
+  return std::find_if(arguments.begin(), arguments.end(),
+                      [](const auto& each) { return each.is_out(); }) -
+         arguments.begin();
 }
 
 // [common.tensors.memory] A tensor whose storage was resized to 0 bytes is refused on the host.

@@ -67,12 +67,12 @@ void Cache::free(Block* block) {
 void Cache::retire(Block* block) {
   // At any time, `releasePool` may add streams to a block and change its pool.
   const std::vector<c10::Stream> others = takeRecordedStreams(block);
-  const bool is_foreign = [&] {
+  const bool is_common = [&] {
     Lock lock(mutex_);
     return block->pool == PoolId{0, 0};
   }();
   if (std::any_of(others.begin(), others.end(), &isCaptured) ||
-      (memoryIsGuarded() && is_foreign && isCaptured(block->stream))) {
+      (memoryIsGuarded() && is_common && isCaptured(block->stream))) {
     // The streams run nothing that an event could wait for; `endPool` goes on.
     Lock lock(mutex_);
     block->other_streams.insert(block->other_streams.end(), others.begin(),
@@ -84,7 +84,7 @@ void Cache::retire(Block* block) {
   // Outside our lock, because recording waits for the device if a queue is
   // full.
   const std::vector<StreamAndEvent> marks = markStreams(others);
-  if (poisonsFreedMemory() && !(is_foreign && isCaptured(block->stream))) {
+  if (poisonsFreedMemory() && !(is_common && isCaptured(block->stream))) {
     WithoutGil others_run;
     for (auto [stream, event] : marks) {
       orStreamWaitEvent(nativeStream(block->stream), event, 0);

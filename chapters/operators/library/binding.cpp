@@ -4,6 +4,7 @@
 #include "torch_openreg/chapters/operators/library/registration.h"
 #include "torch_openreg/chapters/operators/library/unboxed.h"
 #include "torch_openreg/common/math/launch/argument.h"
+#include "torch_openreg/common/tensors.h"
 
 #include <ATen/EmptyTensor.h>
 
@@ -12,8 +13,6 @@
 #include <unordered_set>
 
 namespace openreg {
-
-using Stack = torch::jit::Stack;
 
 namespace {
 

@@ -2,6 +2,7 @@
 #include "torch_openreg/chapters/device/runtime.h"
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 #include "torch_openreg/chapters/operators/quantized/quantized.h"
+#include "torch_openreg/chapters/operators/sparse/sparse.h"
 
 #include <ATen/NativeFunctions.h>
 #include <ATen/native/quantized/AffineQuantizer.h>
@@ -88,28 +89,16 @@ void refusePartsOfBytes(const at::Tensor&, at::Tensor& quantized, float,
   integersOf(quantized);
 }
 
-// [operators.quantized.beside] PyTorch's functions allocate on the current device, so that of their first argument is made current.
-template <auto function>
-struct BesideFirst;
-
-template <class... Args, at::Tensor (*function)(const at::Tensor&, Args...)>
-struct BesideFirst<function> {
-  static at::Tensor call(const at::Tensor& self, Args... args) {
-    const DeviceScope scope(self.device().index());
-    return function(self, args...);
-  }
-};
-
 // [operators.quantized.register.kernels] Operators that compute are registered beside their kernels, so a backend without them falls back or refuses.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("quantize_per_tensor",
-         &BesideFirst<&at::native::quantize_per_tensor>::call);
+         &OnDevice<&at::native::quantize_per_tensor>::call);
   m.impl("quantize_per_tensor.tensor_qparams",
-         &BesideFirst<&at::native::quantize_per_tensor_tensor_qparams>::call);
+         &OnDevice<&at::native::quantize_per_tensor_tensor_qparams>::call);
   m.impl("quantize_per_tensor.tensors",
          &at::native::quantize_per_tensor_list_cpu);
   m.impl("quantize_per_channel",
-         &BesideFirst<&at::native::quantize_per_channel>::call);
+         &OnDevice<&at::native::quantize_per_channel>::call);
   m.impl("dequantize.self", &at::native::dequantize_cpu_or_cuda);
 }
 

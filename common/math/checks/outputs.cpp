@@ -96,8 +96,7 @@ void resizeOutputs(const c10::OperatorHandle& op,
                    c10::ArrayRef<c10::IValue> results) {
   const size_t to_resize = outputsToResize(op, arguments, results);
   if (to_resize == 0) return;
-  size_t inputs = arguments.size();
-  while (inputs > 0 && op.schema().arguments()[inputs - 1].is_out()) --inputs;
+  const size_t inputs = inputsOf(op);
   for (size_t i = 0; i < results.size(); ++i) {
     if (!(to_resize >> i & 1)) continue;
     const at::Tensor out = writtenFor(op, arguments, i)->toTensor();

@@ -3,6 +3,7 @@
 #include "torch_openreg/common/math/launch/device_code.h"
 #include "torch_openreg/common/math/kernels/kernels.h"
 #include "torch_openreg/common/math/launch/argument.h"
+#include "torch_openreg/common/tensors.h"
 
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
@@ -18,8 +19,6 @@
 
 namespace openreg {
 namespace {
-
-using Stack = torch::jit::Stack;
 
 // [common.rehearsal.isolation] A rehearsal records no gradients, casts nothing, prints no warnings and stays out of profiles.
 struct Isolation {

@@ -3,6 +3,7 @@
 #include "torch_openreg/common/math/checks/checks.h"
 #include "torch_openreg/common/math/launch/argument.h"
 #include "torch_openreg/common/math/plan/primitives.h"
+#include "torch_openreg/common/tensors.h"
 
 #include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>
@@ -22,8 +23,6 @@
 
 namespace openreg {
 namespace {
-
-using Stack = torch::jit::Stack;
 
 // [common.corrected.converted] Most corrections convert the tensors, call the kernel, and round or move once what it writes.
 template <at::Tensor (*convert)(const at::Tensor&)>
@@ -270,9 +269,7 @@ bool isCorrected(const c10::OperatorHandle& op) {
 void callCorrected(const c10::OperatorHandle& op, Stack& stack) {
   const auto found = corrections().find(op);
   if (found == corrections().end()) return callCpuKernel(op, stack);
-  Stack outputs;
-  for (size_t i = 0; i < stack.size(); ++i)
-    if (op.schema().arguments()[i].is_out()) outputs.push_back(stack[i]);
+  Stack outputs(stack.begin() + inputsOf(op), stack.end());
   found->second(op, stack);
   if (!outputs.empty()) stack = std::move(outputs);
 }

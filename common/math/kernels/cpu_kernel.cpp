@@ -15,8 +15,6 @@
 
 namespace openreg {
 
-using Stack = torch::jit::Stack;
-
 // [common.cpu-kernel.norms] A norm keeps its statistics in float32, but the CPU's backward kernels expect the dtype of the parameters.
 namespace {
 

@@ -14,8 +14,6 @@ namespace openreg {
 namespace {
 
 using Sizes = at::IntArrayRef;
-using Stack = torch::jit::Stack;
-
 // [common.announcement.elementwise] The common case of an elementwise operator: contiguous tensors of one size, and numbers.
 c10::IValue announced(Sizes sizes, at::ScalarType dtype) {
   return at::Tensor(at::detail::empty_meta(sizes, dtype));
@@ -149,7 +147,7 @@ Stack announceInCpp(const c10::OperatorHandle& op, const Stack& arguments) {
       {"aten::native_layer_norm", &announceLayerNorm},
       {"aten::where", &announceWhere},
   };
-  if (op.schema().arguments().back().is_out()) return {};
+  if (inputsOf(op) < op.schema().arguments().size()) return {};
   const auto found = known.find(op.schema().name());
   return found == known.end() ? Stack{} : found->second(arguments);
 }

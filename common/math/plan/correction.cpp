@@ -13,8 +13,6 @@
 
 namespace openreg {
 
-using Stack = torch::jit::Stack;
-
 // [common.correction.cuda] A Meta kernel takes plain meta tensors for CUDA's, and five of them then describe strides that CUDA alone has.
 namespace {
 

@@ -10,8 +10,6 @@
 namespace openreg {
 namespace {
 
-using Stack = torch::jit::Stack;
-
 // [common.meta-functions.call] PyTorch's own wrappers would be compiled in full for each of two hundred types of functions; here an argument is converted in one place for each of its types.
 template <class Argument>
 [[gnu::noinline]] decltype(auto) argumentFrom(c10::IValue& value) {

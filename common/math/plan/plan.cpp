@@ -14,8 +14,6 @@
 namespace openreg::math {
 namespace {
 
-using Stack = torch::jit::Stack;
-
 // [common.math.announce] If PyTorch refuses the arguments in Python, the CPU's kernel may have a better error message.
 Stack announce(const Primitive& primitive, const Stack& arguments) {
   try {
@@ -108,13 +106,6 @@ struct Work {
 bool wantsError(const c10::OperatorHandle& op, const Stack& arguments) {
   const auto asks = op.schema().argumentIndexWithName("check_errors");
   return !asks || arguments[*asks].toBool();
-}
-
-size_t inputsOf(const c10::OperatorHandle& op) {
-  const auto& arguments = op.schema().arguments();
-  return std::find_if(arguments.begin(), arguments.end(),
-                      [](const auto& each) { return each.is_out(); }) -
-         arguments.begin();
 }
 
 // [common.math.plan.accesses] The schema says which arguments are written, except for the running statistics of old norms, which only training writes.

@@ -15,8 +15,6 @@
 
 namespace openreg {
 
-using Stack = torch::jit::Stack;
-
 // [common.prediction.meta] A Meta kernel gets meta tensors, which have no data.
 namespace {
 

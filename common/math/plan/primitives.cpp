@@ -37,8 +37,7 @@ bool haveSameInputs(const c10::FunctionSchema& derived,
 }
 
 bool hasOutputs(const c10::OperatorHandle& op) {
-  const auto& arguments = op.schema().arguments();
-  return !arguments.empty() && arguments.back().is_out();
+  return inputsOf(op) < op.schema().arguments().size();
 }
 
 // [common.math.failures] Some operators report numerical failures, and most of these have an argument that asks for it.

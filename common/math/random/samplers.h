@@ -31,12 +31,6 @@ inline Pair randomPair(const RandomNumbers& from, int64_t k) {
   return {even, next()};
 }
 
-/// The bits of number i alone.
-inline uint64_t randomBits(const RandomNumbers& from, int64_t i) {
-  const Pair pair = randomPair(from, i / 2);
-  return i % 2 ? pair.odd : pair.even;
-}
-
 /// A number in [0, 1) with as many binary digits as T has.
 template <class T>
 double unitInterval(uint64_t bits) {

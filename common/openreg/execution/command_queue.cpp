@@ -327,7 +327,7 @@ void CommandQueue::finish(Command& command) {
 void CommandQueue::runKernel(Command& command) {
   try {
     if (command.fault) throw std::runtime_error(command.fault);
-    if (memoryIsGuarded()) {
+    if (config().guards_memory) {
       machine().guards.run(command, *device_, handle_);
     } else {
       command.kernel->run(command.arguments);

@@ -51,7 +51,7 @@ orError_t submit(orStream_t handle, const orKernel* kernel, const char* name,
                  bool tells) {
   std::shared_ptr<const Launch> launch;
   if (accessesAreWanted()) launch = takeAnnounced(name);
-  if (memoryIsGuarded() && !launch) launch = launchHere(name);
+  if (config().guards_memory && !launch) launch = launchHere(name);
   const StreamRef stream = findStream(handle);
   if (!stream) return orErrorInvalidResourceHandle;
   Position own;

@@ -53,7 +53,7 @@ orError_t enqueueRetirement(const StreamRef& stream, uintptr_t block) {
 orError_t orRetireBlock(void* pointer, orStream_t handle) noexcept try {
   ObservedCall call("orRetireBlock", orOperationFree);
   if (orError_t error = enter()) return error;
-  if (!memoryIsGuarded()) {
+  if (!config().guards_memory) {
     return fail(
         orErrorNotSupported,
         "orRetireBlock is for guarded memory (OPENREG_SANITIZE=memory); "

@@ -30,7 +30,7 @@ orError_t orMalloc(void** pointer, size_t size) noexcept try {
                 region.freeBytes(), " of ", region.size(),
                 " bytes free, and no free block of ", size, " bytes.");
   }
-  if (memoryIsGuarded() &&
+  if (config().guards_memory &&
       !machine().guards.open(address, size, currentIndex())) {
     region.free(address);
     return fail(orErrorMemoryAllocation,
@@ -63,7 +63,7 @@ orError_t orFree(void* pointer) noexcept try {
   if (orError_t error = claimAndDrain(region.blocks(), pointer, "orMalloc")) {
     return error;
   }
-  if (memoryIsGuarded()) {
+  if (config().guards_memory) {
     machine().guards.noteFree(address);
     machine().guards.retire(address);
   } else {

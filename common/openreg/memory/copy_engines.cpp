@@ -139,7 +139,7 @@ void copyBytes(void* to, const void* from, size_t size) {
   const auto origin = reinterpret_cast<uintptr_t>(from);
   const size_t distance = target > origin ? target - origin : origin - target;
   // What another thread touches would not be known as this command's.
-  if (size <= kSharedBytes || distance < size || memoryIsGuarded()) {
+  if (size <= kSharedBytes || distance < size || config().guards_memory) {
     std::memmove(to, from, size);
     return;
   }

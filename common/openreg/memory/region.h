@@ -46,7 +46,6 @@ class Region {
   /// before it.
   size_t reservedFor(size_t size) const;
   size_t offsetOf(size_t size) const;
-  size_t alignment() const { return layout_.alignment; }
 
   // [common.region.state] Free blocks are indexed by address and by size, and there are enough nodes of both indexes for all blocks to become free.
  private:

@@ -32,7 +32,6 @@ inline int activeSanitizers() {
 }
 inline bool racesAreWanted() { return activeSanitizers() & (kRaces | kOrder); }
 inline bool racesAreReported() { return activeSanitizers() & kRaces; }
-inline bool memoryIsGuarded() { return activeSanitizers() & kMemory; }
 inline bool accessesAreWanted() { return activeSanitizers() != 0; }
 
 /// From now on.
