@@ -89,16 +89,9 @@ def complex_numbers(x, y):
 
 
 PROGRAMS = [
-    attention,
-    complex_numbers,
-    image,
-    indexing,
-    mutation,
-    numbers_of_the_host,
-    pointwise,
-    reductions,
-    views,
-]
+    attention, complex_numbers, image, indexing, mutation, numbers_of_the_host, pointwise,
+    reductions, views,
+]  # fmt: skip
 
 
 def inputs(device="openreg"):

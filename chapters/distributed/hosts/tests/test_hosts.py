@@ -77,24 +77,11 @@ def fragile():
     ranks.end()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "reduces_as_gloo",
-        "reduces_more",
-        "premultiplies",
-        "reduces_to_one",
-        "moves_every_type",
-        "gathers_and_scatters",
-        "handles_uneven_sizes",
-        "handles_layouts",
-        "handles_nothing",
-        "coalesces",
-        "transfers",
-        "mixes_a_batch",
-        "exchanges_objects",
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "reduces_as_gloo", "reduces_more", "premultiplies", "reduces_to_one", "moves_every_type",
+    "gathers_and_scatters", "handles_uneven_sizes", "handles_layouts", "handles_nothing",
+    "coalesces", "transfers", "mixes_a_batch", "exchanges_objects",
+])  # fmt: skip
 def test_what_works_on_one_host_works_on_two(pair, name):
     pair(getattr(operations, name))
 
@@ -220,26 +207,14 @@ def disagrees_on_a_host(call):
     return message
 
 
-@pytest.mark.parametrize(
-    ("call", "first", "second"),
-    [
-        (
-            "reduction",
-            "all_reduce of 8 bytes of float32 with sum",
-            "all_reduce of 8 bytes of float32 with average",
-        ),
-        (
-            "root",
-            "broadcast of 8 bytes of float32 from rank 3",
-            "broadcast of 8 bytes of float32 from rank 1",
-        ),
-        (
-            "size",
-            "all_reduce of 4 bytes of float32 with sum",
-            "all_reduce of 0 bytes of float32 with sum",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("call", "first", "second"), [
+    ("reduction", "all_reduce of 8 bytes of float32 with sum",
+     "all_reduce of 8 bytes of float32 with average"),
+    ("root", "broadcast of 8 bytes of float32 from rank 3",
+     "broadcast of 8 bytes of float32 from rank 1"),
+    ("size", "all_reduce of 4 bytes of float32 with sum",
+     "all_reduce of 0 bytes of float32 with sum"),
+])  # fmt: skip
 def test_all_ranks_are_told_what_two_ranks_of_a_host_disagree_about(two_hosts, call, first, second):
     for message in two_hosts(disagrees_on_a_host, call):
         assert (

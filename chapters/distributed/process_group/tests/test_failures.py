@@ -383,27 +383,18 @@ def moves_another_dtype(call):
     return message
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (
-            "broadcast",
-            "rank 0 calls broadcast of 16 bytes of float32 from rank 0, rank 1 calls broadcast of "
-            "16 bytes of int32 from rank 0",
-        ),
-        (
-            "all_gather",
-            "rank 0 calls all_gather of 16 bytes of float32, rank 1 calls all_gather of 16 bytes "
-            "of int32",
-        ),
-        ("all_to_all", "sends 8 bytes of "),
-        (
-            "broadcast float8",
-            "rank 0 calls broadcast of 4 bytes of float8_e4m3fn from rank 0, rank 1 calls "
-            "broadcast of 4 bytes of float8_e5m2 from rank 0",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("call", "sentence"), [
+    ("broadcast",
+     "rank 0 calls broadcast of 16 bytes of float32 from rank 0, rank 1 calls broadcast of "
+     "16 bytes of int32 from rank 0"),
+    ("all_gather",
+     "rank 0 calls all_gather of 16 bytes of float32, rank 1 calls all_gather of 16 bytes "
+     "of int32"),
+    ("all_to_all", "sends 8 bytes of "),
+    ("broadcast float8",
+     "rank 0 calls broadcast of 4 bytes of float8_e4m3fn from rank 0, rank 1 calls "
+     "broadcast of 4 bytes of float8_e5m2 from rank 0"),
+])  # fmt: skip
 def test_calls_that_only_move_data_compare_dtypes(two, call, sentence):
     messages = two(moves_another_dtype, call)
     assert all(sentence in message for message in messages), messages

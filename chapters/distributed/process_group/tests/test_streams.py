@@ -392,16 +392,13 @@ def finds_races(program, expected):
     assert all("test_streams.py" in line for line in lines), lines
 
 
-@pytest.mark.parametrize(
-    ("program", "expected"),
-    [
-        (reads_what_another_stream_writes, [{"add", "all_reduce"}]),
-        (overwrites_an_input, [{"all_gather", "zero_"}]),
-        (reads_a_result, [{"reduce_scatter", "aten::sum"}]),
-        (waits_on_another_stream, [{"broadcast", "zero_"}]),
-        (overwrites_what_it_sends, [{"send_recv", "zero_"}]),
-        (waits, []),
-    ],
-)
+@pytest.mark.parametrize(("program", "expected"), [
+    (reads_what_another_stream_writes, [{"add", "all_reduce"}]),
+    (overwrites_an_input, [{"all_gather", "zero_"}]),
+    (reads_a_result, [{"reduce_scatter", "aten::sum"}]),
+    (waits_on_another_stream, [{"broadcast", "zero_"}]),
+    (overwrites_what_it_sends, [{"send_recv", "zero_"}]),
+    (waits, []),
+])  # fmt: skip
 def test_a_collective_races_with_what_does_not_wait_for_it(two, program, expected):
     two(finds_races, program, expected)

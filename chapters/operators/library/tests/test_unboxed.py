@@ -44,18 +44,12 @@ FUNCTIONAL = {
     "_softmax": (lambda x: torch.softmax(x, 1), 1),
     "_log_softmax": (lambda x: torch.log_softmax(x, 0), 1),
     "_log_softmax_backward_data": (
-        lambda x, y: aten._log_softmax_backward_data(x, y, 1, torch.float32),
-        2,
-    ),
+        lambda x, y: aten._log_softmax_backward_data(x, y, 1, torch.float32), 2),
     "nll_loss_forward": (
-        lambda x, y: torch.stack(aten.nll_loss_forward(x, classes(x), y[0], 1, -100)),
-        2,
-    ),
+        lambda x, y: torch.stack(aten.nll_loss_forward(x, classes(x), y[0], 1, -100)), 2),
     "nll_loss_backward": (
-        lambda x, y: aten.nll_loss_backward(x[0, 0], y, classes(x), None, 1, 0, x[1, 1]),
-        2,
-    ),
-}
+        lambda x, y: aten.nll_loss_backward(x[0, 0], y, classes(x), None, 1, 0, x[1, 1]), 2),
+}  # fmt: skip
 IN_PLACE = ["mul_.Tensor", "div_.Tensor", "sub_.Tensor", "addcdiv_", "addcmul_", "lerp_.Scalar"]
 IN_PLACE += ["pow_.Scalar", "sqrt_", "rsqrt_", "neg_", "exp_", "cos_", "sin_", "tanh_", "sigmoid_"]
 IN_PLACE += ["silu_", "gelu_"]
@@ -140,18 +134,15 @@ def test_each_dtype_has_a_first_call(dtype):
         torch.testing.assert_close((x.to("openreg") * 3).cpu(), x * 3)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda x, y: x.mul_(y),
-        lambda x, y: x.addcdiv_(y, y, value=-0.5),
-        lambda x, y: x.addcmul_(x, y, value=2),
-        lambda x, y: x.lerp_(y, 0.1),
-        lambda x, y: x.t().div_(y[0]),
-        lambda x, y: x.mul_(3).sub_(1.5),
-        lambda x, y: x.sqrt_(),
-    ],
-)
+@pytest.mark.parametrize("change", [
+    lambda x, y: x.mul_(y),
+    lambda x, y: x.addcdiv_(y, y, value=-0.5),
+    lambda x, y: x.addcmul_(x, y, value=2),
+    lambda x, y: x.lerp_(y, 0.1),
+    lambda x, y: x.t().div_(y[0]),
+    lambda x, y: x.mul_(3).sub_(1.5),
+    lambda x, y: x.sqrt_(),
+])  # fmt: skip
 def test_in_place_forms_change_their_tensor(change):
     x, y = tensors(2, lambda x: x)
     there = [x.to("openreg"), y.to("openreg")]

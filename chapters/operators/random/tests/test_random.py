@@ -77,16 +77,13 @@ def test_without_an_end_integers_stay_within_their_type(dtype, end):
 
 
 @pytest.mark.filterwarnings("ignore:.*is out of bounds:UserWarning")
-@pytest.mark.parametrize(
-    "dtype,start,end",
-    [
-        (torch.float16, 0, 65504),
-        (torch.float16, 2049, 4096),
-        (torch.bfloat16, -513, -257),
-        (torch.float32, 2**24 + 1, 2**24 + 6),
-        (torch.float32, -(2**63), 2**63 - 1),
-    ],
-)
+@pytest.mark.parametrize("dtype,start,end", [
+    (torch.float16, 0, 65504),
+    (torch.float16, 2049, 4096),
+    (torch.bfloat16, -513, -257),
+    (torch.float32, 2**24 + 1, 2**24 + 6),
+    (torch.float32, -(2**63), 2**63 - 1),
+])  # fmt: skip
 def test_integers_that_are_rounded_stay_within_their_bounds(dtype, start, end):
     x = torch.empty(1 << 17, dtype=dtype, device="openreg").random_(start, end).cpu()
     assert int(x.min()) >= start and int(x.max()) < end
@@ -124,15 +121,12 @@ CONTINUOUS = {
     "exponential": (lambda x: x.exponential_(2), lambda x: 1 - torch.exp(-2 * x)),
     "cauchy": (lambda x: x.cauchy_(1, 2), lambda x: 0.5 + torch.atan((x - 1) / 2) / torch.pi),
     "log_normal": (
-        lambda x: x.log_normal_(1, 0.5),
-        lambda x: torch.special.ndtr((x.log() - 1) / 0.5),
-    ),
+        lambda x: x.log_normal_(1, 0.5), lambda x: torch.special.ndtr((x.log() - 1) / 0.5)),
     "normal": (lambda x: torch.normal(x + 3, x + 2), lambda x: torch.special.ndtr((x - 3) / 2)),
     "gamma": (
         lambda x: torch._standard_gamma(x + 0.5),
-        lambda x: torch.special.gammainc(torch.full_like(x, 0.5), x),
-    ),
-}
+        lambda x: torch.special.gammainc(torch.full_like(x, 0.5), x)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CONTINUOUS)
