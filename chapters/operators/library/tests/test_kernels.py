@@ -6,11 +6,10 @@ import torch
 from torch._subclasses.fake_utils import CrossRefFakeMode
 
 
-def both(function, *shapes, dtype=torch.float32):
-    """Runs `function` on the CPU and on openreg with the same random inputs."""
-    torch.manual_seed(0)
-    inputs = [torch.randn(shape, dtype=dtype) for shape in shapes]
-    return function(*inputs), function(*(x.to("openreg") for x in inputs))
+def gradient(x):
+    x = x.detach().requires_grad_()
+    torch.nn.functional.gelu(x.t() @ x).logsumexp(0).sum().backward()
+    return x.grad
 
 
 @pytest.mark.parametrize("function,shapes", [
@@ -22,6 +21,7 @@ def both(function, *shapes, dtype=torch.float32):
     (lambda x: x.softmax(-1), [(3, 4)]),
     (lambda x: x.abs(), [(3, 4)]),
     (lambda x: x.t().abs(), [(3, 4)]),
+    (lambda x, y: torch.complex(x, y).abs(), [(3,), (3,)]),
     (lambda x, y: torch.cat([x, y]), [(2, 3), (4, 3)]),
     (lambda x: torch.where(x > 0, x, 0.0), [(3, 4)]),
     (lambda x: x[torch.tensor([2, 0])], [(3, 4)]),
@@ -47,9 +47,12 @@ def both(function, *shapes, dtype=torch.float32):
     (torch.nn.functional.mse_loss, [(3, 4), (3, 4)]),
     (lambda x, y: torch.nn.functional.smooth_l1_loss(x, y, reduction="sum"), [(3,), (3,)]),
     (torch.nn.functional.scaled_dot_product_attention, [(1, 2, 4, 8)] * 3),
+    (gradient, [(4, 5)]),
 ])  # fmt: skip
 def test_a_kernel_agrees_with_the_cpu(function, shapes):
-    there, here = both(function, *shapes)
+    torch.manual_seed(0)
+    inputs = [torch.randn(shape) for shape in shapes]
+    there, here = function(*inputs), function(*(x.to("openreg") for x in inputs))
     assert here.device.type == "openreg"
     torch.testing.assert_close(here.cpu(), there)
 
@@ -101,12 +104,6 @@ def test_an_encoder_in_evaluation_ignores_padding(batch_first, norm_first, dtype
     torch.testing.assert_close(here, there, rtol=1e-2, atol=1e-2)
 
 
-def test_a_complex_absolute_value_is_real():
-    there, here = both(torch.abs, (3,), dtype=torch.complex64)
-    assert here.dtype == torch.float32
-    torch.testing.assert_close(here.cpu(), there)
-
-
 def test_types_are_promoted_as_on_the_cpu():
     x = torch.ones(2, dtype=torch.int32, device="openreg")
     assert (x + 1.5).dtype == torch.float32
@@ -126,19 +123,6 @@ def test_an_output_of_the_user_is_resized(size):
     assert out.tolist() == [[4.0] * 3] * 2
 
 
-def test_an_output_of_a_type_that_cannot_hold_the_result_is_refused():
-    x = torch.ones(2, device="openreg")
-    with pytest.raises(RuntimeError, match="result type Float can't be cast to .* Long"):
-        torch.add(x, x, out=torch.empty(2, dtype=torch.int64, device="openreg"))
-
-
-def test_a_reduction_takes_its_type_from_its_output():
-    x = torch.ones(70000, dtype=torch.float16, device="openreg")
-    out = torch.empty((), device="openreg")
-    torch.sum(x, 0, out=out)
-    assert out.item() == 70000
-
-
 def test_an_output_may_be_one_that_is_announced_by_copying():
     """PyTorch's shared code for `baddbmm` copies the first input into the output."""
     x, y, z = torch.randn(2, 3, 5), torch.randn(2, 3, 4), torch.randn(2, 4, 5)
@@ -147,18 +131,8 @@ def test_an_output_may_be_one_that_is_announced_by_copying():
     torch.testing.assert_close(out.cpu(), torch.baddbmm(x, y, z))
 
 
-def test_an_output_may_be_an_input():
-    x = torch.arange(4.0, device="openreg")
-    torch.cumsum(x, 0, out=x)
-    assert x.tolist() == [0, 1, 3, 6]
-
-
-def test_shapes_are_checked_at_once():
-    with pytest.raises(RuntimeError, match="cannot be multiplied"):
-        torch.ones(2, 3, device="openreg") @ torch.ones(2, 3, device="openreg")
-
-
 @pytest.mark.parametrize("call,sentence", [
+    (lambda x: x[None] @ x[None], "cannot be multiplied"),
     (lambda x: torch.where(x, x, x), "expected condition to be a boolean tensor"),
     (lambda x: x.masked_fill_(x, 1), "masked_fill_ only supports boolean masks"),
     (lambda x: x.masked_fill_(x[:2] > 0, 1),
@@ -174,8 +148,6 @@ def test_shapes_are_checked_at_once():
      "cannot be converted to type .* without overflow"),
     (lambda x: torch.conv1d(x[None, None], x[None, None].double()),
      r"Input type \(Float\) and weight type \(Double\) should be the same"),
-    (lambda x: x.copy_(torch.ones(4)), r"copy_ cannot broadcast a tensor of \[4\] to one of \[3\]"),
-    (lambda x: x[0].expand(3).copy_(x), "more than one element of the written-to tensor"),
     (lambda x: torch.empty(0, device="openreg").copy_(torch.ones(4)), "cannot broadcast"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused_at_once(call, sentence):
@@ -262,21 +234,9 @@ def test_two_streams_give_the_same_numbers_as_one():
         torch.testing.assert_close(result.cpu(), expected)
 
 
-def test_gradients_agree_with_the_cpu():
-    def grad(x):
-        x = x.detach().requires_grad_()
-        torch.nn.functional.gelu(x.t() @ x).logsumexp(0).sum().backward()
-        return x.grad
-
-    there, here = both(grad, (4, 5))
-    torch.testing.assert_close(here.cpu(), there)
-
-
 def test_a_tensor_can_be_printed():
-    assert (
-        repr(torch.tensor([1.0, 2.5], device="openreg"))
-        == "tensor([1.0000, 2.5000], device='openreg:0')"
-    )
+    x = torch.tensor([1.0, 2.5], device="openreg")
+    assert repr(x) == "tensor([1.0000, 2.5000], device='openreg:0')"
 
 
 @pytest.mark.parametrize("ask", ["event", "stream"])

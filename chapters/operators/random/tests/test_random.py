@@ -32,10 +32,8 @@ def test_a_generator_of_ones_own_is_used():
 
 
 def test_a_generator_of_another_device_is_refused():
-    with pytest.raises(
-        RuntimeError,
-        match="The generator is of openreg:1, the tensor is on openreg:0; they must be",
-    ):
+    told = "The generator is of openreg:1, the tensor is on openreg:0; they must be"
+    with pytest.raises(RuntimeError, match=told):
         torch.empty(2, device="openreg").uniform_(generator=torch.Generator("openreg:1"))
 
 
@@ -50,8 +48,6 @@ def test_uniform_numbers_are_even_and_below_one(dtype):
 def test_a_normal_tensor_without_elements_may_have_any_dtype():
     for dtype in (torch.int64, torch.bool, torch.float8_e5m2, torch.float32):
         assert torch.randn(0, 2, dtype=dtype, device="openreg").shape == (0, 2)
-    with pytest.raises(RuntimeError, match="normal expects std >= 0.0"):
-        torch.empty(0, device="openreg").normal_(0, -1)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
