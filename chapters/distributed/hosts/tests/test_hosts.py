@@ -595,7 +595,7 @@ def namespaces():
     try:
         for name in names:
             ip("netns", "add", name)
-        end = "type veth peer name cable netns".split()
+        end = ("type", "veth", "peer", "name", "cable", "netns")
         ip("link", "add", "cable", "netns", names[0], *end, names[1])
         for number, name in enumerate(names, 1):
             ip("-n", name, "address", "add", f"10.213.7.{number}/24", "dev", "cable")
