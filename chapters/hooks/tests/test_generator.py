@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import copy
 import pickle
-import sys
-from pathlib import Path
 
+import differences
 import numpy
 import pytest
 import torch
 import torch_openreg  # noqa: F401
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
-
-import differences
 
 
 def test_a_generator_is_of_its_device():
