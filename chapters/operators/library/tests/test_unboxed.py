@@ -161,41 +161,26 @@ def known(size=4):
     return x
 
 
-def test_overlap_is_refused_on_the_short_path():
-    x = known(5)
-    with pytest.raises(RuntimeError, match="refer to a single memory location"):
-        x[1:].mul_(x[:-1])
-    with pytest.raises(RuntimeError, match="refers to a single memory location"):
-        x[:1].expand(4).mul_(known())
-
-
-def test_shapes_are_refused_on_the_short_path():
-    x = known()
-    with pytest.raises(RuntimeError, match=r"must match the size of tensor b"):
-        x * torch.ones(3, device="openreg")
-    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
-        torch.ones(1, device="openreg").mul_(x)
-
-
-def test_other_devices_are_refused_on_the_short_path():
-    x = known()
-    with pytest.raises(
-        RuntimeError, match="aten::mul: Expected all tensors to be on the same device"
-    ):
-        x * torch.ones(4)
-    with pytest.raises(RuntimeError, match=": Expected all tensors to be on the same device"):
-        x * torch.ones(4, device="openreg:1")
-    with pytest.raises(
-        RuntimeError, match="aten::mul_ on an openreg device cannot write to a tensor on"
-    ):
-        torch.tensor(1.0).mul_(torch.tensor(2.0, device="openreg"))
-
-
-def test_a_tensor_without_memory_is_refused_on_the_short_path():
-    x = known()
+def without_memory(x):
     x.untyped_storage().resize_(0)
-    with pytest.raises(RuntimeError, match="has no memory"):
-        x * 2
+    return x
+
+
+@pytest.mark.parametrize("call, sentence", [
+    (lambda x: x[1:].mul_(x[:-1]), "refer to a single memory location"),
+    (lambda x: x[:1].expand(4).mul_(known()), "refers to a single memory location"),
+    (lambda x: x * x[1:], "must match the size of tensor b"),
+    (lambda x: x[:1].clone().mul_(x), "doesn't match the broadcast shape"),
+    (lambda x: x * torch.ones(4), "aten::mul: Expected all tensors to be on the same device"),
+    (lambda x: x * x.to("openreg:1"), ": Expected all tensors to be on the same device"),
+    (lambda x: torch.tensor(1.0).mul_(torch.tensor(2.0, device="openreg")),
+     "aten::mul_ on an openreg device cannot write to a tensor on"),
+    (lambda x: without_memory(x) * 2, "has no memory"),
+])  # fmt: skip
+def test_what_does_not_fit_is_refused_on_the_short_path(call, sentence):
+    x = known()
+    with pytest.raises(RuntimeError, match=sentence):
+        call(x)
 
 
 def test_a_number_of_python_has_the_default_dtype_of_the_call():
