@@ -205,12 +205,8 @@ def message_of_disagreement(timeout, most):
     return message
 
 
-def disagrees():
-    return message_of_disagreement(5 * SECOND, 3)
-
-
 def test_ranks_that_disagree_are_told_of_both_calls(two):
-    for message in two(disagrees):
+    for message in two(message_of_disagreement, 5 * SECOND, 3):
         assert "8 bytes" in message and "12 bytes" in message and "the group was aborted" in message
 
 

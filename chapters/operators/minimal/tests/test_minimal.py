@@ -173,12 +173,6 @@ def test_two_tensors_know_whether_they_are_one_view_of_one_storage(x):
     assert not any(x.is_set_to(y) for y in (x.t(), x[:1], x.clone(), x.cpu()))
 
 
-def test_numbers_come_back(x):
-    assert x[1, 2].item() == 5
-    assert x.bool().any().item() is True
-    assert bool(x.sum() == 15)
-
-
 def test_a_deep_copy_has_its_own_memory(x):
     y = copy.deepcopy(x)
     y.zero_()
