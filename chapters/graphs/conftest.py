@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lets the chapter's tests use each other's helpers, those of the profiler chapter, and our tools."""
+"""Lets the chapter's tests use each other's helpers, and those of the profiler chapter."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 CHAPTERS = Path(__file__).resolve().parents[1]
-for folder in ("../tools", "profiler/trace/tests", "graphs/capture/tests"):
+for folder in ("profiler/trace/tests", "graphs/capture/tests"):
     sys.path.insert(0, str(CHAPTERS / folder))
 
 

@@ -1,12 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-import sys
-from pathlib import Path
-
 import pytest
 import torch
-
-# Tests ask tools/differences.py what this release of PyTorch has.
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 
 @pytest.fixture(autouse=True)

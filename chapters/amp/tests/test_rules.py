@@ -1,16 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What an operator receives under each of PyTorch's autocast rules, and which rules there are."""
 
-import sys
-from pathlib import Path
-
-import pytest
-import torch
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
-
 import autocast_rules
 import differences
+import pytest
+import torch
 
 LOW, WIDE, LEFT_ALONE = torch.bfloat16, torch.float32, torch.float64
 RULES = autocast_rules.rules(autocast_rules.header().read_text())

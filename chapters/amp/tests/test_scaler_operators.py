@@ -85,29 +85,16 @@ def test_no_gradients_and_empty_gradients_are_no_trouble():
     assert found.item() == 0
 
 
-@pytest.mark.parametrize(
-    "gradients, found, sentence",
-    [
-        (
-            [("openreg:0", 4), ("openreg:1", 4)],
-            {},
-            ": Expected all tensors to be on the same device, but found at least two devices, "
-            "openreg:0 and openreg:1; call it once for each device.",
-        ),
-        (
-            [("openreg:0", 4), ("cpu", 4)],
-            {},
-            "but found at least two devices, openreg:0 and cpu;",
-        ),
-        ([("openreg:0", 4)], {"device": "cpu"}, "needs found_inf as one Float on openreg:0, not 1"),
-        (
-            [("openreg:0", 4)],
-            {"dtype": torch.float64},
-            "needs found_inf as one Float on openreg:0, not 1 of Double on openreg:0; "
-            "torch.amp.GradScaler makes it so.",
-        ),
-    ],
-)
+@pytest.mark.parametrize("gradients, found, sentence", [
+    ([("openreg:0", 4), ("openreg:1", 4)], {},
+     ": Expected all tensors to be on the same device, but found at least two devices, "
+     "openreg:0 and openreg:1; call it once for each device."),
+    ([("openreg:0", 4), ("cpu", 4)], {}, "but found at least two devices, openreg:0 and cpu;"),
+    ([("openreg:0", 4)], {"device": "cpu"}, "needs found_inf as one Float on openreg:0, not 1"),
+    ([("openreg:0", 4)], {"dtype": torch.float64},
+     "needs found_inf as one Float on openreg:0, not 1 of Double on openreg:0; "
+     "torch.amp.GradScaler makes it so."),
+])  # fmt: skip
 def test_what_does_not_fit_is_refused_before_anything_runs(gradients, found, sentence):
     gradients = [torch.ones(size, device=device) for device, size in gradients]
     with pytest.raises((RuntimeError, ValueError)) as caught:
@@ -171,29 +158,23 @@ torch.openreg.synchronize()
 # The second operator: the next scale.
 
 
-@pytest.mark.parametrize(
-    "scale, tracker, found, after",
-    [
-        (8.0, 0, 0, (8.0, 1)),  # one more step without trouble
-        (8.0, 2, 0, (16.0, 0)),  # the third: grow
-        (8.0, 2, 1, (4.0, 0)),  # trouble: shrink, and count anew
-        (3e38, 2, 0, (3e38, 0)),  # it would be infinite: stay
-    ],
-)
+@pytest.mark.parametrize("scale, tracker, found, after", [
+    (8.0, 0, 0, (8.0, 1)),  # one more step without trouble
+    (8.0, 2, 0, (16.0, 0)),  # the third: grow
+    (8.0, 2, 1, (4.0, 0)),  # trouble: shrink, and count anew
+    (3e38, 2, 0, (3e38, 0)),  # it would be infinite: stay
+])  # fmt: skip
 def test_the_scale_grows_after_three_steps_and_shrinks_at_once(scale, tracker, found, after):
     scale, tracker = number(scale), number(tracker, torch.int32)
     assert torch._amp_update_scale_(scale, tracker, number(found), 2.0, 0.5, 3) is scale
     assert (scale.item(), tracker.item()) == pytest.approx(after)
 
 
-@pytest.mark.parametrize(
-    "wrong, sentence",
-    [
-        ({"scale": number(1, torch.float64)}, "needs the scale as one Float on openreg:0, not 1 o"),
-        ({"tracker": number(1)}, "needs growth_tracker as one Int on openreg:0, not 1 of Float on"),
-        ({"found": number(1, device="cpu")}, "needs found_inf as one Float on openreg:0, not 1 of"),
-    ],
-)
+@pytest.mark.parametrize("wrong, sentence", [
+    ({"scale": number(1, torch.float64)}, "needs the scale as one Float on openreg:0, not 1 o"),
+    ({"tracker": number(1)}, "needs growth_tracker as one Int on openreg:0, not 1 of Float on"),
+    ({"found": number(1, device="cpu")}, "needs found_inf as one Float on openreg:0, not 1 of"),
+])  # fmt: skip
 def test_numbers_of_another_kind_are_refused(wrong, sentence):
     numbers = {"scale": number(1), "tracker": number(0, torch.int32), "found": number(0)} | wrong
     with pytest.raises(ValueError, match=sentence):

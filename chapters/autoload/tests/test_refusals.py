@@ -231,21 +231,18 @@ def cut(folder, name, content):
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "sentence"),
-    [
-        ("_memory.py", b"def empty_cache(", "SyntaxError: '(' was never closed"),
-        ("_memory.py", b"", "AttributeError: module 'torch_openreg._memory' has no attribute"),
-        ("_chapters.py", b"", "cannot import name 'MODULES' from 'torch_openreg._chapters'"),
-        ("__init__.py", b"", "AttributeError: module 'torch_openreg' has no attribute '_register'"),
-        ("__init__.py", b"import torch\nif", "SyntaxError: invalid syntax"),
-        ("_C.*.so", b"", "file too short"),
-        ("libtorch_openreg.so", b"\x7fELF", "file too short"),
-        ("torch_openreg_autoload.py", b"", "cannot import name 'autoload'"),
-        ("torch_openreg_autoload.py", b"def autoload(", "SyntaxError: '(' was never closed"),
-        ("torch_openreg_autoload.py", b"import gone", "No module named 'gone'"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "sentence"), [
+    ("_memory.py", b"def empty_cache(", "SyntaxError: '(' was never closed"),
+    ("_memory.py", b"", "AttributeError: module 'torch_openreg._memory' has no attribute"),
+    ("_chapters.py", b"", "cannot import name 'MODULES' from 'torch_openreg._chapters'"),
+    ("__init__.py", b"", "AttributeError: module 'torch_openreg' has no attribute '_register'"),
+    ("__init__.py", b"import torch\nif", "SyntaxError: invalid syntax"),
+    ("_C.*.so", b"", "file too short"),
+    ("libtorch_openreg.so", b"\x7fELF", "file too short"),
+    ("torch_openreg_autoload.py", b"", "cannot import name 'autoload'"),
+    ("torch_openreg_autoload.py", b"def autoload(", "SyntaxError: '(' was never closed"),
+    ("torch_openreg_autoload.py", b"import gone", "No module named 'gone'"),
+])  # fmt: skip
 def test_a_file_that_was_cut_short_is_one_warning(tmp_path, name, content, sentence):
     cut(tmp_path, name, content)
     program = (

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs that are compiled, and what they need. Many operators share a kernel, which takes a compiler a second."""
 
+import threading
+
 import torch
 import torch.nn.functional as F
+from busy import hold
 
 
 def wave(x):
@@ -89,18 +92,58 @@ def complex_numbers(x, y):
 
 
 PROGRAMS = [
-    attention,
-    complex_numbers,
-    image,
-    indexing,
-    mutation,
-    numbers_of_the_host,
-    pointwise,
-    reductions,
-    views,
-]
+    attention, complex_numbers, image, indexing, mutation, numbers_of_the_host, pointwise,
+    reductions, views,
+]  # fmt: skip
 
 
 def inputs(device="openreg"):
     generator = torch.Generator().manual_seed(0)
     return tuple(torch.randn(8, 8, generator=generator).to(device) for _ in range(2))
+
+
+def follows_its_caller(program, x):
+    """The result of a call on a stream that is busy; the call waits for nothing."""
+    side = torch.Stream("openreg")
+    torch.openreg.synchronize()
+    hold(side)
+    with side:
+        found = program(x)
+    assert torch.openreg.default_stream().query()
+    assert not side.query()
+    side.synchronize()
+    return found
+
+
+def called_by_threads(program, function, *sizes):
+    """Four threads call it on two devices, each on a stream of its own, and get what `function` gives."""
+    found = {}
+
+    def call(number):
+        device = f"openreg:{number % 2}"
+        with torch.Stream(device):
+            x = torch.full(sizes, float(number), device=device)
+            found[number] = sum(program(x) for _ in range(50)).cpu()
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert torch.openreg.current_device() == 0 and len(found) == 4
+    for number, total in found.items():
+        torch.testing.assert_close(total, 50 * function(torch.full(sizes, float(number))))
+
+
+def controlled(x):
+    y = torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x @ x, (x,))
+    first = torch.zeros((), dtype=torch.long, device=x.device)
+    more = torch._higher_order_ops.while_loop
+    return more(lambda i, z: i < 3, lambda i, z: (i + 1, z * 2), (first, y))[1]
+
+
+def branches_and_loops_are_part_of_the_program():
+    torch._dynamo.reset()  # Another test compiles it with other settings.
+    program = torch.compile(controlled, fullgraph=True)
+    assert (program(torch.ones(4, 4, device="openreg")) == 16).all()
+    assert (program(-torch.ones(4, 4, device="openreg")) == 32).all()

@@ -37,16 +37,10 @@ def test_a_machine_without_a_compiler_is_told_so(tmp_path):
     assert "No working C++ compiler found in torch._inductor.config.cpp.cxx" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        "chapters/compile/kernels/compiled.h",
-        "common/openreg/interface/openreg.h",
-        "common/openreg/interface/openreg_kernels.h",
-        "common/waiting.h",
-        "compile_program.py",
-    ],
-)
+@pytest.mark.parametrize("changed", [
+    "chapters/compile/kernels/compiled.h", "common/openreg/interface/openreg.h",
+    "common/openreg/interface/openreg_kernels.h", "common/waiting.h", "compile_program.py",
+])  # fmt: skip
 def test_a_change_of_any_file_is_another_version(changed, tmp_path, monkeypatch):
     before = kernels.version.__wrapped__()
     files = {"headers": kernels.headers(), "modules": kernels.modules()}

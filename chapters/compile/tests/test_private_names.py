@@ -135,15 +135,10 @@ def test_a_value_is_what_it_is_in_2_13(name):
     assert found(name) == VALUES[name], f"PyTorch {torch.__version__}"
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
-        "aot_inductor.precompile_headers",
-        "loop_index_inversion_in_fusion",
-        "loop_ordering_after_fusion",
-        "loop_reindexing_after_fusion",
-    ],
-)
+@pytest.mark.parametrize("setting", [
+    "aot_inductor.precompile_headers", "loop_index_inversion_in_fusion",
+    "loop_ordering_after_fusion", "loop_reindexing_after_fusion",
+])  # fmt: skip
 def test_a_setting_that_we_switch_off_still_exists(setting):
     assert isinstance(found(f"torch._inductor.config:{setting}"), bool)
 

@@ -7,32 +7,12 @@ import sweep
 from torch._inductor import config
 
 SOME = [
-    "add",
-    "bmm",
-    "baddbmm",
-    "cat",
-    "cumsum",
-    "gather",
-    "index_add",
-    "linalg.solve",
-    "masked_fill",
-    "max.reduction_with_dim",
-    "nn.functional.conv2d",
-    "nn.functional.layer_norm",
-    "nn.functional.cross_entropy",
-    "nn.functional.gelu",
-    "nn.functional.scaled_dot_product_attention",
-    "nonzero",
-    "roll",
-    "scatter_reduce.sum",
-    "sort",
-    "std",
-    "take",
-    "topk",
-    "tril",
-    "uniform",
-    "where",
-]
+    "add", "bmm", "baddbmm", "cat", "cumsum", "gather", "index_add", "linalg.solve", "masked_fill",
+    "max.reduction_with_dim", "nn.functional.conv2d", "nn.functional.layer_norm",
+    "nn.functional.cross_entropy", "nn.functional.gelu",
+    "nn.functional.scaled_dot_product_attention", "nonzero", "roll", "scatter_reduce.sum", "sort",
+    "std", "take", "topk", "tril", "uniform", "where",
+]  # fmt: skip
 
 
 def test_some_operators_of_each_kind_return_what_they_return_in_eager_mode(capsys):

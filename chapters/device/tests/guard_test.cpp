@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/device/streams/stream.h"
-#include "torch_openreg/common/check.h"
-#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/chapters/device/memory/tests/held.h"
+#include "torch_openreg/chapters/device/tests/words_of.h"
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <atomic>
 
 namespace {
 
@@ -75,17 +71,13 @@ TEST(Streams, an_event_that_was_never_recorded_is_reached) {
 
 TEST(Streams, a_stream_and_its_event_are_not_ready_while_work_is_left) {
   const c10::Stream stream = openreg::poolStream(0, 0);
-  std::atomic<bool> open{false};
-  openreg::launch(openreg::nativeStream(stream), "gate", [&] {
-    while (!open) usleep(10);
-  });
+  Gate held(stream);
   c10::Event event(kDeviceType);
   EXPECT_TRUE(event.query()) << "it was never recorded";
   event.record(stream);
   EXPECT_FALSE(stream.query());
   EXPECT_FALSE(event.query());
-  open = true;
-  stream.synchronize();
+  held.open();
   EXPECT_TRUE(stream.query());
   EXPECT_TRUE(event.query());
 }
@@ -105,13 +97,8 @@ TEST(Streams, a_refusal_that_a_destructor_meets_is_left_for_the_next_wait) {
   openreg::launch(nullptr, "refuses, too",
                   [] { throw openreg::Refusal("others"); });
   EXPECT_TRUE(openreg::isReached(openreg::eventIn(stream)));
-  try {
-    openreg::synchronizeDevice(0);
-    FAIL() << "nothing was thrown";
-  } catch (const c10::Error& error) {
-    EXPECT_STREQ(error.what_without_backtrace(),
-                 "openreg:0 could not run refuses: such numbers");
-  }
+  EXPECT_EQ(wordsOf([] { openreg::synchronizeDevice(0); }),
+            "openreg:0 could not run refuses: such numbers");
   EXPECT_NO_THROW(openreg::synchronizeDevice(0));
 }
 

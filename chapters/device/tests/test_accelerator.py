@@ -25,15 +25,11 @@ ONE_DEVICE = {
     "current_stream": lambda d: torch.accelerator.current_stream(d).device_index == 1,
     "get_device_capability": lambda d: set(torch.accelerator.get_device_capability(d)),
     "get_memory_info": lambda d: torch.accelerator.get_memory_info(d)[1] > 0,
-    "max_memory_allocated": lambda d: torch.accelerator.max_memory_allocated(d),
-    "max_memory_reserved": lambda d: torch.accelerator.max_memory_reserved(d),
-    "memory_allocated": lambda d: torch.accelerator.memory_allocated(d),
-    "memory_reserved": lambda d: torch.accelerator.memory_reserved(d),
     "memory_stats": lambda d: torch.accelerator.memory_stats(d)["segment.all.current"],
-    "reset_accumulated_memory_stats": lambda d: torch.accelerator.reset_accumulated_memory_stats(d),
-    "reset_peak_memory_stats": lambda d: torch.accelerator.reset_peak_memory_stats(d),
-    "synchronize": lambda d: torch.accelerator.synchronize(d),
-}
+} | {name: getattr(torch.accelerator, name) for name in (
+    "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved",
+    "reset_accumulated_memory_stats", "reset_peak_memory_stats", "synchronize",
+)}  # fmt: skip
 NO_DEVICE = {
     "current_accelerator": (torch.accelerator.current_accelerator, torch.device("openreg")),
     "current_device_index": (torch.accelerator.current_device_index, 0),
@@ -81,24 +77,13 @@ def test_a_device_that_does_not_exist_is_refused_by_number(name):
 
 TAKE_A_DEVICE = {
     "can_device_access_peer": lambda d: torch.openreg.can_device_access_peer(d, 0),
-    "current_stream": None,
-    "default_stream": None,
-    "get_device_capability": None,
-    "get_device_name": None,
-    "get_device_properties": None,
     "get_stream_from_external": lambda d: torch.openreg.get_stream_from_external(0, d),
-    "max_memory_allocated": None,
-    "max_memory_reserved": None,
-    "mem_get_info": None,
-    "memory_allocated": None,
-    "memory_reserved": None,
-    "memory_stats": None,
-    "memory_summary": None,
-    "reset_accumulated_memory_stats": None,
-    "reset_device": None,
-    "reset_peak_memory_stats": None,
-    "synchronize": None,
-}
+} | {name: getattr(torch.openreg, name) for name in (
+    "current_stream", "default_stream", "get_device_capability", "get_device_name",
+    "get_device_properties", "max_memory_allocated", "max_memory_reserved", "mem_get_info",
+    "memory_allocated", "memory_reserved", "memory_stats", "memory_summary",
+    "reset_accumulated_memory_stats", "reset_device", "reset_peak_memory_stats", "synchronize",
+)}  # fmt: skip
 NOT_OF_THIS_KIND = {
     "Event", "Stream", "current_device", "device", "device_count", "device_of", "empty_cache",
     "guard_allocator_enabled", "is_available", "memory_snapshot", "set_device", "set_stream", "stream",
@@ -119,7 +104,7 @@ def test_the_lists_above_have_all_that_the_chapter_adds():
 @pytest.mark.parametrize("name", TAKE_A_DEVICE)
 @pytest.mark.parametrize("current", [0, 1])
 def test_any_form_of_a_device_will_do_and_the_current_one_is_restored(name, current):
-    call = TAKE_A_DEVICE[name] or getattr(torch.openreg, name)
+    call = TAKE_A_DEVICE[name]
     torch.openreg.set_device(current)
     try:
         answers = [call(form) for form in (1, "openreg:1", torch.device("openreg", 1))]

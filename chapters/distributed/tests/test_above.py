@@ -2,30 +2,26 @@
 """What PyTorch builds on process groups returns on openreg what it returns with gloo on the CPU."""
 
 import pytest
-from run_cases import names, outcomes
-
-SECONDS = {2: 120, 4: 60}
+from on_both import names, outcome, ranks_with_devices
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    """How the cases for a number of ranks ended; they run when the first is asked for."""
-    known = {}
-
-    def of(size):
-        if size not in known:
-            folder = tmp_path_factory.mktemp(f"ranks{size}")
-            known[size] = outcomes(size, names(size, slow=False), folder, SECONDS[size])
-        return known[size]
-
-    return of
+def two():
+    with ranks_with_devices(2) as ranks:
+        yield ranks
 
 
-@pytest.mark.parametrize("name", names(2, slow=False))
-def test_two_ranks_return_what_they_return_with_gloo(name, results):
-    assert results(2)[name] == ""
+@pytest.fixture(scope="module")
+def four():
+    with ranks_with_devices(4) as ranks:
+        yield ranks
 
 
-@pytest.mark.parametrize("name", names(4, slow=False))
-def test_four_ranks_return_what_they_return_with_gloo(name, results):
-    assert results(4)[name] == ""
+@pytest.mark.parametrize("name", names(2))
+def test_two_ranks_return_what_they_return_with_gloo(name, two, tmp_path):
+    assert two(outcome, name, str(tmp_path)) == [""] * 2
+
+
+@pytest.mark.parametrize("name", names(4))
+def test_four_ranks_return_what_they_return_with_gloo(name, four, tmp_path):
+    assert four(outcome, name, str(tmp_path)) == [""] * 4

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/memory/allocator.h"
-#include "torch_openreg/chapters/device/streams/stream.h"
+#include "torch_openreg/chapters/device/memory/tests/held.h"
+#include "torch_openreg/chapters/device/tests/words_of.h"
 #include "torch_openreg/chapters/hooks/generator.h"
 #include "torch_openreg/chapters/hooks/host_memory.h"
 #include "torch_openreg/chapters/hooks/storage/metadata.h"
 #include "torch_openreg/chapters/hooks/storage/storage.h"
 #include "torch_openreg/common/openreg/interface/openreg_graphs.h"
-#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
@@ -14,7 +14,6 @@
 #include <c10/core/StorageImpl.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/serialization/pickler_helper.h>
-#include <unistd.h>
 
 #include <set>
 #include <string>
@@ -44,14 +43,8 @@ TEST(Hooks, a_pointer_knows_its_device) {
   EXPECT_EQ(hooks.getDeviceFromPtr(static_cast<char*>(data.get()) + 50).index(),
             1);
   int host;
-  try {
-    hooks.getDeviceFromPtr(&host);
-    FAIL() << "nothing was thrown";
-  } catch (const c10::ValueError& error) {
-    EXPECT_NE(std::string(error.what())
-                  .find("was not allocated on an openreg device"),
-              std::string::npos);
-  }
+  expectError<c10::ValueError>("was not allocated on an openreg device",
+                               [&] { hooks.getDeviceFromPtr(&host); });
 }
 
 TEST(Hooks, the_current_device_is_the_guards) {
@@ -112,12 +105,7 @@ TEST(Generator, a_kernel_from_outside_reserves_numbers_of_32_bits) {
 /// Expects that `action` is not implemented, and says so.
 template <class Action>
 void expectRefusal(Action action, const std::string& sentence) {
-  try {
-    action();
-    ADD_FAILURE() << "nothing was thrown";
-  } catch (const c10::NotImplementedError& error) {
-    EXPECT_EQ(error.what_without_backtrace(), sentence);
-  }
+  EXPECT_EQ(wordsOf<c10::NotImplementedError>(action), sentence);
 }
 
 /// Captures a stream while it lives, and makes it current.
@@ -207,14 +195,9 @@ TEST(Generator,
     EXPECT_EQ(recorded.number, 5u);
     EXPECT_EQ(recorded.state.offset, 5u);
   }
-  try {
-    generator.set_state(*state);
-    ADD_FAILURE() << "nothing was thrown";
-  } catch (const c10::ValueError& error) {
-    EXPECT_STREQ(error.what_without_backtrace(),
-                 "This state is of capture base 5, and this process has no "
-                 "such base.");
-  }
+  EXPECT_EQ(
+      wordsOf<c10::ValueError>([&] { generator.set_state(*state); }),
+      "This state is of capture base 5, and this process has no such base.");
   openreg::setCapturedRandom(&functions);
   generator.set_state(*state);
   openreg::setCapturedRandom(nullptr);
@@ -224,25 +207,18 @@ TEST(Generator,
 
 TEST(Pinned, a_block_that_a_stream_uses_is_not_handed_out_again) {
   const c10::Stream stream = openreg::poolStream(0, 0);
-  std::atomic<bool> go{false};
-  void* first;
-  {
-    c10::DataPtr data = openreg::hostAllocator().allocate(1000);
-    first = data.get();
-    openreg::hostAllocator().record_event(data.get(), data.get_context(),
-                                          stream);
-    openreg::launch(openreg::nativeStream(stream), "held", [&] {
-      while (!go) usleep(10);
-    });
-  }
+  Gate held(stream);
+  c10::DataPtr data = openreg::hostAllocator().allocate(1000);
+  void* first = data.get();
+  openreg::hostAllocator().record_event(first, data.get_context(), stream);
+  data.clear();
   EXPECT_NE(openreg::hostAllocator().allocate(1000).get(), first);
-  go = true;
-  stream.synchronize();
+  held.open();
   c10::DataPtr second = openreg::hostAllocator().allocate(1000),
                third = openreg::hostAllocator().allocate(1000);
   EXPECT_TRUE(second.get() == first || third.get() == first);
   EXPECT_TRUE(openreg::isPinned(static_cast<char*>(second.get()) + 999));
-  EXPECT_FALSE(openreg::isPinned(&go));
+  EXPECT_FALSE(openreg::isPinned(&held));
 }
 
 TEST(Storage, growing_and_shrinking_keep_what_fits) {
@@ -262,16 +238,11 @@ TEST(Storage, one_that_grows_keeps_its_old_memory_until_the_copy_has_read_it) {
                        &openreg::allocator(), true);
   const void* old = storage.data();
   const c10::Stream stream = openreg::poolStream(0, 0);
-  std::atomic<bool> go{false};
-  openreg::launch(openreg::nativeStream(stream), "held", [&] {
-    while (!go) usleep(10);
-  });
+  Gate held(stream);
   const c10::Stream before = openreg::exchangeStream(stream);
   openreg::resizeStorage(storage, 2000);
   openreg::exchangeStream(before);
   EXPECT_NE(openreg::allocator().allocate(1000).get(), old);
-  go = true;
-  stream.synchronize();
 }
 
 }  // namespace

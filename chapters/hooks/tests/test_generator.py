@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import copy
 import pickle
-import sys
-from pathlib import Path
 
+import differences
 import numpy
 import pytest
 import torch
 import torch_openreg  # noqa: F401
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
-
-import differences
 
 
 def test_a_generator_is_of_its_device():
@@ -51,29 +46,16 @@ def test_a_state_is_kept_and_given_back():
     assert torch.openreg.initial_seed() == 3
 
 
-@pytest.mark.parametrize(
-    ("state", "error", "sentence"),
-    [
-        (torch.zeros(8, dtype=torch.uint8), ValueError, "state has 16 bytes; this tensor has 8."),
-        (
-            torch.zeros(32, dtype=torch.uint8)[::2],
-            ValueError,
-            "this tensor has 16, and they are not contiguous.",
-        ),
-        (torch.zeros(16), TypeError, "this one is a Strided one of Float on cpu."),
-        (
-            torch.zeros(16, dtype=torch.uint8, device="meta"),
-            TypeError,
-            "is a strided CPU tensor of Byte; this one is a Strided one of Byte on meta.",
-        ),
-        (
-            torch.zeros(16, dtype=torch.uint8).to_sparse(),
-            TypeError,
-            "is a strided CPU tensor of Byte; this one is a Sparse one of Byte on cpu.",
-        ),
-    ],
-    ids=["size", "stride", "type", "device", "layout"],
-)
+@pytest.mark.parametrize(("state", "error", "sentence"), [
+    (torch.zeros(8, dtype=torch.uint8), ValueError, "state has 16 bytes; this tensor has 8."),
+    (torch.zeros(32, dtype=torch.uint8)[::2], ValueError,
+     "this tensor has 16, and they are not contiguous."),
+    (torch.zeros(16), TypeError, "this one is a Strided one of Float on cpu."),
+    (torch.zeros(16, dtype=torch.uint8, device="meta"), TypeError,
+     "is a strided CPU tensor of Byte; this one is a Strided one of Byte on meta."),
+    (torch.zeros(16, dtype=torch.uint8).to_sparse(), TypeError,
+     "is a strided CPU tensor of Byte; this one is a Sparse one of Byte on cpu."),
+], ids=["size", "stride", "type", "device", "layout"])  # fmt: skip
 def test_a_tensor_that_is_no_state_is_refused_by_what_it_is(state, error, sentence):
     torch.openreg.manual_seed(3)
     with pytest.raises(error, match=sentence):

@@ -123,16 +123,10 @@ def test_a_child_forked_before_the_start_may_use_the_device():
 
 
 @pytest.mark.simulator  # its environment says how many devices there are
-@pytest.mark.parametrize(
-    ("devices", "sentence"),
-    [
-        ("0", "This machine has no openreg device."),
-        (
-            "many",
-            "OPENREG_DEVICE_COUNT=many is not allowed; it must be a whole number from 0 to 16.",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("devices", "sentence"), [
+    ("0", "This machine has no openreg device."),
+    ("many", "OPENREG_DEVICE_COUNT=many is not allowed; it must be a whole number from 0 to 16."),
+])  # fmt: skip
 def test_without_devices_asking_and_seeding_are_quiet_and_use_says_what_is_wrong(devices, sentence):
     result = run(
         f"import os; os.environ['OPENREG_DEVICE_COUNT'] = '{devices}'\n"

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Graphs for the export pass: traced, or written by hand."""
 
+import inspect
+
 import torch
-from outline import BF16
+from outline import BF16, outline
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch_openreg.export import replace_autocast_with_hop_pass
 
@@ -19,6 +21,28 @@ def traced(function, *inputs):
 
 def passed(function, *inputs):
     return replace_autocast_with_hop_pass(traced(function, *inputs), None)[0]
+
+
+def outlined(expected, dtypes=None):
+    """Makes a test of a program: behind the pass it has this outline and, with other inputs than it was
+    traced with, the results of the program."""
+
+    def decorate(program):
+        def test(x):
+            given = [(n + 1) * x for n, _ in enumerate(inspect.signature(program).parameters)]
+            new = passed(program, *given)
+            assert outline(new) == expected
+            given = [-each for each in given]
+            found, wanted = (
+                [*r] if isinstance(r, tuple) else [r] for r in (new(*given), program(*given))
+            )
+            for one, other in zip(found, wanted, strict=True):
+                torch.testing.assert_close(one, other, rtol=0, atol=0)
+            assert dtypes in (None, [each.dtype for each in found])
+
+        return test
+
+    return decorate
 
 
 def low(device="cpu", **settings):

@@ -120,34 +120,21 @@ def test_a_signature_of_another_graph_is_refused(x):
 # What is refused.
 
 
-@pytest.mark.parametrize(
-    ("steps", "sentence"),
-    [
-        (
-            ["enter", "matmul"],
-            "The graph ends while _enter_autocast is open; give each _enter_autocast its"
-            " _exit_autocast.",
-        ),
-        (
-            ["enter", "enter", "matmul"],
-            "The graph ends while _enter_autocast, _enter_autocast_1 are open; give each",
-        ),
-        (
-            ["enter", "exit 0", "matmul", "exit 0"],
-            "_exit_autocast_1 exits _enter_autocast, which is not open; none is open.",
-        ),
-        (
-            ["enter", "enter", "exit 1", "exit 1", "exit 0"],
-            "_exit_autocast_1 exits _enter_autocast_1, which is not open; the innermost that is"
-            " open is _enter_autocast.",
-        ),
-        (
-            ["enter", "enter", "matmul", "exit 0", "exit 1"],
-            "_exit_autocast exits _enter_autocast while _enter_autocast_1, entered inside it, is"
-            " open; exit _enter_autocast_1 first.",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("steps", "sentence"), [
+    (["enter", "matmul"],
+     "The graph ends while _enter_autocast is open; give each _enter_autocast its"
+     " _exit_autocast."),
+    (["enter", "enter", "matmul"],
+     "The graph ends while _enter_autocast, _enter_autocast_1 are open; give each"),
+    (["enter", "exit 0", "matmul", "exit 0"],
+     "_exit_autocast_1 exits _enter_autocast, which is not open; none is open."),
+    (["enter", "enter", "exit 1", "exit 1", "exit 0"],
+     "_exit_autocast_1 exits _enter_autocast_1, which is not open; the innermost that is"
+     " open is _enter_autocast."),
+    (["enter", "enter", "matmul", "exit 0", "exit 1"],
+     "_exit_autocast exits _enter_autocast while _enter_autocast_1, entered inside it, is"
+     " open; exit _enter_autocast_1 first."),
+])  # fmt: skip
 def test_unbalanced_and_interleaved_regions_are_refused_by_name(steps, sentence):
     with pytest.raises(ValueError, match=sentence):
         replace_autocast_with_hop_pass(graph_of(*steps), None)

@@ -3,32 +3,27 @@
 
 import pytest
 import torch
-from graphs import SET_GRAD, low, passed, traced, wrap
+from graphs import SET_GRAD, low, outlined, passed, traced, wrap
 from outline import NO_GRAD, autocast, outline
 from torch_openreg.export import replace_autocast_with_hop_pass
 
 
+@outlined([(autocast(), ["matmul", (NO_GRAD, ["matmul"]), "matmul"])])
 def test_no_grad_inside_a_region_is_a_call_inside_it(x):
-    def function(x):
-        with low():
-            y = x @ x
-            with torch.no_grad():
-                z = y @ x
-            return z @ y
-
-    new = passed(function, x)
-    assert outline(new) == [(autocast(), ["matmul", (NO_GRAD, ["matmul"]), "matmul"])]
-
-
-def test_a_region_inside_no_grad_is_a_call_inside_it(x):
-    def function(x):
+    with low():
+        y = x @ x
         with torch.no_grad():
-            y = x + 1
-            with low():
-                y = y @ x
-            return y * 2
+            z = y @ x
+        return z @ y
 
-    assert outline(passed(function, x)) == [(NO_GRAD, ["add", (autocast(), ["matmul"]), "mul"])]
+
+@outlined([(NO_GRAD, ["add", (autocast(), ["matmul"]), "mul"])])
+def test_a_region_inside_no_grad_is_a_call_inside_it(x):
+    with torch.no_grad():
+        y = x + 1
+        with low():
+            y = y @ x
+        return y * 2
 
 
 def test_gradients_switched_on_again_inside_a_region_are_on(x):
@@ -45,19 +40,15 @@ def test_gradients_switched_on_again_inside_a_region_are_on(x):
     assert new(x.requires_grad_()).requires_grad
 
 
+@outlined([(autocast(), ["matmul", (NO_GRAD, ["matmul"])]), (NO_GRAD, ["mul"]), "matmul"])
 def test_gradients_that_stay_off_behind_a_region_are_off_there(x):
-    def function(x):
-        with low():
-            y = x @ x
-            torch._C._set_grad_enabled(False)
-            y = y @ x
-        y = y * 2
-        torch._C._set_grad_enabled(True)
-        return y @ y
-
-    new = passed(function, x)
-    region = (autocast(), ["matmul", (NO_GRAD, ["matmul"])])
-    assert outline(new) == [region, (NO_GRAD, ["mul"]), "matmul"]
+    with low():
+        y = x @ x
+        torch._C._set_grad_enabled(False)
+        y = y @ x
+    y = y * 2
+    torch._C._set_grad_enabled(True)
+    return y @ y
 
 
 def test_regions_in_the_branches_of_cond_become_calls(x):
@@ -75,18 +66,17 @@ def test_regions_in_the_branches_of_cond_become_calls(x):
     assert torch.equal(new(x.abs()), gm(x.abs()))
 
 
+ON = [("wrap_with_set_grad_enabled True", ["mul"])]
+
+
+@outlined([(NO_GRAD, ["sum", "gt", ("cond", ON, ["add"])])])
 def test_a_branch_takes_the_mode_of_gradients_from_its_call(x):
     def branch(x):
         with torch.enable_grad():
             return x * 2
 
-    def function(x):
-        with torch.no_grad():
-            return torch.cond(x.sum() > 0, branch, lambda x: x + 1, (x,))
-
-    on = [("wrap_with_set_grad_enabled True", ["mul"])]
-    (region,) = outline(passed(function, x))
-    assert region == (NO_GRAD, ["sum", "gt", ("cond", on, ["add"])])
+    with torch.no_grad():
+        return torch.cond(x.sum() > 0, branch, lambda x: x + 1, (x,))
 
 
 @pytest.mark.parametrize("first", [True, False])

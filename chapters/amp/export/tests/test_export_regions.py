@@ -2,77 +2,62 @@
 """Which regions the pass finds, inlines, merges and keeps."""
 
 import torch
-from graphs import graph_of, low, off, passed, traced
+from graphs import graph_of, low, off, outlined, passed, traced
 from outline import BF16, autocast, outline
 from torch_openreg.export import replace_autocast_with_hop_pass
 
+LOW, OFF, FLOAT16 = autocast(), autocast(enabled=False), autocast(torch.float16)
 
+
+@outlined(["add", (LOW, ["matmul"]), "mul"])
 def test_a_region_becomes_a_call_of_its_own_graph(x):
-    def function(x):
-        y = x + 1
-        with low():
-            y = y @ y
-        return y * 2
-
-    new = passed(function, x)
-    assert outline(new) == ["add", (autocast(), ["matmul"]), "mul"]
-    assert torch.equal(new(x), function(x))
+    y = x + 1
+    with low():
+        y = y @ y
+    return y * 2
 
 
+@outlined([(LOW, ["matmul"]), "mul", (LOW, ["matmul"])])
 def test_regions_apart_are_calls_of_their_own(x):
-    def function(x):
-        with low():
-            y = x @ x
-        y = y * 2
-        with low():
-            y = y @ y
-        return y
-
-    new = passed(function, x)
-    assert outline(new) == [(autocast(), ["matmul"]), "mul", (autocast(), ["matmul"])]
+    with low():
+        y = x @ x
+    y = y * 2
+    with low():
+        y = y @ y
+    return y
 
 
+@outlined([(LOW, ["matmul", (OFF, ["matmul"]), "matmul"])], [BF16, torch.float32])
 def test_a_nested_region_is_called_by_the_one_around_it(x):
-    def function(x):
-        with low():
-            y = x @ x
-            with off():
-                z = x @ x
-            return y @ y, z
-
-    new = passed(function, x)
-    inner = (autocast(enabled=False), ["matmul"])
-    assert outline(new) == [(autocast(), ["matmul", inner, "matmul"])]
-    assert [out.dtype for out in new(x)] == [BF16, torch.float32]
+    with low():
+        y = x @ x
+        with off():
+            z = x @ x
+        return y @ y, z
 
 
+@outlined([(LOW, ["matmul"] * 3)])
 def test_a_nested_region_of_the_same_state_is_inlined(x):
-    def function(x):
-        with low():
-            y = x @ x
-            with low(), low():
-                y = y @ x
-            return y @ x
-
-    assert outline(passed(function, x)) == [(autocast(), ["matmul"] * 3)]
+    with low():
+        y = x @ x
+        with low(), low():
+            y = y @ x
+        return y @ x
 
 
+@outlined([(LOW, [(OFF, [(LOW, ["matmul"]), "to", "matmul"])])])
 def test_the_same_state_is_inlined_behind_another_one_too(x):
-    def function(x):
-        with low():
+    with low():
+        with off():
+            with low():
+                y = x @ x
             with off():
-                with low():
-                    y = x @ x
-                with off():
-                    return y.float() @ x
-
-    inner = (autocast(enabled=False), [(autocast(), ["matmul"]), "to", "matmul"])
-    assert outline(passed(function, x)) == [(autocast(), [inner])]
+                return y.float() @ x
 
 
 def test_what_a_region_leaves_open_it_takes_from_the_one_around_it():
     gm = graph_of("enter", "matmul", "enter inherit", "matmul", "exit", "exit")
-    assert outline(replace_autocast_with_hop_pass(gm, None)[0]) == [(autocast(), ["matmul"] * 2)]
+    assert outline(replace_autocast_with_hop_pass(gm, None)[0]) == [(LOW, ["matmul"] * 2)]
 
 
 def test_a_disabled_region_is_kept_because_its_surroundings_are_unknown(x):
@@ -81,43 +66,33 @@ def test_a_disabled_region_is_kept_because_its_surroundings_are_unknown(x):
             return x @ x
 
     new = passed(function, x)
-    assert outline(new) == [(autocast(enabled=False), ["matmul"])]
+    assert outline(new) == [(OFF, ["matmul"])]
     with low():
         assert new(x).dtype == torch.float32
 
 
+@outlined([(LOW, ["matmul", "matmul"])])
 def test_neighbors_of_the_same_state_are_merged(x):
-    def function(x):
-        with low():
-            y = x @ x
-        with low():
-            z = y @ x
-        return y, z
-
-    new = passed(function, x)
-    assert outline(new) == [(autocast(), ["matmul", "matmul"])]
-    assert all(map(torch.equal, new(x), function(x)))
+    with low():
+        y = x @ x
+    with low():
+        z = y @ x
+    return y, z
 
 
+@outlined([(LOW, ["matmul"]), (FLOAT16, ["matmul"])])
 def test_neighbors_of_different_state_are_not_merged(x):
-    def function(x):
-        with low():
-            y = x @ x
-        with low(dtype=torch.float16):
-            return x @ x, y
-
-    new = passed(function, x)
-    assert outline(new) == [(autocast(), ["matmul"]), (autocast(torch.float16), ["matmul"])]
+    with low():
+        y = x @ x
+    with low(dtype=torch.float16):
+        return x @ x, y
 
 
+@outlined([(autocast(torch.float16, device="openreg"), [(LOW, ["matmul"])])])
 def test_regions_of_other_devices_are_kept(x):
-    def function(x):
-        with torch.autocast("openreg", dtype=torch.float16), low():
-            with torch.autocast("openreg", dtype=torch.float16):
-                return x @ x
-
-    region = (autocast(torch.float16, device="openreg"), [(autocast(), ["matmul"])])
-    assert outline(passed(function, x)) == [region]
+    with torch.autocast("openreg", dtype=torch.float16), low():
+        with torch.autocast("openreg", dtype=torch.float16):
+            return x @ x
 
 
 def test_several_outputs_keep_their_names(x):
@@ -133,35 +108,25 @@ def test_several_outputs_keep_their_names(x):
     assert all(map(torch.equal, new(x), gm(x)))
 
 
+@outlined([(LOW, ["matmul"]), "add"])
 def test_a_region_without_outputs_returns_nothing(x):
-    def function(x):
-        with low():
-            x @ x
-        return x + 1
-
-    new = passed(function, x)
-    assert outline(new) == [(autocast(), ["matmul"]), "add"]
-    assert torch.equal(new(x), x + 1)
+    with low():
+        x @ x
+    return x + 1
 
 
+@outlined(["add"])
 def test_an_empty_region_is_gone(x):
-    def function(x):
-        with low():
-            with off():
-                pass
-        return x + 1
-
-    assert outline(passed(function, x)) == ["add"]
+    with low():
+        with off():
+            pass
+    return x + 1
 
 
-def test_a_region_may_use_placeholders_only(x):
-    def function(x, y):
-        with low():
-            return x @ y
-
-    new = passed(function, x, 3 * x)
-    assert outline(new) == [(autocast(), ["matmul"])]
-    assert torch.equal(new(x, 2 * x), function(x, 2 * x))
+@outlined([(LOW, ["matmul"])])
+def test_a_region_may_use_placeholders_only(x, y):
+    with low():
+        return x @ y
 
 
 def test_a_region_may_only_pass_on_what_it_is_given(x):

@@ -74,16 +74,12 @@ def test_a_quotient_that_is_rounded_towards_zero_does_not_end_the_process(dtype)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
-@pytest.mark.parametrize(
-    "reduce",
-    [
-        lambda x, y: (x + y.t()).sum(-1),
-        lambda x, y: (x * y.t()).amax(0),
-        lambda x, y: (x + y.t()).softmax(-1),
-        lambda x, y: torch.cat([x, y.t()]).log_softmax(-1),
-    ],
-    ids=["sum", "amax", "softmax", "log_softmax"],
-)
+@pytest.mark.parametrize("reduce", [
+    lambda x, y: (x + y.t()).sum(-1),
+    lambda x, y: (x * y.t()).amax(0),
+    lambda x, y: (x + y.t()).softmax(-1),
+    lambda x, y: torch.cat([x, y.t()]).log_softmax(-1),
+], ids=["sum", "amax", "softmax", "log_softmax"])  # fmt: skip
 def test_a_reduction_over_a_transposed_tensor_is_compiled(reduce, dynamic):
     torch._dynamo.reset()
     x = torch.randn(64, 64, device="openreg")
@@ -170,19 +166,16 @@ def test_a_number_of_the_host_is_read_at_the_launch(compiled):
     assert (scale(x, factor) == 5).all()
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda factor, x: factor * x,
-        lambda factor, x: factor - x,
-        lambda factor, x: (factor + 1).pow(x) + factor,
-        lambda factor, x: torch.where(factor > 1, x, factor),
-        lambda factor, x: torch.addcmul(x, factor, x),
-        lambda factor, x: torch.addcdiv(factor, x, factor),
-        lambda factor, x: torch.atan2(factor, x.sum()),
-        lambda factor, x: (factor * x).sum() + factor,
-    ],
-)
+@pytest.mark.parametrize("function", [
+    lambda factor, x: factor * x,
+    lambda factor, x: factor - x,
+    lambda factor, x: (factor + 1).pow(x) + factor,
+    lambda factor, x: torch.where(factor > 1, x, factor),
+    lambda factor, x: torch.addcmul(x, factor, x),
+    lambda factor, x: torch.addcdiv(factor, x, factor),
+    lambda factor, x: torch.atan2(factor, x.sum()),
+    lambda factor, x: (factor * x).sum() + factor,
+])  # fmt: skip
 def test_a_number_of_the_host_may_come_first(function):
     compiled = torch.compile(function)
     x, factor = torch.linspace(0.5, 3, 50), torch.tensor(2.0)

@@ -3,12 +3,11 @@
 
 import subprocess
 import sys
-import threading
 
 import pytest
 import torch
 import torch.nn.functional as F
-from busy import hold
+from programs import called_by_threads, follows_its_caller
 from torch import nn
 from torch._inductor import config
 
@@ -43,42 +42,18 @@ def test_a_complex_number_is_an_operand():
 
 
 def test_a_program_runs_on_the_stream_of_its_caller(program):
-    x, side = torch.zeros(3, 4, device="openreg"), torch.Stream("openreg")
-    torch.openreg.synchronize()
-    hold(side)
-    with side:
-        found = program(x)
-    assert torch.openreg.default_stream().query()
-    assert not side.query()
-    side.synchronize()
-    assert (found == 0).all()
+    assert (follows_its_caller(program, torch.zeros(3, 4, device="openreg")) == 0).all()
 
 
 def test_threads_call_programs_on_two_devices(program):
     with config.patch(cpp_wrapper=True):
         program(torch.ones(3, 4, device="openreg:1"))
-    found = {}
-
-    def call(number):
-        device = f"openreg:{number % 2}"
-        with torch.Stream(device):
-            x = torch.full((3, 4), float(number), device=device)
-            found[number] = sum(program(x) for _ in range(20)).cpu()
-
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert torch.openreg.current_device() == 0
-    for number, total in found.items():
-        torch.testing.assert_close(total, 20 * scaled(torch.full((3, 4), float(number))))
+    called_by_threads(program, scaled, 3, 4)
 
 
 def test_a_training_step_returns_the_gradients_of_eager_mode():
-    model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 2)).to(
-        "openreg"
-    )
+    model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 2))
+    model.to("openreg")
     x = torch.randn(5, 4, device="openreg")
 
     def gradients(step):
@@ -128,9 +103,8 @@ def test_streams_inside_a_program_are_refused():
         with side:
             return x * 2
 
-    with pytest.raises(
-        Exception, match="A program in C.. for openreg runs on the stream that it is"
-    ):
+    told = "A program in C.. for openreg runs on the stream that it is"
+    with pytest.raises(Exception, match=told):
         in_cpp(chosen, torch.ones(2, device="openreg"))
 
 
@@ -202,15 +176,8 @@ def test_constants_are_exchanged_and_copies_refused(small):
 
 def test_a_package_runs_on_the_stream_of_its_caller(small):
     model, path = small
-    package, side = loaded(path, model.state_dict()), torch.Stream("openreg")
     x = torch.zeros(3, 8, device="openreg")
-    torch.openreg.synchronize()
-    hold(side)
-    with side:
-        found = package(x)
-    assert torch.openreg.default_stream().query()
-    assert not side.query()
-    side.synchronize()
+    found = follows_its_caller(loaded(path, model.state_dict()), x)
     torch.testing.assert_close(found, model(x))
 
 

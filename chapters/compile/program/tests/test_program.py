@@ -4,13 +4,16 @@
 import os
 import subprocess
 import sys
-import threading
 
 import pytest
 import torch
 import torch.nn.functional as F
-from busy import hold
-from programs import wave
+from programs import (
+    branches_and_loops_are_part_of_the_program,
+    called_by_threads,
+    follows_its_caller,
+    wave,
+)
 from torch import nn
 
 
@@ -35,15 +38,7 @@ def test_one_program_may_use_two_devices():
 
 
 def test_a_program_runs_on_the_stream_of_its_caller(compiled):
-    x, side = torch.zeros(8, device="openreg"), torch.Stream("openreg")
-    torch.openreg.synchronize()
-    hold(side)
-    with side:
-        found = compiled(x)
-    assert torch.openreg.default_stream().query()
-    assert not side.query()
-    side.synchronize()
-    assert (found == 1).all()
+    assert (follows_its_caller(compiled, torch.zeros(8, device="openreg")) == 1).all()
 
 
 def test_a_program_may_choose_streams_and_record_events():
@@ -110,20 +105,7 @@ def test_a_program_on_a_device_that_is_not_current_forks_and_joins():
 
 
 def test_several_threads_call_one_program(compiled):
-    found = {}
-
-    def call(number):
-        with torch.Stream(f"openreg:{number % 2}"):
-            x = torch.full((8,), float(number), device=f"openreg:{number % 2}")
-            found[number] = sum(compiled(x) for _ in range(50)).cpu()
-
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for number, total in found.items():
-        torch.testing.assert_close(total, 50 * wave(torch.full((8,), float(number))))
+    called_by_threads(compiled, wave, 8)
 
 
 def test_one_program_serves_sizes_that_vary():
@@ -147,17 +129,7 @@ def test_a_program_goes_on_after_what_cannot_be_traced():
 
 
 def test_branches_and_loops_are_part_of_the_program():
-    @torch.compile(fullgraph=True)
-    def controlled(x):
-        y = torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
-        first = torch.zeros((), dtype=torch.long, device=x.device)
-        _, z = torch._higher_order_ops.while_loop(
-            lambda i, z: i < 3, lambda i, z: (i + 1, z * 2), (first, y)
-        )
-        return z
-
-    assert (controlled(torch.ones(4, device="openreg")) == 16).all()
-    assert (controlled(-torch.ones(4, device="openreg")) == -16).all()
+    branches_and_loops_are_part_of_the_program()
 
 
 def test_autocast_is_compiled():

@@ -492,16 +492,12 @@ for operator in (unsafe, reading):
     operator.register_fake(torch.empty_like)
 
 
-@pytest.mark.parametrize(
-    ("function", "reason"),
-    [
-        (lambda x: x.copy_(x @ x), "mutated inputs"),
-        (lambda x: (x @ x).to("openreg:1") @ x.to("openreg:1"), "several devices: openreg, "),
-        (lambda x: unsafe(x), "the operator openreg_replays_tests.unsafe"),
-        (lambda x: reading(x), "orMemcpyAsync copies memory"),
-    ],
-    ids=["mutated", "devices", "unsafe", "reading"],
-)
+@pytest.mark.parametrize(("function", "reason"), [
+    (lambda x: x.copy_(x @ x), "mutated inputs"),
+    (lambda x: (x @ x).to("openreg:1") @ x.to("openreg:1"), "several devices: openreg, "),
+    (lambda x: unsafe(x), "the operator openreg_replays_tests.unsafe"),
+    (lambda x: reading(x), "orMemcpyAsync copies memory"),
+], ids=["mutated", "devices", "unsafe", "reading"])  # fmt: skip
 def test_a_program_that_a_graph_would_not_repeat_runs_without_one(function, reason, caplog):
     call = compiled(function)
     for _ in range(4):
@@ -514,19 +510,15 @@ def test_a_program_that_a_graph_would_not_repeat_runs_without_one(function, reas
     assert reason in caplog.text
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda x: x[0].zero_(),
-        lambda x: x.diagonal().fill_(2),
-        lambda x: x.t()[1:].mul_(3),
-        lambda x: x.view(2, 8)[:, ::2].add_(1),
-        lambda x: torch.view_as_real(x).select(-1, 1).fill_(4),
-        lambda x: x.unbind()[1].copy_(x[0]),
-        lambda x: x.split(2)[1].neg_(),
-    ],
-    ids=["select", "diagonal", "transposed", "sliced", "real", "unbind", "split"],
-)
+@pytest.mark.parametrize("change", [
+    lambda x: x[0].zero_(),
+    lambda x: x.diagonal().fill_(2),
+    lambda x: x.t()[1:].mul_(3),
+    lambda x: x.view(2, 8)[:, ::2].add_(1),
+    lambda x: torch.view_as_real(x).select(-1, 1).fill_(4),
+    lambda x: x.unbind()[1].copy_(x[0]),
+    lambda x: x.split(2)[1].neg_(),
+], ids=["select", "diagonal", "transposed", "sliced", "real", "unbind", "split"])  # fmt: skip
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.float32], ids=["complex", "float"])
 def test_a_change_of_an_input_through_a_view_is_kept_by_every_call(change, dtype, caplog):
     if not dtype.is_complex and "view_as_real" in change.__code__.co_names:

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/memory/allocator.h"
 
-#include "torch_openreg/chapters/device/streams/stream.h"
-#include "torch_openreg/common/check.h"
-#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/chapters/device/memory/tests/held.h"
+#include "torch_openreg/chapters/device/tests/words_of.h"
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <thread>
@@ -56,40 +53,22 @@ TEST(Allocator, a_clone_has_the_bytes_in_memory_of_its_own) {
   EXPECT_STREQ(bytes, "bytes");
 }
 
-TEST(Allocator, a_recorded_stream_is_waited_for) {
+/// A stream is recorded for this place in a block, which is then freed.
+void expectThatItIsKept(int offset) {
   const c10::Stream other = openreg::poolStream(0, 0);
-  std::atomic<bool> go{false};
-  void* first;
-  {
-    c10::DataPtr data = allocator().allocate(5000);
-    first = data.get();
-    allocator().recordStream(data, other);
-    openreg::launch(openreg::nativeStream(other), "held", [&] {
-      while (!go) usleep(10);
-    });
-  }
+  Gate held(other);
+  c10::DataPtr before = allocator().allocate(5000);
+  c10::DataPtr data = allocator().allocate(5000);
+  char* first = static_cast<char*>(data.get());
+  allocator().recordStream({first + offset, data.device()}, other);
+  data.clear();
   EXPECT_NE(allocator().allocate(5000).get(), first);
-  go = true;
-  other.synchronize();
 }
 
+TEST(Allocator, a_recorded_stream_is_waited_for) { expectThatItIsKept(0); }
+
 TEST(Allocator, a_part_of_a_block_stands_for_the_block) {
-  const c10::Stream other = openreg::poolStream(0, 0);
-  std::atomic<bool> go{false};
-  c10::DataPtr before = allocator().allocate(5000);
-  void* first;
-  {
-    c10::DataPtr data = allocator().allocate(5000);
-    first = data.get();
-    char* last = static_cast<char*>(first) + 4999;
-    allocator().recordStream({last, data.device()}, other);
-    openreg::launch(openreg::nativeStream(other), "held", [&] {
-      while (!go) usleep(10);
-    });
-  }
-  EXPECT_NE(allocator().allocate(5000).get(), first);
-  go = true;
-  other.synchronize();
+  expectThatItIsKept(4999);
 }
 
 TEST(Allocator, memory_of_the_driver_needs_no_record) {
@@ -98,17 +77,6 @@ TEST(Allocator, memory_of_the_driver_needs_no_record) {
   allocator().recordStream({theirs, c10::Device(kDeviceType, 0)},
                            openreg::defaultStream(0));
   openreg::check(orFree(theirs));
-}
-
-template <class Error, class Action>
-void expectError(const char* sentence, Action action) {
-  try {
-    action();
-    ADD_FAILURE() << "nothing was thrown; expected: " << sentence;
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find(sentence), std::string::npos)
-        << error.what();
-  }
 }
 
 TEST(Allocator, a_size_that_was_negative_is_no_lack_of_memory) {

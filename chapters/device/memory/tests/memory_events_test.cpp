@@ -2,13 +2,10 @@
 #include "torch_openreg/chapters/device/memory/memory_events.h"
 
 #include "torch_openreg/chapters/device/memory/allocator.h"
-#include "torch_openreg/chapters/device/streams/stream.h"
-#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/chapters/device/memory/tests/held.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <vector>
 
 namespace {
@@ -36,6 +33,10 @@ std::vector<Action> actions() {
   return found;
 }
 
+const std::vector kWholeLife{
+    Action::SEGMENT_ALLOC, Action::ALLOC, Action::FREE_REQUESTED,
+    Action::FREE_COMPLETED, Action::SEGMENT_FREE};
+
 TEST(MemoryEvents, the_life_of_a_block_is_told_in_its_order) {
   Listen listen;
   const void* data;
@@ -44,10 +45,7 @@ TEST(MemoryEvents, the_life_of_a_block_is_told_in_its_order) {
     data = block.get();
   }
   allocator().emptyCache();
-  EXPECT_EQ(
-      actions(),
-      (std::vector{Action::SEGMENT_ALLOC, Action::ALLOC, Action::FREE_REQUESTED,
-                   Action::FREE_COMPLETED, Action::SEGMENT_FREE}));
+  EXPECT_EQ(actions(), kWholeLife);
   for (const MemoryEvent& event : told) {
     EXPECT_EQ(event.data, data);
     EXPECT_EQ(event.device, 0);
@@ -59,23 +57,16 @@ TEST(MemoryEvents, the_life_of_a_block_is_told_in_its_order) {
 
 TEST(MemoryEvents, a_free_completes_when_the_other_stream_is_done) {
   const c10::Stream other = openreg::poolStream(0, 0);
-  std::atomic<bool> go{false};
+  Gate held(other);
   Listen listen;
   {
     c10::DataPtr block = allocator().allocate(1000);
     allocator().recordStream(block, other);
-    openreg::launch(openreg::nativeStream(other), "held", [&] {
-      while (!go) usleep(10);
-    });
   }
   EXPECT_EQ(told.back().action, Action::FREE_REQUESTED);
-  go = true;
-  orDeviceSynchronize();
+  held.open();
   allocator().emptyCache();
-  EXPECT_EQ(
-      actions(),
-      (std::vector{Action::SEGMENT_ALLOC, Action::ALLOC, Action::FREE_REQUESTED,
-                   Action::FREE_COMPLETED, Action::SEGMENT_FREE}));
+  EXPECT_EQ(actions(), kWholeLife);
 }
 
 TEST(MemoryEvents, a_full_device_is_told_with_the_size_that_did_not_fit) {

@@ -23,7 +23,7 @@ import ranks as processes
 import test_failures as failures
 import test_operations as operations
 import test_streams as streams
-from ranks import device
+from ranks import device, on
 
 SECOND = failures.SECOND
 
@@ -40,71 +40,49 @@ def ranks_on(hosts, **variables):
     return processes.Ranks(len(hosts.split()), environment=environment, group=serve_on_hosts)
 
 
-@pytest.fixture(scope="module")
-def two_hosts():
-    ranks = ranks_on("a b a b")
-    yield ranks
-    assert ranks.end() == [0] * 4
+def on_hosts(hosts, **variables):
+    """A fixture of the ranks on these hosts, which all tests share."""
+
+    @pytest.fixture(scope="module")
+    def group():
+        ranks = ranks_on(hosts, **variables)
+        yield ranks
+        assert set(ranks.end()) == {0}
+
+    return group
 
 
-@pytest.fixture(scope="module")
-def uneven_hosts():
-    # A result that is read and was never written is not right by chance.
-    ranks = ranks_on("a b b", OPENREG_POISON="1")
-    yield ranks
-    assert ranks.end() == [0] * 3
+two_hosts, pair, one_host = (on_hosts(hosts) for hosts in ("a b a b", "a b", "a a"))
+# A result that is read and was never written is not right by chance.
+uneven_hosts = on_hosts("a b b", OPENREG_POISON="1")
 
 
-@pytest.fixture(scope="module")
-def pair():
-    ranks = ranks_on("a b")
-    yield ranks
-    assert ranks.end() == [0] * 2
-
-
-@pytest.fixture(scope="module")
-def one_host():
-    ranks = ranks_on("a a")
-    yield ranks
-    assert ranks.end() == [0] * 2
-
-
-@pytest.fixture
-def fragile():
-    """Two ranks on two hosts that a test may ruin."""
-    ranks = ranks_on("a b")
+@pytest.fixture(params=["a b"])
+def fragile(request):
+    """Two ranks on two hosts, or others, that a test may ruin."""
+    ranks = ranks_on(request.param)
     yield ranks
     ranks.end()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "reduces_as_gloo",
-        "reduces_more",
-        "premultiplies",
-        "reduces_to_one",
-        "moves_every_type",
-        "gathers_and_scatters",
-        "handles_uneven_sizes",
-        "handles_layouts",
-        "handles_nothing",
-        "coalesces",
-        "transfers",
-        "mixes_a_batch",
-        "exchanges_objects",
-    ],
-)
+OPERATIONS = [name for name, each in vars(operations).items() if hasattr(each, "__wrapped__")]
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
 def test_what_works_on_one_host_works_on_two(pair, name):
     pair(getattr(operations, name))
 
 
-@pytest.mark.parametrize("name", ["gathers_and_scatters", "handles_uneven_sizes", "transfers"])
+@pytest.mark.parametrize("name", [
+    "test_gather_scatter_and_their_reductions", "test_sizes_may_differ_between_ranks",
+    "test_transfers_match_in_order_whichever_side_begins",
+])  # fmt: skip
 def test_four_ranks_on_two_hosts(two_hosts, name):
     two_hosts(getattr(operations, name))
 
 
-def sizes():
+@on("two_hosts", "uneven_hosts")
+def test_hosts_move_every_size_whatever_their_numbers_of_ranks():
     """Tensors of less than a chunk, of many chunks, and of a part of one more."""
     rank, size = dist.get_rank(), dist.get_world_size()
     for count in [1, 1000, (1 << 18), (1 << 20) + 77]:
@@ -144,25 +122,17 @@ def sizes():
     dist.barrier()
 
 
-def test_two_hosts_move_every_size(two_hosts):
-    two_hosts(sizes)
-
-
-def test_hosts_may_have_different_numbers_of_ranks(uneven_hosts):
-    uneven_hosts(sizes)
-
-
 @pytest.mark.parametrize("schedule", ["blocking", "seed:1"])
 def test_every_schedule_of_the_driver_moves_every_size(monkeypatch, schedule):
     monkeypatch.setenv("OPENREG_SCHEDULE", schedule)
     monkeypatch.setenv("OPENREG_DEVICE_THREADS", "1")
     ranks = ranks_on("a a b")
-    ranks(sizes)
+    ranks(test_hosts_move_every_size_whatever_their_numbers_of_ranks)
     assert ranks.end() == [0] * 3
 
 
 def test_groups_may_be_used_in_different_orders(two_hosts):
-    two_hosts(streams.uses_groups)
+    two_hosts(streams.test_groups_may_be_used_in_different_orders)
 
 
 def counts_hosts(expected):
@@ -220,26 +190,14 @@ def disagrees_on_a_host(call):
     return message
 
 
-@pytest.mark.parametrize(
-    ("call", "first", "second"),
-    [
-        (
-            "reduction",
-            "all_reduce of 8 bytes of float32 with sum",
-            "all_reduce of 8 bytes of float32 with average",
-        ),
-        (
-            "root",
-            "broadcast of 8 bytes of float32 from rank 3",
-            "broadcast of 8 bytes of float32 from rank 1",
-        ),
-        (
-            "size",
-            "all_reduce of 4 bytes of float32 with sum",
-            "all_reduce of 0 bytes of float32 with sum",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("call", "first", "second"), [
+    ("reduction", "all_reduce of 8 bytes of float32 with sum",
+     "all_reduce of 8 bytes of float32 with average"),
+    ("root", "broadcast of 8 bytes of float32 from rank 3",
+     "broadcast of 8 bytes of float32 from rank 1"),
+    ("size", "all_reduce of 4 bytes of float32 with sum",
+     "all_reduce of 0 bytes of float32 with sum"),
+])  # fmt: skip
 def test_all_ranks_are_told_what_two_ranks_of_a_host_disagree_about(two_hosts, call, first, second):
     for message in two_hosts(disagrees_on_a_host, call):
         assert (
@@ -254,9 +212,7 @@ def disagrees_about_a_transfer():
     exchange = dist.irecv if rank else dist.isend
     exchange(torch.ones(1, device=device()), 1 - rank, group=group)
     work = exchange(torch.ones(2 + rank, device=device()), 1 - rank, group=group)
-    while not work.is_completed():
-        time.sleep(0.01)
-    message = failures.message_of(work.wait)
+    message = failures.failure_of(work)
     dist.barrier()
     dist.destroy_process_group(group)
     return message
@@ -274,9 +230,7 @@ def sums_nothing_on_one_rank():
     group = dist.new_group(timeout=10 * SECOND)
     tensor = torch.ones(4 * dist.get_rank(), device=device())
     work = dist.all_reduce(tensor, group=group, async_op=True)
-    while not work.is_completed():
-        time.sleep(0.01)
-    message = failures.message_of(work.wait)
+    message = failures.failure_of(work)
     dist.destroy_process_group(group)
     return message
 
@@ -377,9 +331,7 @@ def connects_in_vain(what):
         return ""
     begin = time.monotonic()
     work = dist.all_reduce(torch.ones(2, device=device()), group=group, async_op=True)
-    while not work.is_completed():
-        time.sleep(0.01)
-    message = failures.message_of(work.wait)
+    message = failures.failure_of(work)
     dist.destroy_process_group(group)
     return message, time.monotonic() - begin
 
@@ -410,7 +362,8 @@ def test_torchrun_starts_a_group_again(tmp_path):
         assert sorted(done.stdout.split()) == ["attempt-0"] * 2 + ["attempt-1"] * 2
 
 
-def averages():
+@on("two_hosts", "uneven_hosts")
+def test_an_average_may_have_a_sum_that_overflows():
     """The average of numbers whose sum has no place in their dtype."""
     size = dist.get_world_size()
     for dtype, most in [
@@ -438,11 +391,6 @@ def averages():
         assert part.tolist() == parts[dist.get_rank()].tolist()
 
 
-def test_an_average_may_have_a_sum_that_overflows(two_hosts, uneven_hosts):
-    two_hosts(averages)
-    uneven_hosts(averages)
-
-
 def leaves_the_other_host_alone():
     group = dist.new_group(timeout=SECOND)
     dist.all_reduce(torch.ones(2, device=device()), group=group)
@@ -467,7 +415,8 @@ def test_a_time_limit_ends_a_wait_for_another_host(pair):
     )
 
 
-def aborts_transfers():
+@on("pair")
+def test_an_abort_ends_a_receive_from_another_host():
     group = dist.new_group(timeout=20 * SECOND)
     dist.all_reduce(torch.ones(2, device=device()), group=group)
     torch.openreg.synchronize()
@@ -478,10 +427,6 @@ def aborts_transfers():
     torch.openreg.synchronize()
     dist.barrier()
     dist.destroy_process_group(group)
-
-
-def test_an_abort_ends_a_receive_from_another_host(pair):
-    pair(aborts_transfers)
 
 
 def meets_the_dead():
@@ -502,13 +447,6 @@ def test_a_killed_peer_on_another_host_ends_the_group(fragile):
     assert taken < 2
 
 
-@pytest.fixture
-def fragile_four():
-    ranks = ranks_on("a b a b")
-    yield ranks
-    ranks.end()
-
-
 def waits_for_the_dead_of_a_host():
     global small
     small = dist.new_group(timeout=20 * SECOND)
@@ -520,22 +458,21 @@ def waits_for_the_dead_of_a_host():
 def meets_the_dead_of_a_host():
     begin = time.monotonic()
     work = dist.all_reduce(torch.ones(2, device=device()), group=small, async_op=True)
-    while not work.is_completed():
-        time.sleep(0.01)
-    message = failures.message_of(work.wait)
+    message = failures.failure_of(work)
     taken = time.monotonic() - begin
     dist.destroy_process_group(small)
     assert (torch.ones(3, device=device()) + 1).tolist() == [2, 2, 2]
     return message, taken
 
 
+@pytest.mark.parametrize("fragile", ["a b a b"], indirect=True)
 @pytest.mark.parametrize("dead", [0, 3])
-def test_all_ranks_of_all_hosts_name_a_dead_rank_within_two_seconds(fragile_four, dead):
-    process = fragile_four(waits_for_the_dead_of_a_host)[dead]
+def test_all_ranks_of_all_hosts_name_a_dead_rank_within_two_seconds(fragile, dead):
+    process = fragile(waits_for_the_dead_of_a_host)[dead]
     os.kill(process, signal.SIGKILL)
-    fragile_four.processes[dead].join(10)
+    fragile.processes[dead].join(10)
     others = [rank for rank in range(4) if rank != dead]
-    results = dict(zip(others, fragile_four(meets_the_dead_of_a_host, ranks=others), strict=True))
+    results = dict(zip(others, fragile(meets_the_dead_of_a_host, ranks=others), strict=True))
     for message, taken in results.values():
         assert message.startswith(f"orccl: rank {dead} has ended")
         assert taken < 2
@@ -555,9 +492,7 @@ def broadcasts(root, peer):
     torch.openreg.synchronize()
     begin = time.monotonic()
     work = dist.broadcast(big, root, group=pairs[peer], async_op=True)
-    while not work.is_completed():
-        time.sleep(0.01)
-    return failures.message_of(work.wait), time.monotonic() - begin
+    return failures.failure_of(work), time.monotonic() - begin
 
 
 def bytes_moved():
@@ -660,20 +595,8 @@ def namespaces():
     try:
         for name in names:
             ip("netns", "add", name)
-        ip(
-            "link",
-            "add",
-            "cable",
-            "netns",
-            names[0],
-            "type",
-            "veth",
-            "peer",
-            "name",
-            "cable",
-            "netns",
-            names[1],
-        )
+        end = ("type", "veth", "peer", "name", "cable", "netns")
+        ip("link", "add", "cable", "netns", names[0], *end, names[1])
         for number, name in enumerate(names, 1):
             ip("-n", name, "address", "add", f"10.213.7.{number}/24", "dev", "cable")
             ip("-n", name, "link", "set", "cable", "up")
@@ -690,16 +613,7 @@ def test_two_networks_are_two_hosts_to_the_engine(namespaces, tmp_path):
     script = str(pathlib.Path(__file__).parent / "across_namespaces.py")
     running = [
         subprocess.Popen(
-            [
-                "ip",
-                "netns",
-                "exec",
-                name,
-                sys.executable,
-                script,
-                str(rank),
-                str(tmp_path / "store"),
-            ],
+            ["ip", "netns", "exec", name, sys.executable, script, str(rank), tmp_path / "store"],
             env=os.environ | {"OPENREG_HOST_ID": name, "GLOO_SOCKET_IFNAME": "cable"},
             stdout=subprocess.PIPE,
             text=True,

@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Groups of processes that all tests share, because each process spends seconds on `import torch`."""
 
-import sys
-from pathlib import Path
-
 import pytest
 from ranks import Ranks
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "tools"))
 
 
 @pytest.fixture(scope="session")

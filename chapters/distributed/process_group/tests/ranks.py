@@ -4,6 +4,8 @@
 import contextlib
 import datetime
 import faulthandler
+import functools
+import inspect
 import multiprocessing
 import os
 import tempfile
@@ -127,3 +129,21 @@ class Ranks:
                 process.join()
         self.folder.cleanup()
         return [process.exitcode for process in self.processes]
+
+
+def on(*groups, limit=120):
+    """Makes a test of a program: all ranks of each group run it. A rank calls the test by its name, too."""
+
+    def decorate(program):
+        @functools.wraps(program)
+        def test(request=None):
+            if request is None:
+                return program()
+            for group in groups:
+                request.getfixturevalue(group)(test, limit=limit)
+
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        test.__signature__ = inspect.Signature([inspect.Parameter("request", kind)])
+        return test
+
+    return decorate

@@ -63,14 +63,9 @@ def test_a_device_alone_finds_it(world):
 
 CAN = {"supports_splitting", "supports_coalescing"}
 CANNOT = {
-    "supports_time_estimate",
-    "supports_shrinking",
-    "supports_reconfigure",
-    "supports_window",
-    "supports_abort_hooks",
-    "supports_completion_hooks",
-    "supports_tensor_alloc",
-}
+    "supports_time_estimate", "supports_shrinking", "supports_reconfigure", "supports_window",
+    "supports_abort_hooks", "supports_completion_hooks", "supports_tensor_alloc",
+}  # fmt: skip
 
 
 def test_it_answers_each_question_for_a_capability(group):
@@ -149,123 +144,47 @@ def test_a_split_group_inherits_the_backend(world):
 # Each message once. The arguments are those of PyTorch's class of all backends.
 REFUSALS = [
     ("allreduce", [[]], ValueError, "orccl was given 0 tensors; it needs 1."),
-    (
-        "allreduce_coalesced",
-        [[]],
-        ValueError,
-        "orccl was given no tensor; each rank passes at least",
-    ),
-    (
-        "allreduce",
-        [[torch.ones(1)]],
-        ValueError,
-        'but this one is on cpu; for both, make the group with backend="cpu:gloo,openreg:orccl".',
-    ),
-    (
-        "allreduce",
-        [[torch.sparse_coo_tensor(size=(2, 2), device=DEVICE, check_invariants=False)]],
-        ValueError,
-        "orccl works on dense tensors, but this one has layout Sparse; pass its values,",
-    ),
-    (
-        "allreduce_coalesced",
-        [[torch.ones(1, device=DEVICE), torch.ones(1, device="openreg:1")]],
-        ValueError,
-        "The tensors of one call are on openreg:0 and openreg:1; a rank passes tensors of one",
-    ),
-    (
-        "allreduce",
-        [[ones(2).to(torch.float8_e5m2)]],
-        TypeError,
-        "orccl cannot reduce Float8_e5m2; convert the tensor to a type of integers or floating",
-    ),
-    (
-        "allreduce",
-        [[ones(2, dtype=torch.complex64)], dist.ReduceOp.MAX],
-        TypeError,
-        "orccl reduces complex tensors with SUM, AVG and PREMUL_SUM only.",
-    ),
-    (
-        "allreduce",
-        [[ones(2, dtype=torch.int32)], dist._make_nccl_premul_sum(2.0)],
-        TypeError,
-        "orccl cannot multiply Int by the factor of PREMUL_SUM; convert the tensor to a floating",
-    ),
-    (
-        "allreduce",
-        [[ones(2)], dist.ReduceOp.BAND],
-        ValueError,
-        "float32 have no",
-    ),
-    (
-        "broadcast",
-        [ones(1), 1],
-        ValueError,
-        "The root of a broadcast is rank 1; this group has 1 ra",
-    ),
-    (
-        "reduce",
-        [ones(1), 2],
-        ValueError,
-        "The root of a reduction is rank 2; this group has 1 ranks",
-    ),
-    (
-        "_allgather_base",
-        [ones(3), ones(2)],
-        ValueError,
-        "The tensor for all ranks has 3 elements; 1 parts of 2 elements need 2.",
-    ),
-    (
-        "_allgather_base",
-        [ones(2, dtype=torch.int32), ones(2)],
-        TypeError,
-        "Input and output have different dtypes, Int and Float; a collective does not convert.",
-    ),
-    (
-        "allgather",
-        [[[ones(3)]], [ones(2)]],
-        ValueError,
-        "The input has 2 elements, the output 3; they need the same number.",
-    ),
-    (
-        "reduce_scatter",
-        [[ones(2)], [[ones(3)]]],
-        ValueError,
-        "The input has 3 elements, the output 2; they need the same number.",
-    ),
-    (
-        "gather",
-        [[[ones(3)]], [ones(2)]],
-        ValueError,
-        "The input has 2 elements, the output 3; they need the same number.",
-    ),
-    (
-        "alltoall_base",
-        [ones(()), ones(()), [], []],
-        ValueError,
-        "A tensor without dimensions has no rows that all_to_all_single could split; pass tensor.re",
-    ),
+    ("allreduce_coalesced", [[]], ValueError,
+     "orccl was given no tensor; each rank passes at least"),
+    ("allreduce", [[torch.ones(1)]], ValueError,
+     'but this one is on cpu; for both, make the group with backend="cpu:gloo,openreg:orccl".'),
+    ("allreduce", [[torch.sparse_coo_tensor(size=(2, 2), device=DEVICE, check_invariants=False)]],
+     ValueError, "orccl works on dense tensors, but this one has layout Sparse; pass its values,"),
+    ("allreduce_coalesced", [[torch.ones(1, device=DEVICE), torch.ones(1, device="openreg:1")]],
+     ValueError,
+     "The tensors of one call are on openreg:0 and openreg:1; a rank passes tensors of one"),
+    ("allreduce", [[ones(2).to(torch.float8_e5m2)]], TypeError,
+     "orccl cannot reduce Float8_e5m2; convert the tensor to a type of integers or floating"),
+    ("allreduce", [[ones(2, dtype=torch.complex64)], dist.ReduceOp.MAX], TypeError,
+     "orccl reduces complex tensors with SUM, AVG and PREMUL_SUM only."),
+    ("allreduce", [[ones(2, dtype=torch.int32)], dist._make_nccl_premul_sum(2.0)], TypeError,
+     "orccl cannot multiply Int by the factor of PREMUL_SUM; convert the tensor to a floating"),
+    ("allreduce", [[ones(2)], dist.ReduceOp.BAND], ValueError, "float32 have no"),
+    ("broadcast", [ones(1), 1], ValueError,
+     "The root of a broadcast is rank 1; this group has 1 ra"),
+    ("reduce", [ones(1), 2], ValueError,
+     "The root of a reduction is rank 2; this group has 1 ranks"),
+    ("_allgather_base", [ones(3), ones(2)], ValueError,
+     "The tensor for all ranks has 3 elements; 1 parts of 2 elements need 2."),
+    ("_allgather_base", [ones(2, dtype=torch.int32), ones(2)], TypeError,
+     "Input and output have different dtypes, Int and Float; a collective does not convert."),
+    ("allgather", [[[ones(3)]], [ones(2)]], ValueError,
+     "The input has 2 elements, the output 3; they need the same number."),
+    ("reduce_scatter", [[ones(2)], [[ones(3)]]], ValueError,
+     "The input has 3 elements, the output 2; they need the same number."),
+    ("gather", [[[ones(3)]], [ones(2)]], ValueError,
+     "The input has 2 elements, the output 3; they need the same number."),
+    ("alltoall_base", [ones(()), ones(()), [], []], ValueError,
+     "A tensor without dimensions has no rows that all_to_all_single could split; pass tensor.re"),
     ("send", [[ones(1)], 1, 0], ValueError, "The receiver is rank 1; this group has 1 ranks"),
     ("recv", [[ones(1)], 1, 0], ValueError, "The sender is rank 1; this group has 1 ranks"),
-    (
-        "send",
-        [[ones(1)], 0, 0],
-        ValueError,
-        "A rank can send to itself only in a batch, which has both directions; use batch_isend",
-    ),
-    (
-        "recv_anysource",
-        [[ones(1)], 0],
-        NotImplementedError,
-        "orccl receives from a rank that the call names; pass src, or send CPU tensors with gloo,",
-    ),
-    (
-        "_end_coalescing",
-        [],
-        RuntimeError,
-        "A batch ends that has not begun; call _start_coalescing",
-    ),
-]
+    ("send", [[ones(1)], 0, 0], ValueError,
+     "A rank can send to itself only in a batch, which has both directions; use batch_isend"),
+    ("recv_anysource", [[ones(1)], 0], NotImplementedError,
+     "orccl receives from a rank that the call names; pass src, or send CPU tensors with gloo,"),
+    ("_end_coalescing", [], RuntimeError,
+     "A batch ends that has not begun; call _start_coalescing"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name, arguments, error, sentence", REFUSALS)

@@ -13,7 +13,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch_openreg
-from ranks import Ranks, device, gloo
+from ranks import Ranks, device, gloo, on
 
 SECOND = datetime.timedelta(seconds=1)
 
@@ -26,6 +26,13 @@ def message_of(work, error=dist.DistBackendError):
     with pytest.raises(error) as failure:
         work()
     return str(failure.value)
+
+
+def failure_of(work):
+    """What a wait for the work says once the work is done."""
+    while not work.is_completed():
+        time.sleep(0.01)
+    return message_of(work.wait)
 
 
 @pytest.fixture
@@ -49,10 +56,8 @@ def leaves_its_peer_alone():
     work.wait()  # Returns at once: only the stream waits.
     told = message_of(torch.openreg.synchronize, RuntimeError)
     taken = time.monotonic() - begin
-    while not work.is_completed():
-        time.sleep(0.01)
+    message = failure_of(work)
     assert not work.is_success() and work.exception() is not None
-    message = message_of(work.wait)
     assert message in told
     assert message_of(lambda: dist.barrier(group)) == message
     error = backend(group).get_error().name
@@ -194,20 +199,14 @@ def message_of_disagreement(timeout, most):
     dist.all_reduce(torch.ones(1, device=device()), group=group)
     work = dist.all_reduce(torch.ones(2 + rank, device=device()), group=group, async_op=True)
     begin = time.monotonic()
-    while not work.is_completed():
-        time.sleep(0.01)
-    message = message_of(work.wait)
+    message = failure_of(work)
     assert time.monotonic() - begin < most
     dist.destroy_process_group(group)
     return message
 
 
-def disagrees():
-    return message_of_disagreement(5 * SECOND, 3)
-
-
 def test_ranks_that_disagree_are_told_of_both_calls(two):
-    for message in two(disagrees):
+    for message in two(message_of_disagreement, 5 * SECOND, 3):
         assert "8 bytes" in message and "12 bytes" in message and "the group was aborted" in message
 
 
@@ -225,7 +224,8 @@ def test_the_stream_of_ranks_that_disagree_tells_the_cause(two):
         assert "8 bytes" in message and "12 bytes" in message
 
 
-def aborts():
+@on("two")
+def test_an_aborted_group_leaves_the_device_to_the_next_one():
     for _ in range(2):
         group = dist.new_group(timeout=20 * SECOND)
         dist.barrier(group)
@@ -243,10 +243,6 @@ def aborts():
     tensor = torch.ones(3, device=device())
     dist.all_reduce(tensor)
     assert tensor.tolist() == [2, 2, 2]
-
-
-def test_an_aborted_group_leaves_the_device_to_the_next_one(two):
-    two(aborts)
 
 
 def waits_for_the_dead():
@@ -376,34 +372,23 @@ def moves_another_dtype(call):
     }
     dist.barrier(group)
     work = calls[call]()
-    while not work.is_completed():
-        time.sleep(0.01)
-    message = message_of(work.wait)
+    message = failure_of(work)
     dist.destroy_process_group(group)
     return message
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (
-            "broadcast",
-            "rank 0 calls broadcast of 16 bytes of float32 from rank 0, rank 1 calls broadcast of "
-            "16 bytes of int32 from rank 0",
-        ),
-        (
-            "all_gather",
-            "rank 0 calls all_gather of 16 bytes of float32, rank 1 calls all_gather of 16 bytes "
-            "of int32",
-        ),
-        ("all_to_all", "sends 8 bytes of "),
-        (
-            "broadcast float8",
-            "rank 0 calls broadcast of 4 bytes of float8_e4m3fn from rank 0, rank 1 calls "
-            "broadcast of 4 bytes of float8_e5m2 from rank 0",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("call", "sentence"), [
+    ("broadcast",
+     "rank 0 calls broadcast of 16 bytes of float32 from rank 0, rank 1 calls broadcast of "
+     "16 bytes of int32 from rank 0"),
+    ("all_gather",
+     "rank 0 calls all_gather of 16 bytes of float32, rank 1 calls all_gather of 16 bytes "
+     "of int32"),
+    ("all_to_all", "sends 8 bytes of "),
+    ("broadcast float8",
+     "rank 0 calls broadcast of 4 bytes of float8_e4m3fn from rank 0, rank 1 calls "
+     "broadcast of 4 bytes of float8_e5m2 from rank 0"),
+])  # fmt: skip
 def test_calls_that_only_move_data_compare_dtypes(two, call, sentence):
     messages = two(moves_another_dtype, call)
     assert all(sentence in message for message in messages), messages
@@ -418,7 +403,8 @@ def blocking_pair(monkeypatch):
     assert ranks.end()[0] == 0
 
 
-def receives_first():
+@on("blocking_pair", limit=20)
+def test_ranks_may_receive_before_they_send_if_calls_block():
     """Both ranks ask for what the other one sends only afterwards."""
     rank = dist.get_rank()
     groups = {device(): dist.group.WORLD, torch.device("cpu"): gloo()}
@@ -429,10 +415,6 @@ def receives_first():
         for work in works:
             work.wait()
         assert received.unique().tolist() == [2.0 - rank]
-
-
-def test_ranks_may_receive_before_they_send_if_calls_block(blocking_pair):
-    blocking_pair(receives_first, limit=20)
 
 
 def receives_nothing(group=None):

@@ -6,7 +6,7 @@ import itertools
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import device, gloo
+from ranks import device, gloo, on
 
 INTEGERS = [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8]
 UNSIGNED = [torch.uint16, torch.uint32, torch.uint64]
@@ -38,21 +38,19 @@ def same(result, expected):
 
 
 # What gloo reduces too is compared with gloo.
+WHOLE = [dtype for dtype in INTEGERS if dtype != torch.int16]
 GLOO = {
-    Op.SUM: FLOATS + [t for t in INTEGERS if t != torch.int16] + COMPLEX,
-    Op.PRODUCT: FLOATS + [t for t in INTEGERS if t != torch.int16],
-    Op.MIN: FLOATS + [t for t in INTEGERS if t != torch.int16],
-    Op.MAX: FLOATS + [t for t in INTEGERS if t != torch.int16],
-    Op.BAND: [t for t in INTEGERS if t != torch.int16],
-    Op.BOR: [t for t in INTEGERS if t != torch.int16],
-    Op.BXOR: [t for t in INTEGERS if t != torch.int16],
+    Op.SUM: FLOATS + WHOLE + COMPLEX,
+    **dict.fromkeys((Op.PRODUCT, Op.MIN, Op.MAX), FLOATS + WHOLE),
+    **dict.fromkeys((Op.BAND, Op.BOR, Op.BXOR), WHOLE),
 }
 
 
-def reduces_as_gloo(*shapes):
+@on("two", "four")
+def test_all_reduce_has_the_types_and_reductions_of_gloo():
     on_cpu = gloo()
     for reduction, dtypes in GLOO.items():
-        for dtype, shape in itertools.product(dtypes, shapes):
+        for dtype, shape in itertools.product(dtypes, [(), (7,), (3, 1001)]):
             expected = ours(dtype, *shape)
             dist.all_reduce(expected, reduction, group=on_cpu)
             result = ours(dtype, *shape).to(device())
@@ -60,12 +58,8 @@ def reduces_as_gloo(*shapes):
             same(result, expected)
 
 
-def test_all_reduce_has_the_types_and_reductions_of_gloo(two, four):
-    two(reduces_as_gloo, (), (3, 1001))
-    four(reduces_as_gloo, (7,))
-
-
-def reduces_more():
+@on("two")
+def test_all_reduce_has_averages_booleans_and_the_other_integers():
     size = dist.get_world_size()
     for dtype in [torch.int16, *UNSIGNED]:
         inputs = everyones(dtype, 7)
@@ -95,11 +89,8 @@ def reduces_more():
         same(result, expected)
 
 
-def test_all_reduce_has_averages_booleans_and_the_other_integers(two):
-    two(reduces_more)
-
-
-def premultiplies():
+@on("two")
+def test_premul_sum_multiplies_on_the_device_and_leaves_the_input():
     for factor in (0.5, torch.tensor([0.5], device=device())):
         for dtype in [torch.float32, torch.float16, torch.complex64]:
             reduction = dist._make_nccl_premul_sum(factor)
@@ -116,11 +107,8 @@ def premultiplies():
             same(mine, expected if dist.get_rank() == 1 else ours(dtype, 2, 4))
 
 
-def test_premul_sum_multiplies_on_the_device_and_leaves_the_input(two):
-    two(premultiplies)
-
-
-def reduces_to_one():
+@on("four")
+def test_reduce_changes_the_tensor_of_the_root_only():
     for root in range(dist.get_world_size()):
         expected = ours(torch.float32, 6)
         result = expected.to(device())
@@ -129,11 +117,8 @@ def reduces_to_one():
         same(result, gathered if root == dist.get_rank() else expected)
 
 
-def test_reduce_changes_the_tensor_of_the_root_only(four):
-    four(reduces_to_one)
-
-
-def moves_every_type():
+@on("two")
+def test_every_dtype_moves_as_bytes():
     rank, size = dist.get_rank(), dist.get_world_size()
     for dtype in INTEGERS + UNSIGNED + FLOATS + COMPLEX + NARROW + [torch.bool]:
         inputs = everyones(dtype, 3)
@@ -146,11 +131,8 @@ def moves_every_type():
         same(torch.stack(gathered).view(torch.uint8), torch.stack(inputs).view(torch.uint8))
 
 
-def test_every_dtype_moves_as_bytes(two):
-    two(moves_every_type)
-
-
-def gathers_and_scatters():
+@on("two", "four")
+def test_gather_scatter_and_their_reductions():
     rank, size = dist.get_rank(), dist.get_world_size()
     inputs = everyones(torch.float32, 2, 3)
     mine = inputs[rank].to(device())
@@ -176,12 +158,8 @@ def gathers_and_scatters():
     same(part, expected)
 
 
-def test_gather_scatter_and_their_reductions(two, four):
-    two(gathers_and_scatters)
-    four(gathers_and_scatters)
-
-
-def handles_uneven_sizes():
+@on("two", "four")
+def test_sizes_may_differ_between_ranks():
     rank, size = dist.get_rank(), dist.get_world_size()
     inputs = [numbers(r, torch.int64, r + 1) for r in range(size)]
     outputs = [torch.empty(r + 1, dtype=torch.int64, device=device()) for r in range(size)]
@@ -209,12 +187,8 @@ def handles_uneven_sizes():
     same(output, torch.cat([torch.arange(2 * rank, 2 * rank + 2) + 100 * r for r in range(size)]))
 
 
-def test_sizes_may_differ_between_ranks(two, four):
-    two(handles_uneven_sizes)
-    four(handles_uneven_sizes)
-
-
-def handles_layouts():
+@on("two")
+def test_any_layout_works_and_is_kept():
     rank = dist.get_rank()
     inputs = everyones(torch.float32, 2, 3, 4, 5)
     expected = torch.stack(inputs).sum(0)
@@ -242,11 +216,8 @@ def handles_layouts():
     same(whole, torch.arange(2.0).repeat_interleave(2)[:, None].expand(4, 3))
 
 
-def test_any_layout_works_and_is_kept(two):
-    two(handles_layouts)
-
-
-def handles_nothing():
+@on("two")
+def test_tensors_without_elements_and_parameters():
     empty = torch.empty(0, 3, device=device())
     dist.all_reduce(empty)
     dist.broadcast(empty, 0)
@@ -257,11 +228,8 @@ def handles_nothing():
     same(parameter.detach(), torch.full((2,), 2.0))
 
 
-def test_tensors_without_elements_and_parameters(two):
-    two(handles_nothing)
-
-
-def coalesces():
+@on("two")
+def test_coalesced_operations():
     rank, size = dist.get_rank(), dist.get_world_size()
     tensors = [ours(torch.float32, n).to(device()) for n in (3, 5)]
     dist.all_reduce_coalesced(tensors)
@@ -290,11 +258,8 @@ def coalesces():
         same(part, whole[rank * n : rank * n + n])
 
 
-def test_coalesced_operations(two):
-    two(coalesces)
-
-
-def transfers():
+@on("two", "four")
+def test_transfers_match_in_order_whichever_side_begins():
     rank, size = dist.get_rank(), dist.get_world_size()
     left, right = (rank - 1) % size, (rank + 1) % size
     received = torch.empty(4, device=device())
@@ -330,12 +295,8 @@ def transfers():
             same(output, torch.full((3,), 10.0 * peer + rank))
 
 
-def test_transfers_match_in_order_whichever_side_begins(two, four):
-    two(transfers)
-    four(transfers)
-
-
-def mixes_a_batch():
+@on("two")
+def test_a_batch_may_mix_collectives_and_transfers():
     rank, size = dist.get_rank(), dist.get_world_size()
     summed, received = torch.ones(2, device=device()), torch.empty(2, device=device())
     backend = dist.group.WORLD._get_backend(device())
@@ -348,11 +309,8 @@ def mixes_a_batch():
     same(received, torch.full((2,), 1.0 * ((rank - 1) % size)))
 
 
-def test_a_batch_may_mix_collectives_and_transfers(two):
-    two(mixes_a_batch)
-
-
-def exchanges_objects():
+@on("two")
+def test_object_collectives():
     rank, size = dist.get_rank(), dist.get_world_size()
     gathered = [None] * size
     dist.all_gather_object(gathered, {"rank": rank})
@@ -366,21 +324,14 @@ def exchanges_objects():
     dist.barrier()
 
 
-def test_object_collectives(two):
-    two(exchanges_objects)
-
-
-def meets_after_two_devices():
+@on("four", limit=60)
+def test_a_barrier_is_on_the_device_that_each_rank_has_used_first():
     count = torch.openreg.device_count()
     for number in range(count):
         tensor = torch.ones(1, device=f"openreg:{(dist.get_rank() + number) % count}")
         dist.all_reduce(tensor)
         assert tensor.item() == dist.get_world_size()
     dist.barrier()
-
-
-def test_a_barrier_is_on_the_device_that_each_rank_has_used_first(four):
-    four(meets_after_two_devices, limit=60)
 
 
 @pytest.mark.parametrize("ranks", ["two", "four"])

@@ -9,14 +9,15 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
-from ranks import device
+from ranks import device, on
 
 
 def backend():
     return dist.group.WORLD._get_backend(device())
 
 
-def enqueues():
+@on("two")
+def test_only_streams_wait():
     rank, size = dist.get_rank(), dist.get_world_size()
     tensor = torch.ones(4, device=device())
     work = dist.all_reduce(tensor, async_op=True)
@@ -34,11 +35,8 @@ def enqueues():
     assert [result.tolist() for result in work.result()] == [[size] * 4]
 
 
-def test_only_streams_wait(two):
-    two(enqueues)
-
-
-def follows_streams():
+@on("two")
+def test_it_follows_the_stream_of_its_call_and_precedes_the_one_that_waits():
     size = dist.get_world_size()
     stream, other = torch.Stream(device()), torch.Stream(device())
     with stream:
@@ -52,11 +50,8 @@ def follows_streams():
     assert result.unique().tolist() == [25.0 * size]
 
 
-def test_it_follows_the_stream_of_its_call_and_precedes_the_one_that_waits(two):
-    two(follows_streams)
-
-
-def frees_memory():
+@on("two")
+def test_memory_that_is_freed_early_stays_until_it_was_used():
     size = dist.get_world_size()
     # The tensors go away before the device has used them, and others take their memory.
     results = []
@@ -70,21 +65,14 @@ def frees_memory():
     assert [result.unique().tolist() for result in results] == [[float(v)] for v in range(1, 20)]
 
 
-def test_memory_that_is_freed_early_stays_until_it_was_used(two):
-    two(frees_memory)
-
-
-def completes_futures():
+@on("two")
+def test_futures_run_their_callbacks_behind_the_work():
     size = dist.get_world_size()
     tensor = torch.ones(3, device=device())
     future = dist.all_reduce(tensor, async_op=True).get_future()
     doubled = future.then(lambda done: done.value()[0] * 2).wait()
     assert doubled.tolist() == [2.0 * size] * 3
     assert future.value()[0] is tensor or future.value()[0].data_ptr() == tensor.data_ptr()
-
-
-def test_futures_run_their_callbacks_behind_the_work(two):
-    two(completes_futures)
 
 
 def counts():
@@ -149,7 +137,8 @@ def test_a_barrier_holds_the_host(two):
     assert min(two(waits_for_barriers)) > 0.25
 
 
-def uses_groups():
+@on("two", "four")
+def test_groups_may_be_used_in_different_orders():
     rank, size = dist.get_rank(), dist.get_world_size()
     groups = [dist.new_group(list(range(size))) for _ in range(3)]
     tensors = [torch.full((2,), 10.0**n, device=device()) for n in range(3)]
@@ -168,12 +157,8 @@ def uses_groups():
         dist.destroy_process_group(group)
 
 
-def test_groups_may_be_used_in_different_orders(two, four):
-    two(uses_groups)
-    four(uses_groups)
-
-
-def differentiates():
+@on("two")
+def test_functional_collectives_and_their_gradients():
     rank, size = dist.get_rank(), dist.get_world_size()
     tensor = torch.full((2,), 1.0 + rank, device=device(), requires_grad=True)
     summed = functional.all_reduce(tensor, "sum", dist.group.WORLD)
@@ -189,11 +174,8 @@ def differentiates():
     assert exchanged.tolist() == [rank + 10.0 * r for r in range(size)]
 
 
-def test_functional_collectives_and_their_gradients(two):
-    two(differentiates)
-
-
-def reduces_from_threads():
+@on("two")
+def test_threads_may_use_groups_and_streams_of_their_own():
     size = dist.get_world_size()
     groups = [dist.new_group(list(range(size))) for _ in range(2)]
     tensors = [torch.ones(1000, device=device()) for _ in groups]
@@ -212,10 +194,6 @@ def reduces_from_threads():
     for thread in threads:
         thread.join()
     assert all(tensor.unique().tolist() == [1.0] for tensor in tensors)
-
-
-def test_threads_may_use_groups_and_streams_of_their_own(two):
-    two(reduces_from_threads)
 
 
 def orders_groups_differently():
@@ -268,7 +246,8 @@ def test_ddp_keeps_the_replicas_equal_and_logs_its_times(four):
         assert all(torch.equal(a, b) for a, b in zip(first, other))
 
 
-def splits():
+@on("two")
+def test_a_bound_group_can_be_split():
     rank, size = dist.get_rank(), dist.get_world_size()
     whole = dist.split_group(split_ranks=[list(range(size))])
     alone = dist.split_group(split_ranks=[[r] for r in range(size)])
@@ -278,10 +257,6 @@ def splits():
         assert tensor.tolist() == [3.0 if group is whole else 1.0 + rank] * 2
         assert dist.get_backend(group) == dist.get_backend()
         dist.destroy_process_group(group)
-
-
-def test_a_bound_group_can_be_split(two):
-    two(splits)
 
 
 def splits_after_groups_of_some():
@@ -311,7 +286,8 @@ def test_a_group_is_split_alike_by_ranks_that_have_made_different_groups(four):
     assert four(splits_after_groups_of_some, limit=60) == expected
 
 
-def splits_unevenly():
+@on("four", limit=40)
+def test_the_parts_of_a_split_group_may_be_used_in_different_orders():
     """Rank 1 of the world is rank 0 of its part, which other ranks use in another order."""
     rank, other = dist.get_rank(), torch.device("openreg", 1 - torch.openreg.current_device())
     dist.group.WORLD.bound_device_id = device()
@@ -324,10 +300,6 @@ def splits_unevenly():
     torch.openreg.synchronize(other)
     dist.destroy_process_group(part)
     return part is not None
-
-
-def test_the_parts_of_a_split_group_may_be_used_in_different_orders(four):
-    four(splits_unevenly, limit=40)
 
 
 def other_stream(tensor):
@@ -392,16 +364,13 @@ def finds_races(program, expected):
     assert all("test_streams.py" in line for line in lines), lines
 
 
-@pytest.mark.parametrize(
-    ("program", "expected"),
-    [
-        (reads_what_another_stream_writes, [{"add", "all_reduce"}]),
-        (overwrites_an_input, [{"all_gather", "zero_"}]),
-        (reads_a_result, [{"reduce_scatter", "aten::sum"}]),
-        (waits_on_another_stream, [{"broadcast", "zero_"}]),
-        (overwrites_what_it_sends, [{"send_recv", "zero_"}]),
-        (waits, []),
-    ],
-)
+@pytest.mark.parametrize(("program", "expected"), [
+    (reads_what_another_stream_writes, [{"add", "all_reduce"}]),
+    (overwrites_an_input, [{"all_gather", "zero_"}]),
+    (reads_a_result, [{"reduce_scatter", "aten::sum"}]),
+    (waits_on_another_stream, [{"broadcast", "zero_"}]),
+    (overwrites_what_it_sends, [{"send_recv", "zero_"}]),
+    (waits, []),
+])  # fmt: skip
 def test_a_collective_races_with_what_does_not_wait_for_it(two, program, expected):
     two(finds_races, program, expected)

@@ -31,12 +31,10 @@ from on_ranks import Ranks
 LIMIT = 60
 TIMEOUT = timedelta(seconds=20)
 WORDS = [
-    (
-        "from torch.cuda.amp import autocast, GradScaler",
-        "import functools\n"
-        'autocast = functools.partial(torch.amp.autocast, "openreg")\n'
-        'GradScaler = functools.partial(torch.amp.GradScaler, "openreg")',
-    ),
+    ("from torch.cuda.amp import autocast, GradScaler",
+     "import functools\n"
+     'autocast = functools.partial(torch.amp.autocast, "openreg")\n'
+     'GradScaler = functools.partial(torch.amp.GradScaler, "openreg")'),
     ("import torch.cuda\n", ""),
     ("torch.cuda.nccl.version()", "(9, 9)"),
     ("torch.cuda.", "torch.openreg."),
@@ -48,17 +46,13 @@ WORDS = [
     ("dist.Backend.NCCL", "dist.Backend.ORCCL"),
     ("dist.is_nccl_available()", "True"),
     ("torch.DoubleTensor(1)", "torch.empty(1, dtype=torch.float64)"),
-]
+]  # fmt: skip
 # Tensors in these are of the host, because their programs compare them or draw from its generator.
 ON_THE_HOST = {
-    "test_DistributedSampler_padding",
-    "test_all_gather_object_default_pg",
-    "test_all_gather_object_subgroup",
-    "test_ddp_device",
-    "test_gather_object",
-    "test_gather_object_subgroup",
-    "test_scatter_object_list",
-}
+    "test_DistributedSampler_padding", "test_all_gather_object_default_pg",
+    "test_all_gather_object_subgroup", "test_ddp_device", "test_gather_object",
+    "test_gather_object_subgroup", "test_scatter_object_list",
+}  # fmt: skip
 
 
 def load():

@@ -30,8 +30,7 @@ class Attention(nn.Module):
 MODELS = {
     "mlp": (
         lambda: nn.Sequential(nn.Linear(20, 64), nn.GELU(), nn.Dropout(0.2), nn.Linear(64, 10)),
-        lambda: torch.randn(8, 20),
-    ),
+        lambda: torch.randn(8, 20)),
     "cnn": (
         lambda: nn.Sequential(
             nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),

@@ -463,6 +463,14 @@ def test_replayed_numbers_are_those_of_eager():
     assert not torch.equal(replayed[0][0], replayed[1][0])
 
 
+def draws_as_eager(graph, drawn):
+    torch.manual_seed(7)
+    graph.replay()
+    replayed = drawn.cpu()
+    torch.manual_seed(7)
+    assert torch.equal(replayed, torch.rand(4, device=DEVICE).cpu())
+
+
 def test_numbers_are_not_kept_where_an_earlier_kernel_writes():
     x = torch.ones(4, device=DEVICE)
 
@@ -470,12 +478,7 @@ def test_numbers_are_not_kept_where_an_earlier_kernel_writes():
         (x * 2).add_(1)  # Freed at once, and so the next memory of the pool.
         return torch.rand(4, device=DEVICE)
 
-    graph, drawn = captured(work)
-    torch.manual_seed(7)
-    graph.replay()
-    replayed = drawn.cpu()
-    torch.manual_seed(7)
-    assert torch.equal(replayed, torch.rand(4, device=DEVICE).cpu())
+    draws_as_eager(*captured(work))
 
 
 def test_numbers_are_not_written_where_the_default_stream_still_reads():
@@ -501,22 +504,14 @@ assert y.tolist() == [2] * 4
 
 def test_the_default_stream_may_draw_in_a_capture_that_it_has_joined():
     x = torch.ones(4, device=DEVICE)
-    default, stream, graph = (
-        torch.openreg.default_stream(),
-        torch.Stream(),
-        torch.accelerator.Graph(),
-    )
+    default, stream, graph = torch.openreg.default_stream(), torch.Stream(), Graph()
     with stream, graph:
         default.wait_stream(stream)
         with default:
             (x * 2).add_(1)  # Freed at once, and so the next memory of the pool.
             drawn = torch.rand(4, device=DEVICE)
         stream.wait_stream(default)
-    torch.manual_seed(7)
-    graph.replay()
-    replayed = drawn.cpu()
-    torch.manual_seed(7)
-    assert torch.equal(replayed, torch.rand(4, device=DEVICE).cpu())
+    draws_as_eager(graph, drawn)
 
 
 def test_the_capture_itself_takes_no_numbers():

@@ -231,19 +231,16 @@ def test_the_user_may_turn_off_either_way_but_not_both():
             F.scaled_dot_product_attention(x, x, x)
 
 
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        [(3, 4)] * 3,
-        [(2, 3, 4)] * 3,
-        [(2, 1, 2, 3, 4)] * 3,
-        [(2, 2, 3, 4), (1, 2, 3, 4), (2, 1, 3, 4)],
-        [(0, 2, 3, 4)] * 3,
-        [(2, 2, 0, 4)] * 3,
-        [(2, 2, 3, 0)] * 3,
-        [(2, 2, 3, 4), (2, 2, 5, 4), (2, 2, 5, 0)],
-    ],
-)
+@pytest.mark.parametrize("sizes", [
+    [(3, 4)] * 3,
+    [(2, 3, 4)] * 3,
+    [(2, 1, 2, 3, 4)] * 3,
+    [(2, 2, 3, 4), (1, 2, 3, 4), (2, 1, 3, 4)],
+    [(0, 2, 3, 4)] * 3,
+    [(2, 2, 0, 4)] * 3,
+    [(2, 2, 3, 0)] * 3,
+    [(2, 2, 3, 4), (2, 2, 5, 4), (2, 2, 5, 0)],
+])  # fmt: skip
 def test_other_shapes_are_composed_or_empty_as_on_the_cpu(sizes):
     tensors = [torch.randn(size) for size in sizes]
     there = [x.to("openreg") for x in tensors]
@@ -261,17 +258,14 @@ def dual(x):
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
-@pytest.mark.parametrize(
-    "transformed",
-    [
-        lambda x: torch.vmap(weighted)(x),
-        lambda x: torch.vmap(torch.func.grad(weighted))(x),
-        lambda x: torch.func.grad(weighted)(x[0]),
-        lambda x: torch.func.jvp(weighted, (x[0],), (x[1],))[1],
-        lambda x: torch.func.grad(lambda y: torch.func.grad(weighted)(y).square().sum())(x[0]),
-        lambda x: dual(x[0]),
-    ],
-)
+@pytest.mark.parametrize("transformed", [
+    lambda x: torch.vmap(weighted)(x),
+    lambda x: torch.vmap(torch.func.grad(weighted))(x),
+    lambda x: torch.func.grad(weighted)(x[0]),
+    lambda x: torch.func.jvp(weighted, (x[0],), (x[1],))[1],
+    lambda x: torch.func.grad(lambda y: torch.func.grad(weighted)(y).square().sum())(x[0]),
+    lambda x: dual(x[0]),
+])  # fmt: skip
 def test_transforms_for_which_the_kernel_has_no_rule_are_composed(transformed):
     x = torch.randn(3, 2, 2, 5, 4, dtype=torch.float64)
     with sdpa_kernel(SDPBackend.MATH):

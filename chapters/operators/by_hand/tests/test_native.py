@@ -217,10 +217,9 @@ def test_a_histogram_counts_or_is_refused_as_on_the_cpu(limits):
 
 @pytest.mark.parametrize("increasing", [True, False])
 @pytest.mark.parametrize("columns", [None, 0, 1, 4])
-@pytest.mark.parametrize(
-    "dtype",
-    [torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.int32, torch.bool],
-)
+@pytest.mark.parametrize("dtype", [
+    torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.int32, torch.bool,
+])  # fmt: skip
 def test_powers_of_a_vector_are_the_cpus_and_have_gradients(dtype, columns, increasing):
     x = torch.tensor([2, 0, 3]).to(dtype)
     there = x.to("openreg")

@@ -63,13 +63,12 @@ SHAPES = {
     "every second": (example((8,), torch.float32)[::2], example((4,), torch.float32)),
     "channels last": (
         example((2, 3, 4, 5), torch.float32).to(memory_format=torch.channels_last),
-        example((2, 3, 4, 5), torch.float32).to(memory_format=torch.channels_last),
-    ),
+        example((2, 3, 4, 5), torch.float32).to(memory_format=torch.channels_last)),
     "one element": (example((1,), torch.float32), example((3, 1), torch.float32)),
     "zero dimensions": (example((), torch.float32), example((3,), torch.float64)),
     "nothing but dimensions": (example((0, 4), torch.float32), example((4,), torch.float32)),
     "unlike": (example((3,), torch.float32), example((4,), torch.float32)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("shape", SHAPES)

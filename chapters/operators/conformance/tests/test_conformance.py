@@ -134,15 +134,12 @@ def test_a_run_prints_a_table_and_keeps_its_results_and_known_failures_are_an_ex
     assert "<td>values float32</td><td>pass</td><td>77</td><td>native</td>" in page.read_text()
 
 
-@pytest.mark.parametrize(
-    "arguments, sentence",
-    [
-        (["--device", "nowhere"], "nowhere is no device to judge; install its backend, and give"),
-        (["--device", "cpu"], "cpu is no device to judge"),
-        (["--dtypes", "float7"], "PyTorch has no dtype float7; float32 is one."),
-        (["--only", "addm"], "PyTorch's operator database has no entry addm; there are"),
-    ],
-)
+@pytest.mark.parametrize("arguments, sentence", [
+    (["--device", "nowhere"], "nowhere is no device to judge; install its backend, and give"),
+    (["--device", "cpu"], "cpu is no device to judge"),
+    (["--dtypes", "float7"], "PyTorch has no dtype float7; float32 is one."),
+    (["--only", "addm"], "PyTorch's operator database has no entry addm; there are"),
+])  # fmt: skip
 def test_what_cannot_be_asked_is_refused_in_a_sentence(arguments, sentence):
     done = run(*arguments)
     assert done.returncode == 1

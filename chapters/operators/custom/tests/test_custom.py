@@ -323,57 +323,27 @@ def test_a_builder_is_told_folders_that_exist():
     assert f"-I{torch.openreg.get_include()}" in torch.openreg.get_compile_flags()
 
 
-@pytest.mark.parametrize(
-    "call,error,sentence",
-    [
-        (
-            lambda x: ops.custom_abs(x.int()),
-            TypeError,
-            "custom_abs does not take Int; it takes floating types, and torch.abs takes all.",
-        ),
-        (
-            lambda x: ops.custom_abs(x.to("meta").int()),
-            TypeError,
-            "custom_abs does not take Int; it takes floating types",
-        ),
-        (
-            lambda x: ops.scale_mask_softmax(x.int(), x > 0, 1),
-            TypeError,
-            "scale_mask_softmax does not take Int; it takes floating types.",
-        ),
-        (
-            lambda x: ops.scale_mask_softmax(x, x, 1),
-            TypeError,
-            "The mask of scale_mask_softmax is of type Float; it must be Bool, true where",
-        ),
-        (
-            lambda x: ops.scale_mask_softmax(x[0], x[0] > 0, 1),
-            ValueError,
-            "scale_mask_softmax needs an input with rows; it has no dimension.",
-        ),
-        (
-            lambda x: ops.scale_mask_softmax(x.to("meta"), x[:2].to("meta") > 0, 1),
-            ValueError,
-            r"A mask of \[2\] does not fit an input of \[3\]; it must be expandable to it.",
-        ),
-        (
-            lambda x: ops.scale_mask_softmax(x, x[:2] > 0, 1),
-            ValueError,
-            r"A mask of \[2\] does not fit an input of \[3\]; it must be expandable to it.",
-        ),
-        (
-            lambda x: ops.scale_mask_softmax_backward(x, x[:2], 1),
-            ValueError,
-            r"A gradient of \[3\] and type Float does not belong to an output of \[2\] and type",
-        ),
-        (
-            lambda x: ops.scale_mask_softmax(x, x.cpu() > 0, 1),
-            RuntimeError,
-            "scale_mask_softmax: Expected all tensors to be on the same device, but found at least two"
-            " devices, openreg:0 and cpu",
-        ),
-    ],
-)
+@pytest.mark.parametrize("call,error,sentence", [
+    (lambda x: ops.custom_abs(x.int()), TypeError,
+     "custom_abs does not take Int; it takes floating types, and torch.abs takes all."),
+    (lambda x: ops.custom_abs(x.to("meta").int()), TypeError,
+     "custom_abs does not take Int; it takes floating types"),
+    (lambda x: ops.scale_mask_softmax(x.int(), x > 0, 1), TypeError,
+     "scale_mask_softmax does not take Int; it takes floating types."),
+    (lambda x: ops.scale_mask_softmax(x, x, 1), TypeError,
+     "The mask of scale_mask_softmax is of type Float; it must be Bool, true where"),
+    (lambda x: ops.scale_mask_softmax(x[0], x[0] > 0, 1), ValueError,
+     "scale_mask_softmax needs an input with rows; it has no dimension."),
+    (lambda x: ops.scale_mask_softmax(x.to("meta"), x[:2].to("meta") > 0, 1), ValueError,
+     r"A mask of \[2\] does not fit an input of \[3\]; it must be expandable to it."),
+    (lambda x: ops.scale_mask_softmax(x, x[:2] > 0, 1), ValueError,
+     r"A mask of \[2\] does not fit an input of \[3\]; it must be expandable to it."),
+    (lambda x: ops.scale_mask_softmax_backward(x, x[:2], 1), ValueError,
+     r"A gradient of \[3\] and type Float does not belong to an output of \[2\] and type"),
+    (lambda x: ops.scale_mask_softmax(x, x.cpu() > 0, 1), RuntimeError,
+     "scale_mask_softmax: Expected all tensors to be on the same device, but found at least two"
+     " devices, openreg:0 and cpu"),
+])  # fmt: skip
 def test_what_a_custom_operator_does_not_take_is_refused_at_once(call, error, sentence):
     with pytest.raises(error, match=sentence):
         call(torch.ones(3, device="openreg"))

@@ -275,30 +275,21 @@ def test_a_backward_pass_takes_the_policy_along():
     assert len(threads) == 2 and threading.get_ident() not in threads
 
 
-@pytest.mark.parametrize(
-    "call,sentence",
-    [
-        (
-            lambda x: torch.ops.fallback_test.view(x),
-            "fallback_test::view has no openreg kernel, and must not run on the CPU: its result "
-            "shares memory with an argument, and what comes back from the CPU does not; use an "
-            "operator that copies.",
-        ),
-        (lambda x: torch.ops.fallback_test.reshape_(x), "reshape_ .* shares memory"),
-        (
-            lambda x: torch.ops.fallback_test.draw(x),
-            "fallback_test::draw has no openreg kernel, and must not run on the CPU: it draws "
-            "random numbers, and the CPU's are not those of this device's seed; draw them on the "
-            "CPU, and move them.",
-        ),
-        (
-            lambda x: torch.ops.aten.from_file("f", device=x.device),
-            "aten::from_file has no openreg kernel, and must not run on the CPU: it makes a "
-            "tensor of nothing, which the CPU would do in the host's memory; make it with "
-            'device="cpu", and move it.',
-        ),
-    ],
-)
+@pytest.mark.parametrize("call,sentence", [
+    (lambda x: torch.ops.fallback_test.view(x),
+     "fallback_test::view has no openreg kernel, and must not run on the CPU: its result "
+     "shares memory with an argument, and what comes back from the CPU does not; use an "
+     "operator that copies."),
+    (lambda x: torch.ops.fallback_test.reshape_(x), "reshape_ .* shares memory"),
+    (lambda x: torch.ops.fallback_test.draw(x),
+     "fallback_test::draw has no openreg kernel, and must not run on the CPU: it draws "
+     "random numbers, and the CPU's are not those of this device's seed; draw them on the "
+     "CPU, and move them."),
+    (lambda x: torch.ops.aten.from_file("f", device=x.device),
+     "aten::from_file has no openreg kernel, and must not run on the CPU: it makes a "
+     "tensor of nothing, which the CPU would do in the host's memory; make it with "
+     'device="cpu", and move it.'),
+])  # fmt: skip
 def test_views_factories_and_random_operators_never_fall_back(call, sentence):
     with torch.openreg.fallback("silent"), pytest.raises(NotImplementedError, match=sentence):
         call(X.to("openreg"))

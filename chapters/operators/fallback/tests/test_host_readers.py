@@ -16,23 +16,17 @@ def both(call):
     return list(here), list(there)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda x, grid, grad: [ops._grid_sampler_2d_cpu_fallback(x, grid, 0, 0, False)],
-        lambda x, grid, grad: ops._grid_sampler_2d_cpu_fallback_backward(
-            grad, x, grid, 0, 0, False
-        ),
-        lambda x, grid, grad: ops.choose_qparams_optimized(x, 36, 10, 0.1, 8),
-        pytest.param(
-            lambda x, grid, grad: [
-                ops._sobol_engine_initialize_state_(x.new_zeros(3, 30).long(), 3)
-            ],
-            marks=pytest.mark.library,  # without it, making the argument is counted, too
-        ),
-    ],
-    ids=["grid_sampler", "backward", "choose_qparams", "sobol"],
-)
+@pytest.mark.parametrize("call", [
+    lambda x, grid, grad: [ops._grid_sampler_2d_cpu_fallback(x, grid, 0, 0, False)],
+    lambda x, grid, grad: ops._grid_sampler_2d_cpu_fallback_backward(grad, x, grid, 0, 0, False),
+    lambda x, grid, grad: ops.choose_qparams_optimized(x, 36, 10, 0.1, 8),
+    pytest.param(
+        lambda x, grid, grad: [
+            ops._sobol_engine_initialize_state_(x.new_zeros(3, 30).long(), 3)
+        ],
+        marks=pytest.mark.library,  # without it, making the argument is counted, too
+    ),
+], ids=["grid_sampler", "backward", "choose_qparams", "sobol"])  # fmt: skip
 def test_a_kernel_that_reads_on_the_host_gets_copies_and_is_counted(call):
     torch.openreg.reset_fallback_report()
     for here, there in zip(*both(call), strict=True):
@@ -41,16 +35,12 @@ def test_a_kernel_that_reads_on_the_host_gets_copies_and_is_counted(call):
     assert sum(torch.openreg.fallback_report().values()) == 1
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda x: ops._saturate_weight_to_fp16(x),
-        lambda x: ops._reshape_from_tensor(x, x.long()),
-        lambda x: ops.fbgemm_pack_gemm_matrix_fp16(x[None]),
-        lambda x: ops.fbgemm_pack_quantized_matrix(x[None].to(torch.int8)),
-    ],
-    ids=["saturate", "reshape", "pack_fp16", "pack_int8"],
-)
+@pytest.mark.parametrize("call", [
+    lambda x: ops._saturate_weight_to_fp16(x),
+    lambda x: ops._reshape_from_tensor(x, x.long()),
+    lambda x: ops.fbgemm_pack_gemm_matrix_fp16(x[None]),
+    lambda x: ops.fbgemm_pack_quantized_matrix(x[None].to(torch.int8)),
+], ids=["saturate", "reshape", "pack_fp16", "pack_int8"])  # fmt: skip
 def test_what_cannot_be_copied_back_is_refused_in_a_sentence(call):
     sentence = (
         "must not run on the CPU: what it writes or returns cannot be copied back, and its schema "

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the headers offer to kernels of others, where no operator of ours leads.
+#include "torch_openreg/chapters/device/tests/words_of.h"
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 #include "torch_openreg/chapters/operators/by_hand/structured.h"
 
@@ -11,24 +12,12 @@
 #include <ATen/ops/view_as_complex.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <string>
-
 namespace {
 
 using Mm = openreg::Structured<at::meta::structured_mm>;
 
 at::Tensor ours(at::IntArrayRef sizes) {
   return at::empty(sizes, openreg::kDeviceType);
-}
-
-std::string told(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "";
 }
 
 TEST(Structured, an_output_is_made_or_resized_and_in_place_must_fit) {
@@ -40,7 +29,7 @@ TEST(Structured, an_output_is_made_or_resized_and_in_place_must_fit) {
   Mm resized(ours({0}), /*may_resize=*/true);
   resized.meta(a, b);
   EXPECT_EQ(resized.output().sizes(), at::IntArrayRef({2, 4}));
-  EXPECT_EQ(told([&] {
+  EXPECT_EQ(wordsOf([&] {
               Mm(ours({2, 2}), /*may_resize=*/false).meta(a, b);
             }),
             "An output of [2, 2] cannot hold a result of [2, 4] in place.");
@@ -67,7 +56,7 @@ TEST(Launcher, a_small_kernel_runs_on_one_thread) {
 
 TEST(View, a_kernel_takes_one_number_from_the_host) {
   openreg::View number(at::ones({1}));
-  EXPECT_EQ(told([] { openreg::View view(at::ones({2})); }),
+  EXPECT_EQ(wordsOf([] { openreg::View view(at::ones({2})); }),
             "A kernel takes one number from the host, not a tensor of 2 "
             "elements.");
 }
@@ -94,10 +83,10 @@ TEST(Launcher, a_kernel_writes_its_first_tensor_and_that_is_ours) {
   const at::Tensor host = at::ones({}), device = ours({});
   openreg::launchKernel("mine", fill, device, host);
   EXPECT_EQ(device.item<float>(), 1);
-  EXPECT_EQ(told([&] { openreg::launchKernel("mine", fill, host, device); }),
+  EXPECT_EQ(wordsOf([&] { openreg::launchKernel("mine", fill, host, device); }),
             "mine on an openreg device cannot write to a tensor on cpu; move "
             "that tensor with .to().");
-  EXPECT_EQ(told([&] { openreg::launchKernel("mine", fill, host, host); }),
+  EXPECT_EQ(wordsOf([&] { openreg::launchKernel("mine", fill, host, host); }),
             "mine needs at least one tensor on an openreg device.");
 }
 

@@ -51,15 +51,12 @@ def test_an_operator_of_ours_is_refused_if_nothing_is_on_a_device(name):
 
 
 @pytest.mark.library  # our launch says it
-@pytest.mark.parametrize(
-    "write,name",
-    [
-        (lambda number, x: torch.mul(x, x, out=number), "aten::mul"),
-        (lambda number, x: torch.frexp(x, out=(number, x.int())), "aten::frexp"),
-        (lambda number, x: number.index_fill_(0, x.long() * 0, 7), "aten::index_fill_"),
-        (lambda number, x: number.masked_fill_(x > 0, 7), "masked_fill_"),
-    ],
-)
+@pytest.mark.parametrize("write,name", [
+    (lambda number, x: torch.mul(x, x, out=number), "aten::mul"),
+    (lambda number, x: torch.frexp(x, out=(number, x.int())), "aten::frexp"),
+    (lambda number, x: number.index_fill_(0, x.long() * 0, 7), "aten::index_fill_"),
+    (lambda number, x: number.masked_fill_(x > 0, 7), "masked_fill_"),
+])  # fmt: skip
 def test_a_number_of_the_host_is_not_written_by_a_kernel(write, name):
     number = torch.tensor(2.0)
     told = f"{name} on an openreg device cannot write to a tensor on cpu; move that tensor with"
@@ -106,26 +103,23 @@ def test_an_operator_runs_on_the_device_of_its_tensors_whichever_is_current(plac
 
 
 @pytest.mark.library  # each use has a kernel
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda x: x + 1,
-        lambda x: x.add_(1),
-        lambda x: x + x[:0].sum(),
-        lambda x: x.mul(2),
-        lambda x: x.sum(),
-        lambda x: x.fill_(1),
-        lambda x: x.random_(),
-        lambda x: x.nonzero(),
-        lambda x: x.view(2, 5) @ x.view(5, 2),
-        lambda x: x.clone(),
-        lambda x: x.cpu(),
-        lambda x: x.to("openreg:1"),
-        lambda x: x.copy_(torch.ones(10)),
-        lambda x: torch.nn.functional.layer_norm(x, (10,)),
-        repr,
-    ],
-)
+@pytest.mark.parametrize("use", [
+    lambda x: x + 1,
+    lambda x: x.add_(1),
+    lambda x: x + x[:0].sum(),
+    lambda x: x.mul(2),
+    lambda x: x.sum(),
+    lambda x: x.fill_(1),
+    lambda x: x.random_(),
+    lambda x: x.nonzero(),
+    lambda x: x.view(2, 5) @ x.view(5, 2),
+    lambda x: x.clone(),
+    lambda x: x.cpu(),
+    lambda x: x.to("openreg:1"),
+    lambda x: x.copy_(torch.ones(10)),
+    lambda x: torch.nn.functional.layer_norm(x, (10,)),
+    repr,
+])  # fmt: skip
 def test_a_tensor_whose_storage_was_given_back_is_refused_until_it_is_there_again(use):
     x = torch.arange(10.0, device="openreg")
     x.untyped_storage().resize_(0)

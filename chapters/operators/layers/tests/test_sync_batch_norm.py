@@ -49,14 +49,11 @@ def backward(parts, grads, weight, mean, inverse, counts):
 
 @pytest.mark.parametrize("dtype", FLOATING, ids=str)
 @pytest.mark.parametrize("affine", [True, False])
-@pytest.mark.parametrize(
-    "shapes, layout",
-    [
-        ([(4, 3), (2, 3)], torch.contiguous_format),
-        ([(4, 3, 5), (2, 3, 5), (1, 3, 7)], torch.contiguous_format),
-        ([(2, 3, 5, 4), (3, 3, 5, 4)], torch.channels_last),
-    ],
-)
+@pytest.mark.parametrize("shapes, layout", [
+    ([(4, 3), (2, 3)], torch.contiguous_format),
+    ([(4, 3, 5), (2, 3, 5), (1, 3, 7)], torch.contiguous_format),
+    ([(2, 3, 5, 4), (3, 3, 5, 4)], torch.channels_last),
+])  # fmt: skip
 def test_the_parts_are_normalized_as_one_batch(shapes, layout, affine, dtype):
     parts = parts_of(shapes, dtype, layout)
     norm = torch.nn.BatchNorm1d(3, momentum=0.3, affine=affine).double()

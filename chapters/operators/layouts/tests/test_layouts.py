@@ -42,52 +42,37 @@ def dense(value):
 CALLS = {
     "softmax": (lambda p: torch.sparse.softmax(matrix().to(p).to_sparse(), 1), "_sparse_softmax"),
     "log_softmax": (
-        lambda p: torch.sparse.log_softmax(matrix().to(p).to_sparse(), 1),
-        "_sparse_log_softmax",
-    ),
+        lambda p: torch.sparse.log_softmax(matrix().to(p).to_sparse(), 1), "_sparse_log_softmax"),
     "product of COO": (
-        lambda p: square().to(p).to_sparse() @ square().to(p).to_sparse(),
-        "_sparse_sparse_matmul",
-    ),
+        lambda p: square().to(p).to_sparse() @ square().to(p).to_sparse(), "_sparse_sparse_matmul"),
     "product of CSR": (
         lambda p: square().to(p).to_sparse_csr() @ square().to(p).to_sparse_csr(),
-        "_sparse_sparse_matmul",
-    ),
+        "_sparse_sparse_matmul"),
     "product with a reduction": (
         lambda p: torch.sparse.mm(matrix().to(p).to_sparse_csr(), matrix().T.to(p), "amax"),
-        "_sparse_mm_reduce_impl",
-    ),
+        "_sparse_mm_reduce_impl"),
     "index_select": (
         lambda p: matrix().to(p).to_sparse().index_select(1, torch.tensor([3, 1], device=p)),
-        "index_select",
-    ),
+        "index_select"),
     "function": (lambda p: matrix().to(p).to_sparse().sin(), "sin"),
     "in place": (lambda p: matrix().to(p).to_sparse().relu_(), "relu_"),
     "in place, nested": (lambda p: nested(p).relu_(), "relu_"),
     "in place, CSR": (lambda p: matrix().to(p).to_sparse_csr().relu_(), "relu_"),
     "sum of CSR": (
-        lambda p: torch.sum(matrix().to(p).to_sparse_csr(), 1, keepdim=True),
-        "sum.dim_IntList",
-    ),
+        lambda p: torch.sum(matrix().to(p).to_sparse_csr(), 1, keepdim=True), "sum.dim_IntList"),
     "blocks of COO": (
-        lambda p: square()[:2, :2].to(p).to_sparse().to_sparse_bsr((1, 2)),
-        "_to_sparse_bsr",
-    ),
+        lambda p: square()[:2, :2].to(p).to_sparse().to_sparse_bsr((1, 2)), "_to_sparse_bsr"),
     "blocks of CSR": (
-        lambda p: matrix().to(p).to_sparse_csr().to_sparse_bsc((3, 2)),
-        "_to_sparse_bsc",
-    ),
+        lambda p: matrix().to(p).to_sparse_csr().to_sparse_bsc((3, 2)), "_to_sparse_bsc"),
     "pooling": (lambda p: torch.max_pool2d(quantized(p), 2), "quantized_max_pool2d"),
     "comparison": (lambda p: quantized(p) > 0, "gt.Scalar"),
     "activation": (lambda p: torch.relu_(quantized(p)), "relu_"),
     "sum of nested": (lambda p: nested(p) + nested(p), "add.Tensor"),
     "product of nested": (lambda p: nested(p) * 2, "mul.Tensor"),
     "product of nested with a transposed one": (
-        lambda p: nested(p).matmul(nested(p).transpose(-2, -1)),
-        "matmul",
-    ),
+        lambda p: nested(p).matmul(nested(p).transpose(-2, -1)), "matmul"),
     "padding": (lambda p: torch.nested.to_padded_tensor(nested(p), 7.0), "to_padded_tensor"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True)])
@@ -146,19 +131,16 @@ def test_gradients_pass_through_what_falls_back():
     torch.testing.assert_close(*gradients)
 
 
-@pytest.mark.parametrize(
-    "act",
-    [
-        lambda t: t.cpu(),
-        lambda t: t.clone(),
-        lambda t: t.detach(),
-        lambda t: t.transpose(1, 2),
-        lambda t: t.double(),
-        lambda t: t[1],
-        lambda t: torch.empty_like(t).copy_(t),
-        lambda t: torch.nn.functional.linear(t, torch.ones(2, 3, device=t.device)),
-    ],
-)
+@pytest.mark.parametrize("act", [
+    lambda t: t.cpu(),
+    lambda t: t.clone(),
+    lambda t: t.detach(),
+    lambda t: t.transpose(1, 2),
+    lambda t: t.double(),
+    lambda t: t[1],
+    lambda t: torch.empty_like(t).copy_(t),
+    lambda t: torch.nn.functional.linear(t, torch.ones(2, 3, device=t.device)),
+])  # fmt: skip
 def test_nested_tensors_are_copied_and_viewed_on_the_device(act):
     for one, other in zip(dense(act(nested("openreg"))), dense(act(nested("cpu"))), strict=True):
         torch.testing.assert_close(one, other)

@@ -32,53 +32,47 @@ def refusal(call, device):
 # Types.
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda ones: ones(2, 2) @ ones(2, 2, dtype=torch.double),
-        lambda ones: ones(300, 300) @ ones(300, 300, dtype=torch.double),
-        lambda ones: ones(2, 2, dtype=torch.bool) @ ones(2, 2, dtype=torch.bool),
-        lambda ones: torch.dot(ones(3), ones(3, dtype=torch.double)),
-        lambda ones: torch.linalg.inv_ex(ones(2, 2, dtype=torch.half)),
-        lambda ones: torch.nn.functional.gelu(ones(3, dtype=torch.long)),
-        lambda ones: ones(3).gather(0, ones(1, dtype=torch.float)),
-        lambda ones: ones(3).index_put_([ones(1, dtype=torch.long)], ones(1, dtype=torch.double)),
-        lambda ones: ones(3) & ones(3),
-        lambda ones: ones(3, dtype=torch.bool).abs(),
-        lambda ones: torch.nn.functional.relu(ones(3, dtype=torch.bool)),
-        lambda ones: torch.normal(0.0, ones(3, dtype=torch.complex64)),
-        lambda ones: torch.multinomial(ones(3, dtype=torch.complex64), 1),
-        lambda ones: torch.multinomial(ones(3), 1, out=ones(1)),
-        lambda ones: torch.nn.functional.multilabel_margin_loss(
-            ones((), dtype=torch.bool), ones((), dtype=torch.long) - 1
-        ),
-        # Kernels by hand.
-        lambda ones: ones(3).to(torch.float8_e5m2) + 1,
-        lambda ones: ones(70000).to(torch.float8_e5m2) + 1,
-        lambda ones: ones(3).to(torch.uint16) + 1,
-        lambda ones: ones(3).to(torch.uint32).abs(),
-        lambda ones: ones(3).to(torch.uint32).masked_fill_(ones(3) > 0, 1),
-        lambda ones: ones(3).to(NOT_SELECTED).index_select(0, ones(1, dtype=torch.long)),
-        # Whatever the numbers are.
-        lambda ones: torch.add(ones(2, dtype=torch.half), ones(2, dtype=torch.half), alpha=1e9),
-        lambda ones: torch.add(ones(2, dtype=torch.int), ones(2, dtype=torch.int), alpha=2**40),
-        lambda ones: torch.bucketize(ones(2), ones(2, 2)),
-        lambda ones: torch.searchsorted(ones(2), ones(2), side="x"),
-        lambda ones: [torch.nn.functional.gelu(ones(3), approximate=a) for a in ("none", "x")],
-    ],
-)
+@pytest.mark.parametrize("call", [
+    lambda ones: ones(2, 2) @ ones(2, 2, dtype=torch.double),
+    lambda ones: ones(300, 300) @ ones(300, 300, dtype=torch.double),
+    lambda ones: ones(2, 2, dtype=torch.bool) @ ones(2, 2, dtype=torch.bool),
+    lambda ones: torch.dot(ones(3), ones(3, dtype=torch.double)),
+    lambda ones: torch.linalg.inv_ex(ones(2, 2, dtype=torch.half)),
+    lambda ones: torch.nn.functional.gelu(ones(3, dtype=torch.long)),
+    lambda ones: ones(3).gather(0, ones(1, dtype=torch.float)),
+    lambda ones: ones(3).index_put_([ones(1, dtype=torch.long)], ones(1, dtype=torch.double)),
+    lambda ones: ones(3) & ones(3),
+    lambda ones: ones(3, dtype=torch.bool).abs(),
+    lambda ones: torch.nn.functional.relu(ones(3, dtype=torch.bool)),
+    lambda ones: torch.normal(0.0, ones(3, dtype=torch.complex64)),
+    lambda ones: torch.multinomial(ones(3, dtype=torch.complex64), 1),
+    lambda ones: torch.multinomial(ones(3), 1, out=ones(1)),
+    lambda ones: torch.nn.functional.multilabel_margin_loss(
+        ones((), dtype=torch.bool), ones((), dtype=torch.long) - 1
+    ),
+    # Kernels by hand.
+    lambda ones: ones(3).to(torch.float8_e5m2) + 1,
+    lambda ones: ones(70000).to(torch.float8_e5m2) + 1,
+    lambda ones: ones(3).to(torch.uint16) + 1,
+    lambda ones: ones(3).to(torch.uint32).abs(),
+    lambda ones: ones(3).to(torch.uint32).masked_fill_(ones(3) > 0, 1),
+    lambda ones: ones(3).to(NOT_SELECTED).index_select(0, ones(1, dtype=torch.long)),
+    # Whatever the numbers are.
+    lambda ones: torch.add(ones(2, dtype=torch.half), ones(2, dtype=torch.half), alpha=1e9),
+    lambda ones: torch.add(ones(2, dtype=torch.int), ones(2, dtype=torch.int), alpha=2**40),
+    lambda ones: torch.bucketize(ones(2), ones(2, 2)),
+    lambda ones: torch.searchsorted(ones(2), ones(2), side="x"),
+    lambda ones: [torch.nn.functional.gelu(ones(3), approximate=a) for a in ("none", "x")],
+])  # fmt: skip
 def test_a_type_that_the_cpu_refuses_is_refused_on_the_host_in_its_words(call):
     assert refusal(call, "openreg") == refusal(call, "cpu")
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda x, ops: ops.custom_abs(x.to(torch.float8_e5m2)),
-        lambda x, ops: ops.scale_mask_softmax_backward(x.int(), x.int(), 1.0),
-        lambda x, ops: ops.scale_mask_softmax_backward(x + 0j, x + 0j, 1.0),
-    ],
-)
+@pytest.mark.parametrize("call", [
+    lambda x, ops: ops.custom_abs(x.to(torch.float8_e5m2)),
+    lambda x, ops: ops.scale_mask_softmax_backward(x.int(), x.int(), 1.0),
+    lambda x, ops: ops.scale_mask_softmax_backward(x + 0j, x + 0j, 1.0),
+])  # fmt: skip
 @pytest.mark.parametrize("size", [3, 70000])
 def test_a_kernel_that_only_we_have_refuses_types_on_the_host_too(call, size):
     with pytest.raises(NotImplementedError, match="not implemented for"):
@@ -175,16 +169,11 @@ def test_a_convolution_is_refused_where_the_cpu_refuses_it(name, kind, dimension
             torch.testing.assert_close(here.cpu(), there)
 
 
-@pytest.mark.parametrize(
-    "call,sentence",
-    [
-        (lambda x: torch.conv2d(x, x, dilation=0), "dilation should be greater than zero, but got"),
-        (
-            lambda x: torch.conv_transpose2d(x, x, output_padding=1),
-            "output padding must be smaller than either stride or dilation, but got",
-        ),
-    ],
-)
+@pytest.mark.parametrize("call,sentence", [
+    (lambda x: torch.conv2d(x, x, dilation=0), "dilation should be greater than zero, but got"),
+    (lambda x: torch.conv_transpose2d(x, x, output_padding=1),
+     "output padding must be smaller than either stride or dilation, but got"),
+])  # fmt: skip
 def test_the_numbers_of_a_convolution_are_refused_in_the_cpus_words(call, sentence):
     for device in ("cpu", "openreg"):
         with pytest.raises(RuntimeError, match=sentence):
@@ -271,15 +260,12 @@ print("alive")
 # Outputs of the user's.
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda out: torch.arange(4, out=out),
-        lambda out: torch.range(0, 3, out=out),
-        lambda out: torch.linspace(0, 3, 4, out=out),
-        lambda out: torch.logspace(0, 3, torch.tensor(4), base=2, out=out),
-    ],
-)
+@pytest.mark.parametrize("call", [
+    lambda out: torch.arange(4, out=out),
+    lambda out: torch.range(0, 3, out=out),
+    lambda out: torch.linspace(0, 3, 4, out=out),
+    lambda out: torch.logspace(0, 3, torch.tensor(4), base=2, out=out),
+])  # fmt: skip
 @pytest.mark.filterwarnings("ignore:torch.range is deprecated")
 def test_a_sequence_fills_an_output_of_any_shape(call):
     filled = []
@@ -347,14 +333,10 @@ def fused_sgd(parameters, gradients, momenta=(), momentum=0.0):
     return parameters
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda x: fused_sgd([x, torch.tensor(1.0)], [x.clone(), x[0]]),
-        lambda x: fused_sgd([x[:1]], [x[1:2].clone()], [torch.zeros(())], momentum=0.9),
-    ],
-    ids=["a parameter", "a momentum"],
-)
+@pytest.mark.parametrize("call", [
+    lambda x: fused_sgd([x, torch.tensor(1.0)], [x.clone(), x[0]]),
+    lambda x: fused_sgd([x[:1]], [x[1:2].clone()], [torch.zeros(())], momentum=0.9),
+], ids=["a parameter", "a momentum"])  # fmt: skip
 def test_a_host_tensor_in_a_list_that_is_written_is_refused(call):
     with pytest.raises(RuntimeError, match="_fused_sgd_ on an openreg device cannot write to a"):
         call(torch.ones(3, device="openreg"))
@@ -395,32 +377,29 @@ def test_a_rehearsal_over_large_tensors_takes_little_memory():
     assert int(growth) < 32 << 10, done.stdout  # In KiB; a stand-in of full size has 128 MiB.
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda ones: torch.exp(ones(3), out=ones(1).expand(3)),
-        lambda ones: ones(1).expand(3).exp_(),
-        lambda ones: ones(1).expand(3).uniform_(),
-        lambda ones: (lambda x: torch.exp(x[1:], out=x[:-1]))(ones(4)),
-        lambda ones: (lambda x: torch.isneginf(x[1:], out=x[:-1]))(ones(4, dtype=torch.bool)),
-        lambda ones: (lambda x: x[:-1].add_(x[1:]))(ones(4)),
-        lambda ones: (lambda x: x[:-1].index_put_([ones(3, dtype=torch.long)], x[1:]))(ones(4)),
-        # The same memory, read in another order than written.
-        lambda ones: (lambda x: x.index_put_([ones(2, dtype=torch.long)], x))(ones(2)),
-        lambda ones: (lambda x: x.put_(ones(2, dtype=torch.long), x))(ones(2)),
-        lambda ones: (lambda x: torch.gather(x, 0, ones(2, dtype=torch.long), out=x))(ones(2)),
-        lambda ones: (lambda x: torch.take(x, ones(2, dtype=torch.long), out=x))(ones(2)),
-        lambda ones: (lambda x: torch.index_select(x, 0, x.long(), out=x))(ones(2)),
-        lambda ones: (lambda x: torch.masked_select(x, x > 0, out=x))(ones(2)),
-        lambda ones: (lambda x: x.scatter_(0, ones(2, dtype=torch.long), x))(ones(2)),
-        lambda ones: (lambda m: m.masked_fill_(m.t(), False))(ones(2, 2, dtype=torch.bool)),
-        lambda ones: (lambda x: torch.cat([x, x], out=x[:1].expand(2, 4)))(ones(1, 4)),
-        # In place, where PyTorch has given the sizes.
-        lambda ones: ones(1).expand(3).cumsum_(0),
-        lambda ones: ones(1).expand(2, 2).addmm_(ones(2, 2), ones(2, 2)),
-        lambda ones: ones(1).expand(2, 2).renorm_(2, 0, 1.0),
-    ],
-)
+@pytest.mark.parametrize("call", [
+    lambda ones: torch.exp(ones(3), out=ones(1).expand(3)),
+    lambda ones: ones(1).expand(3).exp_(),
+    lambda ones: ones(1).expand(3).uniform_(),
+    lambda ones: (lambda x: torch.exp(x[1:], out=x[:-1]))(ones(4)),
+    lambda ones: (lambda x: torch.isneginf(x[1:], out=x[:-1]))(ones(4, dtype=torch.bool)),
+    lambda ones: (lambda x: x[:-1].add_(x[1:]))(ones(4)),
+    lambda ones: (lambda x: x[:-1].index_put_([ones(3, dtype=torch.long)], x[1:]))(ones(4)),
+    # The same memory, read in another order than written.
+    lambda ones: (lambda x: x.index_put_([ones(2, dtype=torch.long)], x))(ones(2)),
+    lambda ones: (lambda x: x.put_(ones(2, dtype=torch.long), x))(ones(2)),
+    lambda ones: (lambda x: torch.gather(x, 0, ones(2, dtype=torch.long), out=x))(ones(2)),
+    lambda ones: (lambda x: torch.take(x, ones(2, dtype=torch.long), out=x))(ones(2)),
+    lambda ones: (lambda x: torch.index_select(x, 0, x.long(), out=x))(ones(2)),
+    lambda ones: (lambda x: torch.masked_select(x, x > 0, out=x))(ones(2)),
+    lambda ones: (lambda x: x.scatter_(0, ones(2, dtype=torch.long), x))(ones(2)),
+    lambda ones: (lambda m: m.masked_fill_(m.t(), False))(ones(2, 2, dtype=torch.bool)),
+    lambda ones: (lambda x: torch.cat([x, x], out=x[:1].expand(2, 4)))(ones(1, 4)),
+    # In place, where PyTorch has given the sizes.
+    lambda ones: ones(1).expand(3).cumsum_(0),
+    lambda ones: ones(1).expand(2, 2).addmm_(ones(2, 2), ones(2, 2)),
+    lambda ones: ones(1).expand(2, 2).renorm_(2, 0, 1.0),
+])  # fmt: skip
 def test_memory_that_overlaps_is_refused_in_the_words_of_the_cpu(call):
     assert refusal(call, "openreg") == refusal(call, "cpu")
 
@@ -433,21 +412,18 @@ LARGER = {
 
 
 @pytest.mark.parametrize("sizes", LARGER.values(), ids=LARGER)
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda a, b: a.floor_divide_(b),
-        lambda a, b: a.logical_and_(b),
-        lambda a, b: a.logical_or_(b),
-        lambda a, b: a.logical_xor_(b),
-        lambda a, b: a.ldexp_(b),
-        lambda a, b: a.mul_(b),
-        lambda a, b: torch.eq(a, b, out=a),
-        lambda a, b: torch.eq(b, a, out=a),
-        lambda a, b: torch.floor_divide(a, b, out=a),
-        lambda a, b: torch.add(a, b, out=a),
-    ],
-)
+@pytest.mark.parametrize("call", [
+    lambda a, b: a.floor_divide_(b),
+    lambda a, b: a.logical_and_(b),
+    lambda a, b: a.logical_or_(b),
+    lambda a, b: a.logical_xor_(b),
+    lambda a, b: a.ldexp_(b),
+    lambda a, b: a.mul_(b),
+    lambda a, b: torch.eq(a, b, out=a),
+    lambda a, b: torch.eq(b, a, out=a),
+    lambda a, b: torch.floor_divide(a, b, out=a),
+    lambda a, b: torch.add(a, b, out=a),
+])  # fmt: skip
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
 def test_an_elementwise_operator_does_not_resize_its_own_input(call, sizes, dtype):
     def attempt(ones):
@@ -461,16 +437,12 @@ def im2col(x, **out):
 
 
 @pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda x, **out: im2col(x[None], **out),
-        im2col,
-        lambda x, **out: torch.mm(x[0], x[0].t(), **out),
-        lambda x, **out: torch.sum(x, 0, **out),
-    ],
-    ids=["im2col", "im2col without a batch", "mm", "sum"],
-)
+@pytest.mark.parametrize("call", [
+    lambda x, **out: im2col(x[None], **out),
+    im2col,
+    lambda x, **out: torch.mm(x[0], x[0].t(), **out),
+    lambda x, **out: torch.sum(x, 0, **out),
+], ids=["im2col", "im2col without a batch", "mm", "sum"])  # fmt: skip
 @pytest.mark.parametrize("place", [lambda x: x, lambda x: x[0, 1:2], lambda x: x[:0]])
 def test_an_input_in_the_memory_of_an_output_is_read_before_that_is_resized(call, place):
     x = torch.arange(24.0).view(1, 4, 6) / 10
@@ -488,18 +460,15 @@ def test_overlap_is_judged_before_an_output_is_resized():
         torch.add(x[:4], x[:4], out=x[1:3])
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda x, ones: x.zero_(),
-        lambda x, ones: x.fill_(7),
-        lambda x, ones: x.masked_fill_(ones(3) > 0, 7),
-        lambda x, ones: x.index_fill_(0, ones(2, dtype=torch.long), 7),
-        lambda x, ones: x.masked_fill_(ones(3) > 0, ones(())),
-        lambda x, ones: x.index_put_([ones(2, dtype=torch.long)], ones(2)),
-        lambda x, ones: x.long()[:1].expand(3).nan_to_num_(),
-    ],
-)
+@pytest.mark.parametrize("write", [
+    lambda x, ones: x.zero_(),
+    lambda x, ones: x.fill_(7),
+    lambda x, ones: x.masked_fill_(ones(3) > 0, 7),
+    lambda x, ones: x.index_fill_(0, ones(2, dtype=torch.long), 7),
+    lambda x, ones: x.masked_fill_(ones(3) > 0, ones(())),
+    lambda x, ones: x.index_put_([ones(2, dtype=torch.long)], ones(2)),
+    lambda x, ones: x.long()[:1].expand(3).nan_to_num_(),
+])  # fmt: skip
 @pytest.mark.filterwarnings("ignore:Use of")
 def test_one_value_in_one_place_may_be_written_several_times(write):
     def written(device):
@@ -513,23 +482,20 @@ def test_one_value_in_one_place_may_be_written_several_times(write):
 
 
 @pytest.mark.parametrize("size", [2, 200, 400])
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda x: torch.exp(x, out=x),
-        lambda x: torch.sum(x, 0, out=x[0]),
-        lambda x: torch.amax(x, 0, out=x[0]),
-        lambda x: torch.mean(x, 0, out=x[0]),
-        lambda x: torch.mul(x[0], x[1], out=x[0]),
-        lambda x: torch.cumsum(x, 0, out=x),
-        lambda x: x.mul_(x),
-        lambda x: torch.nan_to_num(x, out=x),
-        lambda x: torch.angle(x, out=x),
-        # With an output that is not the input itself, PyTorch 2.13 writes out of bounds.
-        lambda x: x.view(2, -1, len(x), 1).transpose(1, 2).triu_(),
-        lambda x: x.view(2, -1, len(x), 1).transpose(1, 3).tril_(),
-    ],
-)
+@pytest.mark.parametrize("write", [
+    lambda x: torch.exp(x, out=x),
+    lambda x: torch.sum(x, 0, out=x[0]),
+    lambda x: torch.amax(x, 0, out=x[0]),
+    lambda x: torch.mean(x, 0, out=x[0]),
+    lambda x: torch.mul(x[0], x[1], out=x[0]),
+    lambda x: torch.cumsum(x, 0, out=x),
+    lambda x: x.mul_(x),
+    lambda x: torch.nan_to_num(x, out=x),
+    lambda x: torch.angle(x, out=x),
+    # With an output that is not the input itself, PyTorch 2.13 writes out of bounds.
+    lambda x: x.view(2, -1, len(x), 1).transpose(1, 2).triu_(),
+    lambda x: x.view(2, -1, len(x), 1).transpose(1, 3).tril_(),
+])  # fmt: skip
 def test_memory_may_be_written_where_it_is_read_if_the_cpu_does_so(write, size):
     x = torch.arange(float(size * size)).view(size, size) / size**3
     here = x.to("openreg")
@@ -613,19 +579,16 @@ def test_a_mask_without_elements_selects_none(device):
     torch.accelerator.synchronize()
 
 
-@pytest.mark.parametrize(
-    "indices",
-    [
-        lambda ones: [ones(3) > 0],
-        lambda ones: [ones(2) > 0, ones(2) > 0],
-        lambda ones: [None, None, ones(3, 4) > 0],
-        lambda ones: [ones(2, 3) > 0, None, ones(1).long()],
-        lambda ones: [ones(2, 3, 4) > 0, ones(1).long()],
-        lambda ones: [None, None, None, ones(1).long()],
-        lambda ones: [None, ones(3) > 0, ones(2).long()],
-        lambda ones: [ones(2) > 0, ones(3) > 0],
-    ],
-)
+@pytest.mark.parametrize("indices", [
+    lambda ones: [ones(3) > 0],
+    lambda ones: [ones(2) > 0, ones(2) > 0],
+    lambda ones: [None, None, ones(3, 4) > 0],
+    lambda ones: [ones(2, 3) > 0, None, ones(1).long()],
+    lambda ones: [ones(2, 3, 4) > 0, ones(1).long()],
+    lambda ones: [None, None, None, ones(1).long()],
+    lambda ones: [None, ones(3) > 0, ones(2).long()],
+    lambda ones: [ones(2) > 0, ones(3) > 0],
+])  # fmt: skip
 def test_indices_that_do_not_fit_their_tensor_are_refused_in_the_words_of_the_cpu(indices):
     def put(ones):
         ones(2, 3, 4).index_put_(indices(ones), ones(1))

@@ -432,21 +432,10 @@ def test_a_fused_step_changes_parameters_momenta_and_only_these():
     parameters = [torch.ones(3, dtype=torch.float16, device="openreg")]
     gradients = [torch.full_like(parameters[0], 0.5)]
     momenta = [torch.zeros_like(parameters[0])]
-    torch._fused_sgd_(
-        parameters,
-        gradients,
-        momenta,
-        weight_decay=0.0,
-        momentum=0.5,
-        lr=1.0,
-        dampening=0.0,
-        nesterov=False,
-        maximize=False,
-        is_first_step=True,
-    )
-    assert parameters[0].tolist() == [0.5] * 3
-    assert gradients[0].tolist() == [0.5] * 3
-    assert momenta[0].tolist() == [0.5] * 3
+    settings = {"weight_decay": 0.0, "momentum": 0.5, "lr": 1.0, "dampening": 0.0}
+    flags = {"nesterov": False, "maximize": False, "is_first_step": True}
+    torch._fused_sgd_(parameters, gradients, momenta, **settings, **flags)
+    assert [x.tolist() for x in (*parameters, *gradients, *momenta)] == [[0.5] * 3] * 3
 
 
 @pytest.mark.parametrize("function", [torch.tril, torch.triu])
@@ -457,15 +446,13 @@ def test_a_triangle_is_written_to_any_strides_and_to_nothing_else(function):
         memory = torch.full([2 * x.shape[d] for d in order], -1.0, device="openreg")
         place = memory[1::2, 1::2, 1::2, 1::2]
         out = place.permute(*[order.index(d) for d in range(4)])
-        assert function(x.to("openreg"), 1, out=out) is out
-        assert torch.equal(out.cpu(), expected)
-        place.fill_(-1)
-        assert (memory == -1).all()
-        out.copy_(x)
-        assert getattr(out, f"{function.__name__}_")(1) is out
-        assert torch.equal(out.cpu(), expected)
-        place.fill_(-1)
-        assert (memory == -1).all()
+        in_place = getattr(out, f"{function.__name__}_")
+        for write in (lambda out=out: function(x.to("openreg"), 1, out=out), lambda: in_place(1)):  # noqa: B023
+            out.copy_(x)
+            assert write() is out
+            assert torch.equal(out.cpu(), expected)
+            place.fill_(-1)
+            assert (memory == -1).all()
 
 
 @pytest.mark.parametrize("name", ["tril_", "triu_"])

@@ -6,60 +6,53 @@ import torch
 from torch._subclasses.fake_utils import CrossRefFakeMode
 
 
-def both(function, *shapes, dtype=torch.float32):
-    """Runs `function` on the CPU and on openreg with the same random inputs."""
-    torch.manual_seed(0)
-    inputs = [torch.randn(shape, dtype=dtype) for shape in shapes]
-    return function(*inputs), function(*(x.to("openreg") for x in inputs))
+def gradient(x):
+    x = x.detach().requires_grad_()
+    torch.nn.functional.gelu(x.t() @ x).logsumexp(0).sum().backward()
+    return x.grad
 
 
-@pytest.mark.parametrize(
-    "function,shapes",
-    [
-        (lambda x: x + 2, [(3, 4)]),
-        (lambda x: 2 - x, [(3, 4)]),
-        (lambda x, y: x * y, [(3, 4), (4,)]),
-        (lambda x, y: x @ y, [(3, 4), (4, 5)]),
-        (lambda x: x.relu().sum(0), [(3, 4)]),
-        (lambda x: x.softmax(-1), [(3, 4)]),
-        (lambda x: x.abs(), [(3, 4)]),
-        (lambda x: x.t().abs(), [(3, 4)]),
-        (lambda x, y: torch.cat([x, y]), [(2, 3), (4, 3)]),
-        (lambda x: torch.where(x > 0, x, 0.0), [(3, 4)]),
-        (lambda x: x[torch.tensor([2, 0])], [(3, 4)]),
-        (lambda x: x.index_select(0, torch.tensor([1, 1], device=x.device)), [(3, 4)]),
-        (lambda x: x[x > 0], [(3, 4)]),
-        (lambda x: x.sort(0).values, [(5, 3)]),
-        (lambda x: x.topk(2).indices, [(3, 4)]),
-        (lambda x: x.cumsum(0), [(3, 4)]),
-        (lambda x: x.var(), [(3, 4)]),
-        (lambda x: torch.nn.functional.max_pool2d(x, 2), [(1, 2, 4, 4)]),
-        (
-            lambda x, w: torch.nn.functional.conv2d(x, w, stride=2, padding=1),
-            [(2, 3, 8, 8), (4, 3, 3, 3)],
-        ),
-        (
-            lambda x, w, b: torch.nn.functional.conv_transpose2d(x, w, b, 2),
-            [(1, 3, 4, 4), (3, 2, 3, 3), (2,)],
-        ),
-        (
-            lambda x, w, b: torch.nn.functional.conv1d(x, w, b, groups=2),
-            [(1, 4, 9), (4, 2, 3), (4,)],
-        ),
-        (lambda x: torch.nn.functional.layer_norm(x, (4,)), [(3, 4)]),
-        (lambda x: torch.fft.fft(x).abs(), [(8,)]),
-        (lambda x: x.masked_fill(x > 0, 2.5), [(3, 4)]),
-        (lambda x: x.masked_fill(x[0] > 0, x.max()), [(3, 4)]),
-        (lambda x, y: torch.where(x > 0, x, y), [(3, 4), (2, 1, 4)]),
-        (lambda x: torch.where(x > 0, 1, 2.5), [(3, 4)]),
-        (lambda x: x.flip(0, -1), [(3, 4)]),
-        (torch.nn.functional.mse_loss, [(3, 4), (3, 4)]),
-        (lambda x, y: torch.nn.functional.smooth_l1_loss(x, y, reduction="sum"), [(3,), (3,)]),
-        (torch.nn.functional.scaled_dot_product_attention, [(1, 2, 4, 8)] * 3),
-    ],
-)
+@pytest.mark.parametrize("function,shapes", [
+    (lambda x: x + 2, [(3, 4)]),
+    (lambda x: 2 - x, [(3, 4)]),
+    (lambda x, y: x * y, [(3, 4), (4,)]),
+    (lambda x, y: x @ y, [(3, 4), (4, 5)]),
+    (lambda x: x.relu().sum(0), [(3, 4)]),
+    (lambda x: x.softmax(-1), [(3, 4)]),
+    (lambda x: x.abs(), [(3, 4)]),
+    (lambda x: x.t().abs(), [(3, 4)]),
+    (lambda x, y: torch.complex(x, y).abs(), [(3,), (3,)]),
+    (lambda x, y: torch.cat([x, y]), [(2, 3), (4, 3)]),
+    (lambda x: torch.where(x > 0, x, 0.0), [(3, 4)]),
+    (lambda x: x[torch.tensor([2, 0])], [(3, 4)]),
+    (lambda x: x.index_select(0, torch.tensor([1, 1], device=x.device)), [(3, 4)]),
+    (lambda x: x[x > 0], [(3, 4)]),
+    (lambda x: x.sort(0).values, [(5, 3)]),
+    (lambda x: x.topk(2).indices, [(3, 4)]),
+    (lambda x: x.cumsum(0), [(3, 4)]),
+    (lambda x: x.var(), [(3, 4)]),
+    (lambda x: torch.nn.functional.max_pool2d(x, 2), [(1, 2, 4, 4)]),
+    (lambda x, w: torch.nn.functional.conv2d(x, w, stride=2, padding=1),
+     [(2, 3, 8, 8), (4, 3, 3, 3)]),
+    (lambda x, w, b: torch.nn.functional.conv_transpose2d(x, w, b, 2),
+     [(1, 3, 4, 4), (3, 2, 3, 3), (2,)]),
+    (lambda x, w, b: torch.nn.functional.conv1d(x, w, b, groups=2), [(1, 4, 9), (4, 2, 3), (4,)]),
+    (lambda x: torch.nn.functional.layer_norm(x, (4,)), [(3, 4)]),
+    (lambda x: torch.fft.fft(x).abs(), [(8,)]),
+    (lambda x: x.masked_fill(x > 0, 2.5), [(3, 4)]),
+    (lambda x: x.masked_fill(x[0] > 0, x.max()), [(3, 4)]),
+    (lambda x, y: torch.where(x > 0, x, y), [(3, 4), (2, 1, 4)]),
+    (lambda x: torch.where(x > 0, 1, 2.5), [(3, 4)]),
+    (lambda x: x.flip(0, -1), [(3, 4)]),
+    (torch.nn.functional.mse_loss, [(3, 4), (3, 4)]),
+    (lambda x, y: torch.nn.functional.smooth_l1_loss(x, y, reduction="sum"), [(3,), (3,)]),
+    (torch.nn.functional.scaled_dot_product_attention, [(1, 2, 4, 8)] * 3),
+    (gradient, [(4, 5)]),
+])  # fmt: skip
 def test_a_kernel_agrees_with_the_cpu(function, shapes):
-    there, here = both(function, *shapes)
+    torch.manual_seed(0)
+    inputs = [torch.randn(shape) for shape in shapes]
+    there, here = function(*inputs), function(*(x.to("openreg") for x in inputs))
     assert here.device.type == "openreg"
     torch.testing.assert_close(here.cpu(), there)
 
@@ -111,12 +104,6 @@ def test_an_encoder_in_evaluation_ignores_padding(batch_first, norm_first, dtype
     torch.testing.assert_close(here, there, rtol=1e-2, atol=1e-2)
 
 
-def test_a_complex_absolute_value_is_real():
-    there, here = both(torch.abs, (3,), dtype=torch.complex64)
-    assert here.dtype == torch.float32
-    torch.testing.assert_close(here.cpu(), there)
-
-
 def test_types_are_promoted_as_on_the_cpu():
     x = torch.ones(2, dtype=torch.int32, device="openreg")
     assert (x + 1.5).dtype == torch.float32
@@ -136,19 +123,6 @@ def test_an_output_of_the_user_is_resized(size):
     assert out.tolist() == [[4.0] * 3] * 2
 
 
-def test_an_output_of_a_type_that_cannot_hold_the_result_is_refused():
-    x = torch.ones(2, device="openreg")
-    with pytest.raises(RuntimeError, match="result type Float can't be cast to .* Long"):
-        torch.add(x, x, out=torch.empty(2, dtype=torch.int64, device="openreg"))
-
-
-def test_a_reduction_takes_its_type_from_its_output():
-    x = torch.ones(70000, dtype=torch.float16, device="openreg")
-    out = torch.empty((), device="openreg")
-    torch.sum(x, 0, out=out)
-    assert out.item() == 70000
-
-
 def test_an_output_may_be_one_that_is_announced_by_copying():
     """PyTorch's shared code for `baddbmm` copies the first input into the output."""
     x, y, z = torch.randn(2, 3, 5), torch.randn(2, 3, 4), torch.randn(2, 4, 5)
@@ -157,49 +131,25 @@ def test_an_output_may_be_one_that_is_announced_by_copying():
     torch.testing.assert_close(out.cpu(), torch.baddbmm(x, y, z))
 
 
-def test_an_output_may_be_an_input():
-    x = torch.arange(4.0, device="openreg")
-    torch.cumsum(x, 0, out=x)
-    assert x.tolist() == [0, 1, 3, 6]
-
-
-def test_shapes_are_checked_at_once():
-    with pytest.raises(RuntimeError, match="cannot be multiplied"):
-        torch.ones(2, 3, device="openreg") @ torch.ones(2, 3, device="openreg")
-
-
-@pytest.mark.parametrize(
-    "call,sentence",
-    [
-        (lambda x: torch.where(x, x, x), "expected condition to be a boolean tensor"),
-        (lambda x: x.masked_fill_(x, 1), "masked_fill_ only supports boolean masks"),
-        (
-            lambda x: x.masked_fill_(x[:2] > 0, 1),
-            r"The mask of \[2\] does not fit a tensor of \[3\]; it must be expandable to it.",
-        ),
-        (lambda x: x.masked_fill_(x > 0, x), "only supports a 0-dimensional value tensor"),
-        (lambda x: x.index_select(0, x.long()[None]), "Index is supposed to be a vector"),
-        (lambda x: x[0].index_select(0, x.long()), "Index to scalar can have only 1 value, got 3"),
-        (lambda x: x.index_select(0, x), "Expected dtype int32 or int64 for index"),
-        (lambda x: x.flip(3), "Dimension out of range"),
-        (lambda x: x.flip(0, 0), "dim 0 appears multiple times"),
-        (lambda x: x.byte().fill_(300), "cannot be converted to type uint8_t without overflow"),
-        (
-            lambda x: x.half().masked_fill_(x > 0, 1e9),
-            "cannot be converted to type .* without overflow",
-        ),
-        (
-            lambda x: torch.conv1d(x[None, None], x[None, None].double()),
-            r"Input type \(Float\) and weight type \(Double\) should be the same",
-        ),
-        (
-            lambda x: x.copy_(torch.ones(4)),
-            r"copy_ cannot broadcast a tensor of \[4\] to one of \[3\]",
-        ),
-        (lambda x: x[0].expand(3).copy_(x), "more than one element of the written-to tensor"),
-        (lambda x: torch.empty(0, device="openreg").copy_(torch.ones(4)), "cannot broadcast"),
-    ],
-)
+@pytest.mark.parametrize("call,sentence", [
+    (lambda x: x[None] @ x[None], "cannot be multiplied"),
+    (lambda x: torch.where(x, x, x), "expected condition to be a boolean tensor"),
+    (lambda x: x.masked_fill_(x, 1), "masked_fill_ only supports boolean masks"),
+    (lambda x: x.masked_fill_(x[:2] > 0, 1),
+     r"The mask of \[2\] does not fit a tensor of \[3\]; it must be expandable to it."),
+    (lambda x: x.masked_fill_(x > 0, x), "only supports a 0-dimensional value tensor"),
+    (lambda x: x.index_select(0, x.long()[None]), "Index is supposed to be a vector"),
+    (lambda x: x[0].index_select(0, x.long()), "Index to scalar can have only 1 value, got 3"),
+    (lambda x: x.index_select(0, x), "Expected dtype int32 or int64 for index"),
+    (lambda x: x.flip(3), "Dimension out of range"),
+    (lambda x: x.flip(0, 0), "dim 0 appears multiple times"),
+    (lambda x: x.byte().fill_(300), "cannot be converted to type uint8_t without overflow"),
+    (lambda x: x.half().masked_fill_(x > 0, 1e9),
+     "cannot be converted to type .* without overflow"),
+    (lambda x: torch.conv1d(x[None, None], x[None, None].double()),
+     r"Input type \(Float\) and weight type \(Double\) should be the same"),
+    (lambda x: torch.empty(0, device="openreg").copy_(torch.ones(4)), "cannot broadcast"),
+])  # fmt: skip
 def test_what_does_not_fit_is_refused_at_once(call, sentence):
     with pytest.raises((RuntimeError, IndexError), match=sentence):
         call(torch.ones(3, device="openreg"))
@@ -232,18 +182,14 @@ def test_a_kernel_that_throws_is_told_late_by_name_and_the_device_goes_on():
     assert x.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda x, far: x[far],
-        lambda x, far: x.take(far),
-        lambda x, far: x.gather(0, far),
-        lambda x, far: x.index_select(0, far),
-        lambda x, far: x.index_add_(0, far, x[:1] * 1),
-        lambda x, far: torch.nn.functional.embedding(far, x[:, None]),
-    ],
-    ids=["index", "take", "gather", "index_select", "index_add_", "embedding"],
-)
+@pytest.mark.parametrize("wrong", [
+    lambda x, far: x[far],
+    lambda x, far: x.take(far),
+    lambda x, far: x.gather(0, far),
+    lambda x, far: x.index_select(0, far),
+    lambda x, far: x.index_add_(0, far, x[:1] * 1),
+    lambda x, far: torch.nn.functional.embedding(far, x[:, None]),
+], ids=["index", "take", "gather", "index_select", "index_add_", "embedding"])  # fmt: skip
 def test_a_wrong_index_spoils_one_result_and_no_other_on_any_stream(wrong):
     x = torch.arange(3.0, device="openreg")
     torch.openreg.synchronize()
@@ -288,21 +234,9 @@ def test_two_streams_give_the_same_numbers_as_one():
         torch.testing.assert_close(result.cpu(), expected)
 
 
-def test_gradients_agree_with_the_cpu():
-    def grad(x):
-        x = x.detach().requires_grad_()
-        torch.nn.functional.gelu(x.t() @ x).logsumexp(0).sum().backward()
-        return x.grad
-
-    there, here = both(grad, (4, 5))
-    torch.testing.assert_close(here.cpu(), there)
-
-
 def test_a_tensor_can_be_printed():
-    assert (
-        repr(torch.tensor([1.0, 2.5], device="openreg"))
-        == "tensor([1.0000, 2.5000], device='openreg:0')"
-    )
+    x = torch.tensor([1.0, 2.5], device="openreg")
+    assert repr(x) == "tensor([1.0000, 2.5000], device='openreg:0')"
 
 
 @pytest.mark.parametrize("ask", ["event", "stream"])

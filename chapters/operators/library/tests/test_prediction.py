@@ -133,33 +133,25 @@ def test_what_the_cpu_does_by_chance_is_refused_at_once(request):
         torch.nn.functional.max_unpool2d(x, places, 2)
 
 
-@pytest.mark.parametrize(
-    "name,answer,call,sentence",
-    [
-        (
-            "dot",
-            lambda x, y: x.new_empty(2),
-            lambda: ones(43).dot(ones(43)),
-            r"could not run aten::dot: Result 0 was announced as Float\[2\] and is Float\[\].",
+@pytest.mark.parametrize("name,answer,call,sentence", [
+    ("dot", lambda x, y: x.new_empty(2), lambda: ones(43).dot(ones(43)),
+     r"could not run aten::dot: Result 0 was announced as Float\[2\] and is Float\[\]."),
+    (
+        "native_layer_norm_backward",
+        lambda *arguments: (None, None, None),
+        lambda: ops.native_layer_norm_backward(
+            ones(5, 3),
+            ones(5, 3),
+            [3],
+            ones(5, 1),
+            ones(5, 1),
+            None,
+            None,
+            [True, False, False],
         ),
-        (
-            "native_layer_norm_backward",
-            lambda *arguments: (None, None, None),
-            lambda: ops.native_layer_norm_backward(
-                ones(5, 3),
-                ones(5, 3),
-                [3],
-                ones(5, 1),
-                ones(5, 1),
-                None,
-                None,
-                [True, False, False],
-            ),
-            "native_layer_norm_backward: Result 0 was announced as undefined and is Float",
-        ),
-    ],
-    ids=["sizes", "nothing"],
-)
+        "native_layer_norm_backward: Result 0 was announced as undefined and is Float",
+    ),
+], ids=["sizes", "nothing"])  # fmt: skip
 def test_a_wrong_answer_spoils_its_own_result_and_is_not_written(name, answer, call, sentence):
     x = ones(3)
     with meta(name, answer), pytest.raises(RuntimeError, match=sentence):

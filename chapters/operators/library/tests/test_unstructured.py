@@ -129,18 +129,15 @@ def test_strides_with_gaps_have_the_memory_they_reach(given):
     torch.testing.assert_close(here.cpu(), there)
 
 
-@pytest.mark.parametrize(
-    "call,sentence",
-    [
-        (lambda x: x.dot(x[:2]), "inconsistent tensor size"),
-        (lambda x: x.index_fill_(3, x.long(), 1), "out of range"),
-        (lambda x: torch.logical_and(x, x[:2]), "must match the size of tensor b"),
-        (lambda x: x.dot(x.double()), "same dtype"),
-        (lambda x: x.dot(torch.ones(3, device="openreg:1")), "be on the same device"),
-        # Of these the size depends on the data, and the host has to wait anyway.
-        (lambda x: (x - 2).long().bincount(), "non-negative"),
-    ],
-)
+@pytest.mark.parametrize("call,sentence", [
+    (lambda x: x.dot(x[:2]), "inconsistent tensor size"),
+    (lambda x: x.index_fill_(3, x.long(), 1), "out of range"),
+    (lambda x: torch.logical_and(x, x[:2]), "must match the size of tensor b"),
+    (lambda x: x.dot(x.double()), "same dtype"),
+    (lambda x: x.dot(torch.ones(3, device="openreg:1")), "be on the same device"),
+    # Of these the size depends on the data, and the host has to wait anyway.
+    (lambda x: (x - 2).long().bincount(), "non-negative"),
+])  # fmt: skip
 def test_what_does_not_fit_is_refused_at_once(call, sentence):
     with pytest.raises((RuntimeError, IndexError), match=sentence):
         call(torch.ones(3, device="openreg"))

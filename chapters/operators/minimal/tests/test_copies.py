@@ -90,18 +90,15 @@ def test_every_type_is_copied_as_on_the_cpu_or_refused_at_once():
         assert torch.equal(*same), (a, b)
 
 
-@pytest.mark.parametrize(
-    "values, shape",
-    [
-        ([1.0, 2.0, 3.0], (2, 3)),
-        ([[1.0], [2.0]], (2, 3)),
-        ([4.0], (2, 3)),
-        (5.0, (2, 3)),
-        (5.0, ()),
-        ([[6.0]], (1, 1)),
-        (5.0, (0, 3)),
-    ],
-)
+@pytest.mark.parametrize("values, shape", [
+    ([1.0, 2.0, 3.0], (2, 3)),
+    ([[1.0], [2.0]], (2, 3)),
+    ([4.0], (2, 3)),
+    (5.0, (2, 3)),
+    (5.0, ()),
+    ([[6.0]], (1, 1)),
+    (5.0, (0, 3)),
+])  # fmt: skip
 @pytest.mark.parametrize("source,target", list(itertools.product(PLACES, PLACES)))
 def test_a_copy_broadcasts(values, shape, source, target):
     x = torch.tensor(values).to("cpu")

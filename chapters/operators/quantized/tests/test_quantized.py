@@ -164,18 +164,15 @@ def test_the_scale_may_be_a_tensor_and_there_may_be_several():
         assert torch.equal(found.cpu(), here)
 
 
-@pytest.mark.parametrize(
-    "view",
-    [
-        lambda q: q.view(12, 5),
-        lambda q: q[1:, ::2],
-        lambda q: q.transpose(0, 2),
-        lambda q: q.select(1, 2),
-        lambda q: q.transpose(0, 2).contiguous(),
-        lambda q: q.clone(),
-        lambda q: copy.deepcopy(q),
-    ],
-)
+@pytest.mark.parametrize("view", [
+    lambda q: q.view(12, 5),
+    lambda q: q[1:, ::2],
+    lambda q: q.transpose(0, 2),
+    lambda q: q.select(1, 2),
+    lambda q: q.transpose(0, 2).contiguous(),
+    lambda q: q.clone(),
+    lambda q: copy.deepcopy(q),
+])  # fmt: skip
 def test_views_and_clones_keep_the_quantizer(view):
     here = per_tensor(reals(), torch.quint8)
     found, wanted = view(here.to("openreg")), view(here)

@@ -7,15 +7,6 @@ import pytest
 import torch
 
 
-def test_a_seed_gives_the_same_numbers_again():
-    torch.manual_seed(1)
-    first = torch.randn(100, device="openreg")
-    second = torch.randn(100, device="openreg")
-    torch.manual_seed(1)
-    assert torch.equal(torch.randn(100, device="openreg"), first)
-    assert not torch.equal(first, second)
-
-
 def test_devices_with_one_seed_draw_the_same_and_keep_apart():
     torch.manual_seed(1)
     first = torch.rand(10, device="openreg:0")
@@ -32,10 +23,8 @@ def test_a_generator_of_ones_own_is_used():
 
 
 def test_a_generator_of_another_device_is_refused():
-    with pytest.raises(
-        RuntimeError,
-        match="The generator is of openreg:1, the tensor is on openreg:0; they must be",
-    ):
+    told = "The generator is of openreg:1, the tensor is on openreg:0; they must be"
+    with pytest.raises(RuntimeError, match=told):
         torch.empty(2, device="openreg").uniform_(generator=torch.Generator("openreg:1"))
 
 
@@ -50,8 +39,6 @@ def test_uniform_numbers_are_even_and_below_one(dtype):
 def test_a_normal_tensor_without_elements_may_have_any_dtype():
     for dtype in (torch.int64, torch.bool, torch.float8_e5m2, torch.float32):
         assert torch.randn(0, 2, dtype=dtype, device="openreg").shape == (0, 2)
-    with pytest.raises(RuntimeError, match="normal expects std >= 0.0"):
-        torch.empty(0, device="openreg").normal_(0, -1)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
@@ -77,16 +64,13 @@ def test_without_an_end_integers_stay_within_their_type(dtype, end):
 
 
 @pytest.mark.filterwarnings("ignore:.*is out of bounds:UserWarning")
-@pytest.mark.parametrize(
-    "dtype,start,end",
-    [
-        (torch.float16, 0, 65504),
-        (torch.float16, 2049, 4096),
-        (torch.bfloat16, -513, -257),
-        (torch.float32, 2**24 + 1, 2**24 + 6),
-        (torch.float32, -(2**63), 2**63 - 1),
-    ],
-)
+@pytest.mark.parametrize("dtype,start,end", [
+    (torch.float16, 0, 65504),
+    (torch.float16, 2049, 4096),
+    (torch.bfloat16, -513, -257),
+    (torch.float32, 2**24 + 1, 2**24 + 6),
+    (torch.float32, -(2**63), 2**63 - 1),
+])  # fmt: skip
 def test_integers_that_are_rounded_stay_within_their_bounds(dtype, start, end):
     x = torch.empty(1 << 17, dtype=dtype, device="openreg").random_(start, end).cpu()
     assert int(x.min()) >= start and int(x.max()) < end
@@ -124,15 +108,12 @@ CONTINUOUS = {
     "exponential": (lambda x: x.exponential_(2), lambda x: 1 - torch.exp(-2 * x)),
     "cauchy": (lambda x: x.cauchy_(1, 2), lambda x: 0.5 + torch.atan((x - 1) / 2) / torch.pi),
     "log_normal": (
-        lambda x: x.log_normal_(1, 0.5),
-        lambda x: torch.special.ndtr((x.log() - 1) / 0.5),
-    ),
+        lambda x: x.log_normal_(1, 0.5), lambda x: torch.special.ndtr((x.log() - 1) / 0.5)),
     "normal": (lambda x: torch.normal(x + 3, x + 2), lambda x: torch.special.ndtr((x - 3) / 2)),
     "gamma": (
         lambda x: torch._standard_gamma(x + 0.5),
-        lambda x: torch.special.gammainc(torch.full_like(x, 0.5), x),
-    ),
-}
+        lambda x: torch.special.gammainc(torch.full_like(x, 0.5), x)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CONTINUOUS)
@@ -172,6 +153,8 @@ def test_discrete_numbers_have_mean_and_variance(name):
 EVERY = {
     **{name: draw for name, (draw, _) in CONTINUOUS.items()},
     **{name: draw for name, (draw, _, _) in DISCRETE.items()},
+    "rand": torch.rand_like,
+    "randn": lambda x: torch.randn(len(x), device="openreg"),
     "randperm": lambda x: torch.randperm(len(x), device="openreg"),
     "multinomial-once": lambda x: torch.multinomial(x + 1, len(x)),
     "dirichlet": lambda x: torch._sample_dirichlet(x.reshape(-1, 4) + 2),

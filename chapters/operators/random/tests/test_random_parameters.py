@@ -22,46 +22,43 @@ def drawn_nothing(call, error, sentence):
     return refused.value
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda x: x.uniform_(2, 1),
-        lambda x: x.uniform_(0, nan),
-        lambda x: x.uniform_(-inf, 0),
-        lambda x: x.half().uniform_(0, 1e6),
-        lambda x: x.half().uniform_(-65504, 65504),
-        lambda x: x.double().uniform_(-1.5e308, 1.5e308),
-        lambda x: x.int().uniform_(2, 3),
-        lambda x: x.normal_(0, -1),
-        lambda x: x.normal_(0, nan),
-        lambda x: x[:0].normal_(0, -1),
-        lambda x: x.bernoulli_(2.0),
-        lambda x: x.bernoulli_(nan),
-        lambda x: x.bernoulli_(x.new_ones(3)),
-        lambda x: x.random_(3, 3),
-        lambda x: x.random_(0),
-        lambda x: x.char().random_(0, 129),
-        lambda x: x.byte().random_(-1, 3),
-        lambda x: x.bool().random_(0, 3),
-        lambda x: x.cfloat().random_(0, 3),
-        lambda x: x.cfloat().random_(1, None),
-        lambda x: x.exponential_(0),
-        lambda x: x.exponential_(nan),
-        lambda x: x.cauchy_(0, -1),
-        lambda x: x.cfloat().cauchy_(),
-        lambda x: x.log_normal_(0, 0),
-        lambda x: x.geometric_(0),
-        lambda x: x.geometric_(1),
-        lambda x: x.geometric_(nan),
-        lambda x: torch.normal(x, -1.0),
-        lambda x: torch.normal(x, x.cfloat()),
-        lambda x: torch.native_dropout(x, 2, True),
-        lambda x: torch.randint(3, 2, (2,), device=x.device),
-        lambda x: x[:1].expand(2).uniform_(),
-        lambda x: x[:1].expand(2).normal_(),
-        lambda x: x[:1].expand(2).bernoulli_(),
-    ],
-)
+@pytest.mark.parametrize("call", [
+    lambda x: x.uniform_(2, 1),
+    lambda x: x.uniform_(0, nan),
+    lambda x: x.uniform_(-inf, 0),
+    lambda x: x.half().uniform_(0, 1e6),
+    lambda x: x.half().uniform_(-65504, 65504),
+    lambda x: x.double().uniform_(-1.5e308, 1.5e308),
+    lambda x: x.int().uniform_(2, 3),
+    lambda x: x.normal_(0, -1),
+    lambda x: x.normal_(0, nan),
+    lambda x: x[:0].normal_(0, -1),
+    lambda x: x.bernoulli_(2.0),
+    lambda x: x.bernoulli_(nan),
+    lambda x: x.bernoulli_(x.new_ones(3)),
+    lambda x: x.random_(3, 3),
+    lambda x: x.random_(0),
+    lambda x: x.char().random_(0, 129),
+    lambda x: x.byte().random_(-1, 3),
+    lambda x: x.bool().random_(0, 3),
+    lambda x: x.cfloat().random_(0, 3),
+    lambda x: x.cfloat().random_(1, None),
+    lambda x: x.exponential_(0),
+    lambda x: x.exponential_(nan),
+    lambda x: x.cauchy_(0, -1),
+    lambda x: x.cfloat().cauchy_(),
+    lambda x: x.log_normal_(0, 0),
+    lambda x: x.geometric_(0),
+    lambda x: x.geometric_(1),
+    lambda x: x.geometric_(nan),
+    lambda x: torch.normal(x, -1.0),
+    lambda x: torch.normal(x, x.cfloat()),
+    lambda x: torch.native_dropout(x, 2, True),
+    lambda x: torch.randint(3, 2, (2,), device=x.device),
+    lambda x: x[:1].expand(2).uniform_(),
+    lambda x: x[:1].expand(2).normal_(),
+    lambda x: x[:1].expand(2).bernoulli_(),
+])  # fmt: skip
 def test_parameters_that_make_no_sense_are_refused_at_once_as_on_the_cpu(call):
     with pytest.raises(RuntimeError) as on_cpu:
         call(zeros(device="cpu"))
@@ -70,100 +67,67 @@ def test_parameters_that_make_no_sense_are_refused_at_once_as_on_the_cpu(call):
 
 
 @pytest.mark.filterwarnings("ignore:.*is out of bounds:UserWarning")
-@pytest.mark.parametrize(
-    "call,sentence",
-    [
-        # The CPU draws a number out of bounds in these two, and a number twice in the third.
-        (
-            lambda x: x.half().random_(2049, 2050),
-            "random_ was to draw from 2049 to 2049, but Half has no number there; use a wider",
-        ),
-        (
-            lambda x: x.random_(2**24 + 1, 2**24 + 4),
-            "random_ was to draw from 16777217 to 16777217, but Float has no number there;",
-        ),
-        (
-            lambda x: torch.randperm(258, out=x.bfloat16()),
-            "randperm was to make 258 different whole numbers, but BFloat16 has only 257; use a",
-        ),
-        (lambda x: torch.randperm(2050, out=x.half()), "but Half has only 2049; use a wider"),
-        (lambda x: torch.randperm(129, out=x.char()), "but Char has only 128; use a wider type."),
-        (
-            lambda x: torch.ops.aten.randperm.generator_out(-1, generator=None, out=x),
-            "randperm needs n >= 0; it is -1.",
-        ),
-        (lambda x: torch.multinomial(x, 0), "multinomial needs num_samples > 0; it is 0."),
-        (
-            lambda x: torch.multinomial(x, 3),
-            "multinomial without replacement can draw at most 2 samples, not 3.",
-        ),
-        (
-            lambda x: torch.multinomial(x.reshape(1, 1, 2), 1),
-            "multinomial needs one or two dimensions with categories in the last; "
-            "the sizes are [1, 1, 2].",
-        ),
-        (
-            lambda x: torch.multinomial(x.new_ones(2, 0), 1),
-            "with categories in the last; the sizes are [2, 0].",
-        ),
-        (
-            lambda x: torch.binomial(x, x.double()),
-            "binomial needs parameters of one type; they are Float and Double.",
-        ),
-        (
-            lambda x: torch.binomial(torch.ones(2), x),
-            "binomial: Expected all tensors to be on the same device, but found at least two "
-            "devices, openreg:0 and cpu; move them with .to().",
-        ),
-        # Parameters on the host can be looked at.
-        (
-            lambda x: x.bernoulli_(torch.tensor(2.0)),
-            "bernoulli_ needs probabilities from 0 to 1.",
-        ),
-        (
-            lambda x: torch.normal(x, torch.tensor(-1.0)),
-            "normal needs std >= 0, for each element.",
-        ),
-    ],
-)
+@pytest.mark.parametrize("call,sentence", [
+    # The CPU draws a number out of bounds in these two, and a number twice in the third.
+    (lambda x: x.half().random_(2049, 2050),
+     "random_ was to draw from 2049 to 2049, but Half has no number there; use a wider"),
+    (lambda x: x.random_(2**24 + 1, 2**24 + 4),
+     "random_ was to draw from 16777217 to 16777217, but Float has no number there;"),
+    (lambda x: torch.randperm(258, out=x.bfloat16()),
+     "randperm was to make 258 different whole numbers, but BFloat16 has only 257; use a"),
+    (lambda x: torch.randperm(2050, out=x.half()), "but Half has only 2049; use a wider"),
+    (lambda x: torch.randperm(129, out=x.char()), "but Char has only 128; use a wider type."),
+    (lambda x: torch.ops.aten.randperm.generator_out(-1, generator=None, out=x),
+     "randperm needs n >= 0; it is -1."),
+    (lambda x: torch.multinomial(x, 0), "multinomial needs num_samples > 0; it is 0."),
+    (lambda x: torch.multinomial(x, 3),
+     "multinomial without replacement can draw at most 2 samples, not 3."),
+    (lambda x: torch.multinomial(x.reshape(1, 1, 2), 1),
+     "multinomial needs one or two dimensions with categories in the last; "
+     "the sizes are [1, 1, 2]."),
+    (lambda x: torch.multinomial(x.new_ones(2, 0), 1),
+     "with categories in the last; the sizes are [2, 0]."),
+    (lambda x: torch.binomial(x, x.double()),
+     "binomial needs parameters of one type; they are Float and Double."),
+    (lambda x: torch.binomial(torch.ones(2), x),
+     "binomial: Expected all tensors to be on the same device, but found at least two "
+     "devices, openreg:0 and cpu; move them with .to()."),
+    # Parameters on the host can be looked at.
+    (lambda x: x.bernoulli_(torch.tensor(2.0)), "bernoulli_ needs probabilities from 0 to 1."),
+    (lambda x: torch.normal(x, torch.tensor(-1.0)), "normal needs std >= 0, for each element."),
+])  # fmt: skip
 def test_what_pytorch_leaves_to_us_is_refused_at_once_too(call, sentence):
     drawn_nothing(lambda: call(zeros()), RuntimeError, re.escape(sentence))
 
 
-@pytest.mark.parametrize(
-    "call,dtype,name",
-    [
-        (lambda x: x.uniform_(), torch.int32, "Int"),
-        (lambda x: x.normal_(), torch.int32, "Int"),
-        (lambda x: x.normal_(), torch.float8_e5m2, "Float8_e5m2"),
-        (lambda x: x.exponential_(), torch.bool, "Bool"),
-        (lambda x: x.log_normal_(), torch.int32, "Int"),
-        (lambda x: x.cauchy_(), torch.float8_e5m2, "Float8_e5m2"),
-        (lambda x: x.random_(-(2**63), None), torch.int32, "Int"),
-        (lambda x: x.bernoulli_(), torch.float8_e5m2, "Float8_e5m2"),
-        (lambda x: x.bernoulli_(x), torch.int32, "Int"),
-        (lambda x: x.bernoulli_(x), torch.float8_e5m2, "Float8_e5m2"),
-        (lambda x: x.geometric_(0.5), torch.bool, "Bool"),
-        (torch.poisson, torch.complex64, "ComplexFloat"),
-        (torch._standard_gamma, torch.int64, "Long"),
-        (torch._sample_dirichlet, torch.int64, "Long"),
-        (lambda x: torch.randperm(2, out=x), torch.bool, "Bool"),
-    ],
-)
+@pytest.mark.parametrize("call,dtype,name", [
+    (lambda x: x.uniform_(), torch.int32, "Int"),
+    (lambda x: x.normal_(), torch.int32, "Int"),
+    (lambda x: x.normal_(), torch.float8_e5m2, "Float8_e5m2"),
+    (lambda x: x.exponential_(), torch.bool, "Bool"),
+    (lambda x: x.log_normal_(), torch.int32, "Int"),
+    (lambda x: x.cauchy_(), torch.float8_e5m2, "Float8_e5m2"),
+    (lambda x: x.random_(-(2**63), None), torch.int32, "Int"),
+    (lambda x: x.bernoulli_(), torch.float8_e5m2, "Float8_e5m2"),
+    (lambda x: x.bernoulli_(x), torch.int32, "Int"),
+    (lambda x: x.bernoulli_(x), torch.float8_e5m2, "Float8_e5m2"),
+    (lambda x: x.geometric_(0.5), torch.bool, "Bool"),
+    (torch.poisson, torch.complex64, "ComplexFloat"),
+    (torch._standard_gamma, torch.int64, "Long"),
+    (torch._sample_dirichlet, torch.int64, "Long"),
+    (lambda x: torch.randperm(2, out=x), torch.bool, "Bool"),
+])  # fmt: skip
 def test_a_type_without_such_numbers_is_refused_at_once(call, dtype, name):
     x = zeros().to(dtype)
     drawn_nothing(lambda: call(x), NotImplementedError, f"not implemented for '{name}'$")
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda x: torch.randperm(1000, dtype=torch.int8, device=x.device),
-        lambda x: x.cfloat().random_(),
-        lambda x: torch.binomial(x, x.double()),
-        lambda x: torch.multinomial(x, 0),
-    ],
-)
+@pytest.mark.parametrize("call", [
+    lambda x: torch.randperm(1000, dtype=torch.int8, device=x.device),
+    lambda x: x.cfloat().random_(),
+    lambda x: torch.binomial(x, x.double()),
+    lambda x: torch.multinomial(x, 0),
+])  # fmt: skip
 def test_the_error_is_of_the_class_that_the_cpu_raises(call):
     for place in ("cpu", "openreg"):
         with pytest.raises(RuntimeError):
@@ -200,26 +164,21 @@ def test_numbers_that_a_type_can_just_hold_are_drawn():
         assert x.unique().numel() == most
 
 
-@pytest.mark.parametrize(
-    "call,sentence",
-    [
-        (lambda x: torch.poisson(x - 1), "poisson needs rates >= 0; one is -1."),
-        (lambda x: torch.poisson(x * nan), "poisson needs rates >= 0; one is nan."),
-        (
-            lambda x: torch.binomial(x, x + 2),
-            "binomial needs counts >= 0 and probabilities from 0 to 1; one pair is 0 and 2.",
-        ),
-        (lambda x: torch.binomial(x - 1, x), "one pair is -1 and 0."),
-        (lambda x: torch.binomial(x * nan, x), "one pair is nan and 0."),
-        (lambda x: torch.bernoulli(x + 2), "bernoulli_ needs probabilities from 0 to 1."),
-        (lambda x: torch.bernoulli(x * nan), "bernoulli_ needs probabilities from 0 to 1."),
-        (lambda x: torch.normal(0.0, x - 1), "normal needs std >= 0, for each element."),
-        (lambda x: torch.normal(x, x * nan), "normal needs std >= 0, for each element."),
-        (lambda x: torch.multinomial(x, 1), "multinomial needs weights with a sum > 0."),
-        (lambda x: torch.multinomial(x - 1, 1), "multinomial needs finite weights >= 0."),
-        (lambda x: torch.multinomial(x + inf, 1), "multinomial needs finite weights >= 0."),
-    ],
-)
+@pytest.mark.parametrize("call,sentence", [
+    (lambda x: torch.poisson(x - 1), "poisson needs rates >= 0; one is -1."),
+    (lambda x: torch.poisson(x * nan), "poisson needs rates >= 0; one is nan."),
+    (lambda x: torch.binomial(x, x + 2),
+     "binomial needs counts >= 0 and probabilities from 0 to 1; one pair is 0 and 2."),
+    (lambda x: torch.binomial(x - 1, x), "one pair is -1 and 0."),
+    (lambda x: torch.binomial(x * nan, x), "one pair is nan and 0."),
+    (lambda x: torch.bernoulli(x + 2), "bernoulli_ needs probabilities from 0 to 1."),
+    (lambda x: torch.bernoulli(x * nan), "bernoulli_ needs probabilities from 0 to 1."),
+    (lambda x: torch.normal(0.0, x - 1), "normal needs std >= 0, for each element."),
+    (lambda x: torch.normal(x, x * nan), "normal needs std >= 0, for each element."),
+    (lambda x: torch.multinomial(x, 1), "multinomial needs weights with a sum > 0."),
+    (lambda x: torch.multinomial(x - 1, 1), "multinomial needs finite weights >= 0."),
+    (lambda x: torch.multinomial(x + inf, 1), "multinomial needs finite weights >= 0."),
+])  # fmt: skip
 def test_parameters_on_the_device_are_refused_late_and_the_device_goes_on(call, sentence):
     x = zeros()
     call(x)

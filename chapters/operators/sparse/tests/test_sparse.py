@@ -450,16 +450,12 @@ def trained(device, make_optimizer):
     return embedding.weight.detach().cpu()
 
 
-@pytest.mark.parametrize(
-    "make_optimizer",
-    [
-        lambda parameters: torch.optim.SGD(parameters, lr=0.1),
-        lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
-        lambda parameters: torch.optim.SparseAdam(list(parameters), lr=0.1),
-        lambda parameters: torch.optim.Adagrad(parameters, lr=0.1),
-    ],
-    ids=["SGD", "momentum", "SparseAdam", "Adagrad"],
-)
+@pytest.mark.parametrize("make_optimizer", [
+    lambda parameters: torch.optim.SGD(parameters, lr=0.1),
+    lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
+    lambda parameters: torch.optim.SparseAdam(list(parameters), lr=0.1),
+    lambda parameters: torch.optim.Adagrad(parameters, lr=0.1),
+], ids=["SGD", "momentum", "SparseAdam", "Adagrad"])  # fmt: skip
 def test_an_embedding_is_trained_with_sparse_gradients(make_optimizer):
     found, wanted = trained("openreg", make_optimizer), trained("cpu", make_optimizer)
     torch.testing.assert_close(found, wanted)
@@ -503,75 +499,47 @@ def test_a_step_with_a_sparse_gradient_does_not_wait_for_the_device():
 
 REFUSED = {
     "another size": (
-        lambda s, d: d[:2] + s,
-        RuntimeError,
-        r"add: expected 'self' and 'other' to have the same sizes, but \[2, 6\] != \[4, 6\]",
-    ),
+        lambda s, d: d[:2] + s, RuntimeError,
+        r"add: expected 'self' and 'other' to have the same sizes, but \[2, 6\] != \[4, 6\]"),
     "a dense tensor second": (
-        lambda s, d: s + d,
-        RuntimeError,
-        r"add\(sparse, dense\) is not supported. Use add\(dense, sparse\) instead.",
-    ),
+        lambda s, d: s + d, RuntimeError,
+        r"add\(sparse, dense\) is not supported. Use add\(dense, sparse\) instead."),
     "another density": (
-        lambda s, d: s + d.to_sparse(1),
-        RuntimeError,
-        "'self' has 2 sparse dimensions while 'other' has 1 sparse dimensions",
-    ),
+        lambda s, d: s + d.to_sparse(1), RuntimeError,
+        "'self' has 2 sparse dimensions while 'other' has 1 sparse dimensions"),
     "a result that does not fit": (
-        lambda s, d: s.long().mul_(0.5),
-        RuntimeError,
-        "result type Float can't be cast to the desired output type Long",
-    ),
+        lambda s, d: s.long().mul_(0.5), RuntimeError,
+        "result type Float can't be cast to the desired output type Long"),
     "a dense result that does not fit": (
-        lambda s, d: d.long().add_(s),
-        RuntimeError,
-        "result type Double can't be cast to the desired output type Long",
-    ),
+        lambda s, d: d.long().add_(s), RuntimeError,
+        "result type Double can't be cast to the desired output type Long"),
     "a compressed result that does not fit": (
-        lambda s, d: s.long().to_sparse_csr().add_(s.to_sparse_csr()),
-        RuntimeError,
-        "result type Double can't be cast to the desired output type Long",
-    ),
+        lambda s, d: s.long().to_sparse_csr().add_(s.to_sparse_csr()), RuntimeError,
+        "result type Double can't be cast to the desired output type Long"),
     "two devices": (
-        lambda s, d: s + s.to("openreg:1"),
-        RuntimeError,
-        "on the same device, but found at least two devices, openreg:0 and openreg:1",
-    ),
+        lambda s, d: s + s.to("openreg:1"), RuntimeError,
+        "on the same device, but found at least two devices, openreg:0 and openreg:1"),
     "a factor on two devices": (
-        lambda s, d: s @ d.t().to("openreg:1"),
-        RuntimeError,
-        "Expected all tensors to be on the same device, but found",
-    ),
+        lambda s, d: s @ d.t().to("openreg:1"), RuntimeError,
+        "Expected all tensors to be on the same device, but found"),
     "a mask of another size": (
-        lambda s, d: d[:2].sparse_mask(s),
-        RuntimeError,
-        r"operands have incompatible sizes; self has size \[2, 6\] but mask has size \[4, 6\]",
-    ),
+        lambda s, d: d[:2].sparse_mask(s), RuntimeError,
+        r"operands have incompatible sizes; self has size \[2, 6\] but mask has size \[4, 6\]"),
     "a product of other sizes": (
-        lambda s, d: s @ d,
-        RuntimeError,
-        r"mat1 and mat2 shapes cannot be multiplied \(4x6 and 4x6\)",
-    ),
+        lambda s, d: s @ d, RuntimeError,
+        r"mat1 and mat2 shapes cannot be multiplied \(4x6 and 4x6\)"),
     "a product of other types": (
-        lambda s, d: s @ d.t().float(),
-        RuntimeError,
-        "expected mat1 and mat2 to have the same dtype, but got: double != float",
-    ),
+        lambda s, d: s @ d.t().float(), RuntimeError,
+        "expected mat1 and mat2 to have the same dtype, but got: double != float"),
     "a product with more dimensions": (
-        lambda s, d: torch.addmm(d, s.unsqueeze(0), d),
-        RuntimeError,
-        "addmm: expected matrices, but got tensors of 3 and 2 dimensions.",
-    ),
+        lambda s, d: torch.addmm(d, s.unsqueeze(0), d), RuntimeError,
+        "addmm: expected matrices, but got tensors of 3 and 2 dimensions."),
     "a product added to a sparse matrix": (
-        lambda s, d: torch.addmm(s.to_sparse_csr(), s.to_sparse_csr(), d.t()),
-        RuntimeError,
-        "addmm: expected strided result tensor, got tensor with layout SparseCsr; make it dense",
-    ),
+        lambda s, d: torch.addmm(s.to_sparse_csr(), s.to_sparse_csr(), d.t()), RuntimeError,
+        "addmm: expected strided result tensor, got tensor with layout SparseCsr; make it dense"),
     "two sparse factors in COO": (
-        lambda s, d: s @ d.t().to_sparse(),
-        NotImplementedError,
-        "aten::_sparse_sparse_matmul has no openreg kernel, and the fallback policy",
-    ),
+        lambda s, d: s @ d.t().to_sparse(), NotImplementedError,
+        "aten::_sparse_sparse_matmul has no openreg kernel, and the fallback policy"),
     "a sample of halves": (
         lambda s, d: torch.sparse.sampled_addmm(
             s.half().to_sparse_csr(), d.half(), (d.t() @ d).half()
@@ -580,16 +548,12 @@ REFUSED = {
         "Expected self to be a floating-point or complex tensor, but got Half",
     ),
     "a sample of other sizes": (
-        lambda s, d: torch.sparse.sampled_addmm(s.to_sparse_csr(), d, d),
-        RuntimeError,
-        r"the product of \[4, 6\] and \[4, 6\] does not have the sizes of self, \[4, 6\].",
-    ),
+        lambda s, d: torch.sparse.sampled_addmm(s.to_sparse_csr(), d, d), RuntimeError,
+        r"the product of \[4, 6\] and \[4, 6\] does not have the sizes of self, \[4, 6\]."),
     "a sample in another layout": (
-        lambda s, d: torch.sparse.sampled_addmm(s.to_sparse_csc(), d, d.t()),
-        RuntimeError,
-        "openreg takes a matrix in the layout CSR and two dense ones.",
-    ),
-}
+        lambda s, d: torch.sparse.sampled_addmm(s.to_sparse_csc(), d, d.t()), RuntimeError,
+        "openreg takes a matrix in the layout CSR and two dense ones."),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -609,13 +573,10 @@ except NotImplementedError as error:
 """
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        "torch.sparse_coo_tensor((2, 2), device='openreg')",
-        "torch.empty(2, 2, layout=torch.sparse_csr, device='openreg')",
-    ],
-)
+@pytest.mark.parametrize("make", [
+    "torch.sparse_coo_tensor((2, 2), device='openreg')",
+    "torch.empty(2, 2, layout=torch.sparse_csr, device='openreg')",
+])  # fmt: skip
 def test_the_first_tensor_of_a_program_may_be_sparse(make):
     done = subprocess.run([sys.executable, "-c", FIRST.format(make=make)], capture_output=True)
     assert b"aten::hardswish has no openreg kernel for sparse tensors; keep" in done.stdout, (

@@ -21,41 +21,32 @@ def ask(*arguments):
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize(
-    "name,path,where",
-    [
-        ("aten::empty.memory_format", "native", "chapters/operators/minimal/minimal.cpp:"),
-        ("openreg::custom_abs", "native", "chapters/operators/custom/custom_abs.cpp:"),
-        ("aten::mm", "library", "chapters/operators/library/binding.cpp:"),
-        ("aten::mm.out", "library", "chapters/operators/library/binding.cpp:"),
-        ("aten::clone", "composite", "RegisterCompositeExplicitAutograd"),
-        ("aten::linear", "parts", "RegisterCompositeImplicitAutograd"),
-        ("aten::nonzero", "library", "chapters/operators/library/binding.cpp:"),
-        (
-            "aten::fake_quantize_per_tensor_affine_cachemask",
-            "fallback",
-            "chapters/operators/fallback/fallback.cpp:",
-        ),
-        ("aten::from_file", "refused", "chapters/operators/fallback/fallback.cpp:"),
-        ("dispatch_test::nowhere", "missing", "chapters/operators/fallback/fallback.cpp:"),
-        ("dispatch_test::ours", "native", "test_dispatch.py:"),
-    ],
-)
+@pytest.mark.parametrize("name,path,where", [
+    ("aten::empty.memory_format", "native", "chapters/operators/minimal/minimal.cpp:"),
+    ("openreg::custom_abs", "native", "chapters/operators/custom/custom_abs.cpp:"),
+    ("aten::mm", "library", "chapters/operators/library/binding.cpp:"),
+    ("aten::mm.out", "library", "chapters/operators/library/binding.cpp:"),
+    ("aten::clone", "composite", "RegisterCompositeExplicitAutograd"),
+    ("aten::linear", "parts", "RegisterCompositeImplicitAutograd"),
+    ("aten::nonzero", "library", "chapters/operators/library/binding.cpp:"),
+    ("aten::fake_quantize_per_tensor_affine_cachemask", "fallback",
+     "chapters/operators/fallback/fallback.cpp:"),
+    ("aten::from_file", "refused", "chapters/operators/fallback/fallback.cpp:"),
+    ("dispatch_test::nowhere", "missing", "chapters/operators/fallback/fallback.cpp:"),
+    ("dispatch_test::ours", "native", "test_dispatch.py:"),
+])  # fmt: skip
 def test_the_tables_say_which_path_an_operator_takes(name, path, where):
     told, why, found_at = dispatch.path_of(name)
     assert told == path and where in found_at
     assert why == dispatch.WHY.get(path, why)
 
 
-@pytest.mark.parametrize(
-    "name,sentence",
-    [
-        ("aten::mm", "autograd has a kernel for it, torch/csrc/autograd/generated/VariableType"),
-        ("aten::linear", "the formulas of its parts"),
-        ("dispatch_test::through", "none of its own: what its kernel calls is recorded"),
-        ("dispatch_test::nowhere", "no formula: a gradient ends here, with a warning"),
-    ],
-)
+@pytest.mark.parametrize("name,sentence", [
+    ("aten::mm", "autograd has a kernel for it, torch/csrc/autograd/generated/VariableType"),
+    ("aten::linear", "the formulas of its parts"),
+    ("dispatch_test::through", "none of its own: what its kernel calls is recorded"),
+    ("dispatch_test::nowhere", "no formula: a gradient ends here, with a warning"),
+])  # fmt: skip
 def test_they_say_where_its_gradient_comes_from(name, sentence):
     assert dispatch.autograd_of(name).startswith(sentence)
 

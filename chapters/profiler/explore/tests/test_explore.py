@@ -32,16 +32,10 @@ PROGRAMS = {
     "two_writers_agree": ("with on(a): x.fill_(2)\nwith on(b): x.fill_(2)", 2, 1),
     # An edge leaves no choice.
     "two_writers_and_an_event": (
-        "with on(a): x.fill_(2)\nb.wait_stream(a)\nwith on(b): x.fill_(3)",
-        1,
-        1,
-    ),
+        "with on(a): x.fill_(2)\nb.wait_stream(a)\nwith on(b): x.fill_(3)", 1, 1),
     # So does a host that waits.
     "two_writers_and_the_host": (
-        "with on(a): x.fill_(2)\na.synchronize()\nwith on(b): x.fill_(3)",
-        1,
-        1,
-    ),
+        "with on(a): x.fill_(2)\na.synchronize()\nwith on(b): x.fill_(3)", 1, 1),
     # Other memory: all orders are one.
     "other_memory": ("with on(a): x.fill_(2); x.add_(1)\nwith on(b): y.fill_(3); y.add_(1)", 1, 1),
     # Two readers of the same memory, too.
@@ -52,79 +46,50 @@ PROGRAMS = {
     "overlapping_halves": ("with on(a): x[:3].fill_(2)\nwith on(b): x[2:].fill_(3)", 2, 2),
     # Three writers in any order: 3! = 6. The last one counts.
     "three_writers": (
-        "with on(a): x.fill_(2)\nwith on(b): x.fill_(3)\nwith on(c): x.fill_(4)",
-        6,
-        3,
-    ),
+        "with on(a): x.fill_(2)\nwith on(b): x.fill_(3)\nwith on(c): x.fill_(4)", 6, 3),
     # One comes before, between or after two others.
     "one_among_two": ("with on(a): x.add_(1); x.mul_(2)\nwith on(b): x.fill_(5)", 3, 3),
     # Four over two: 4! / (2! 2!) = 6. All end with the same sum.
     "two_among_two": ("with on(a): x.add_(1); x.add_(1)\nwith on(b): x.add_(1); x.add_(1)", 6, 1),
     # Each of two readers comes before or after the writer: 2 * 2.
     "two_readers_and_a_writer": (
-        "with on(a): x.fill_(2)\nwith on(b): y.add_(x)\nwith on(c): z.add_(x)",
-        4,
-        4,
-    ),
+        "with on(a): x.fill_(2)\nwith on(b): y.add_(x)\nwith on(c): z.add_(x)", 4, 4),
     # Two choices that have nothing to do with each other: 2 * 2.
     "two_pairs": (
-        "with on(a): x.fill_(2)\nwith on(b): x.fill_(3); y.fill_(3)\nwith on(c): y.fill_(4)",
-        4,
-        4,
-    ),
+        "with on(a): x.fill_(2)\nwith on(b): x.fill_(3); y.fill_(3)\nwith on(c): y.fill_(4)", 4, 4),
     # The host waits between two such choices: 2 * 2. Only the last one is seen.
     "two_rounds": (
         "for _ in range(2):\n"
         "    with on(a): x.fill_(2)\n    with on(b): x.fill_(3)\n    torch.openreg.synchronize()",
-        4,
-        2,
-    ),
+        4, 2),
     # The second comes after the first, the third anywhere.
     "an_edge_and_a_stranger": (
-        "with on(a): x.add_(1)\nb.wait_stream(a)\nwith on(b): x.mul_(3)\nwith on(c): x.fill_(7)",
-        3,
-        3,
-    ),
+        "with on(a): x.add_(1)\nb.wait_stream(a)\nwith on(b): x.mul_(3)\nwith on(c): x.fill_(7)", 3,
+        3),
     # An event that is recorded too early is no edge for what follows.
     "an_early_event": (
         "with on(a):\n    x.fill_(2); event = torch.openreg.Event(); event.record(); x.fill_(3)\n"
-        "b.wait_event(event)\nwith on(b): y.add_(x)",
-        2,
-        2,
-    ),
+        "b.wait_event(event)\nwith on(b): y.add_(x)", 2, 2),
     # Two devices with memory of their own.
     "two_devices": (
         "with torch.openreg.device(1): w = torch.ones(4, device='openreg:1'); w.add_(1)\nx.add_(1)",
-        1,
-        1,
-    ),
+        1, 1),
     # The host reads before or after the copy.
     "the_host_reads": (
         "host = torch.zeros(4).pin_memory()\nhost.copy_(x, non_blocking=True)\nprint(host.neg())",
-        2,
-        2,
-    ),
+        2, 2),
     # It waits, and there is nothing to choose.
     "the_host_waits": (
         "host = torch.zeros(4).pin_memory()\nhost.copy_(x, non_blocking=True)\n"
-        "current().synchronize()\nprint(host.neg())",
-        1,
-        1,
-    ),
+        "current().synchronize()\nprint(host.neg())", 1, 1),
     # The host asks before or after the command; that of b does not matter.
     "the_host_asks": (
         "with on(a): x.add_(1)\nevent = a.record_event()\nwith on(b): y.add_(1)\n"
-        "print(event.query())",
-        2,
-        2,
-    ),
+        "print(event.query())", 2, 2),
     # A loop that polls asks once, and then waits.
     "the_host_polls": (
-        "with on(a): x.add_(1)\nevent = a.record_event()\nwhile not event.query(): pass",
-        2,
-        1,
-    ),
-}
+        "with on(a): x.add_(1)\nevent = a.record_event()\nwhile not event.query(): pass", 2, 1),
+}  # fmt: skip
 
 EXPLORE = """
 import json, sys

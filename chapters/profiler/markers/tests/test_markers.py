@@ -6,6 +6,7 @@ import re
 
 import pytest
 import torch
+from driver import OBSERVER
 from torch.autograd import profiler as autograd_profiler
 from torch.openreg import profiler as markers
 from traces import DRIVER, profiled
@@ -14,21 +15,12 @@ DEVICE = torch.device("openreg")
 RANGE_ENDS = 4
 
 
-class Record(ctypes.Structure):
-    _fields_ = [
-        ("phase", ctypes.c_int),
-        ("operation", ctypes.c_int),
-        ("correlation", ctypes.c_uint64),
-        ("name", ctypes.c_char_p),
-    ]
-
-
 @pytest.fixture
 def ranges():
     """The names of the ranges that end, as a tool that knows only the driver sees them."""
     names = []
 
-    @ctypes.CFUNCTYPE(None, ctypes.POINTER(Record), ctypes.c_void_p)
+    @OBSERVER
     def observe(record, _):
         if record.contents.phase == RANGE_ENDS:
             names.append(record.contents.name.decode())

@@ -159,14 +159,11 @@ def test_the_host_touches_the_tensors_of_a_list():
         assert (races()[0].second.name, races()[0].second.is_write) == ("aten::_foreach_add_", True)
 
 
-@pytest.mark.parametrize(
-    ("touch", "operators"),
-    [
-        (lambda pinned: pinned.double(), {"aten::copy_"}),
-        (lambda pinned: pinned[0].item(), {"aten::item", "aten::_local_scalar_dense"}),
-        (lambda pinned: pinned.tolist(), set()),  # no operator
-    ],
-)
+@pytest.mark.parametrize(("touch", "operators"), [
+    (lambda pinned: pinned.double(), {"aten::copy_"}),
+    (lambda pinned: pinned[0].item(), {"aten::item", "aten::_local_scalar_dense"}),
+    (lambda pinned: pinned.tolist(), set()),  # no operator
+])  # fmt: skip
 def test_the_host_is_seen_in_the_operators_that_it_calls(touch, operators):
     pinned, x = torch.empty(1024).pin_memory(), torch.ones(1024, device=DEVICE)
     with sanitizer.finding_races() as races:
