@@ -77,11 +77,12 @@ at::HostAllocator& hostAllocator() { return instance(); }
 
 REGISTER_HOST_ALLOCATOR(kDeviceType, &instance());
 
-// [hooks.pinned.ask] The driver recognizes its own memory; where it cannot run, no memory is pinned.
+// [hooks.pinned.ask] The driver recognizes its own memory; before it has started, or where it cannot run, no memory is pinned.
 bool isPinned(const void* pointer) {
   orPointerAttributes attributes;
-  // The query fails only if the driver cannot run.
-  return orPointerGetAttributes(&attributes, pointer) == orSuccess &&
+  int is_started = 0;
+  return orDeviceIsStarted(0, &is_started) == orSuccess && is_started &&
+         orPointerGetAttributes(&attributes, pointer) == orSuccess &&
          attributes.type == orMemoryTypeHost;
 }
 

@@ -10,8 +10,8 @@ namespace openreg {
 /// reuse a block before the streams that use it are done with it.
 at::HostAllocator& hostAllocator();
 
-/// Whether `pointer` is anywhere inside pinned memory. Always false in a forked
-/// child, whose device cannot copy from it.
+/// Whether `pointer` is anywhere inside pinned memory; does not start the
+/// device. Always false in a forked child, whose device cannot copy from it.
 bool isPinned(const void* pointer);
 
 // [-]

@@ -14,6 +14,7 @@ def test_asking_starts_nothing():
         "import torch, torch_openreg\n"
         "torch.accelerator.is_available(); torch.accelerator.device_count()\n"
         "torch.manual_seed(1); torch.get_device_module(); torch.openreg.get_rng_state()\n"
+        "torch.ones(1).is_pinned()\n"
         "assert not torch.openreg.is_initialized()\n"
         "torch.UntypedStorage(1, device='openreg')\n"
         "assert torch.openreg.is_initialized()\n"

@@ -2,6 +2,7 @@
 #include "torch_openreg/chapters/profiler/races/places.h"
 #include "torch_openreg/chapters/device/memory/allocator.h"
 #include "torch_openreg/chapters/device/memory/memory_events.h"
+#include "torch_openreg/chapters/hooks/host_memory.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/record_function.h>
@@ -15,13 +16,8 @@ namespace {
 
 // [profiler.races.host] An operator on the host touches its tensors at once, so those in pinned memory must not be in a copy.
 bool isPinned(const at::Tensor& tensor) {
-  orPointerAttributes where;
-  // Before the start nothing is pinned, and asking for an address would start.
-  int is_started = 0;
   return tensor.defined() && tensor.is_cpu() && tensor.has_storage() &&
-         orDeviceIsStarted(0, &is_started) == orSuccess && is_started &&
-         orPointerGetAttributes(&where, tensor.const_data_ptr()) == orSuccess &&
-         where.type == orMemoryTypeHost;
+         openreg::isPinned(tensor.const_data_ptr());
 }
 
 /// An argument's tensors: itself, or those of the list that it is.
