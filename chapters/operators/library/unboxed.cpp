@@ -21,7 +21,6 @@
 #include <ATen/ops/mm_meta.h>
 #include <ATen/ops/mul_meta.h>
 #include <ATen/ops/neg_meta.h>
-#include <ATen/ops/nll_loss_backward_meta.h>
 #include <ATen/ops/nll_loss_forward_meta.h>
 #include <ATen/ops/pow_meta.h>
 #include <ATen/ops/rsqrt_meta.h>
@@ -122,8 +121,6 @@ void addOthers(Kernels& all) {
            &cpu::_log_softmax_backward_data_outf>(all);
   addForms<"nll_loss_forward", &structured_nll_loss_forward::meta,
            &cpu::nll_loss_forward_outf>(all);
-  addForms<"nll_loss_backward", &structured_nll_loss_backward::meta,
-           &cpu::nll_loss_backward_outf>(all);
 }
 
 // [operators.unboxed.find] The handles are found once, while the library registers its operators.

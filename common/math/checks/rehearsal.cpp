@@ -92,8 +92,10 @@ at::Tensor makeStandIn(const at::Tensor& tensor, at::ScalarType type, int value,
 size_t keyOf(const at::Tensor& tensor) {
   if (!tensor.defined()) return ~size_t{0};
   // An empty tensor may pass where others fail, and so may a single element.
-  return static_cast<size_t>(tensor.scalar_type()) | tensor.dim() << 8 |
-         std::min<int64_t>(tensor.numel(), 2) << 16;
+  size_t key = static_cast<size_t>(tensor.scalar_type()) | tensor.dim() << 8 |
+               std::min<int64_t>(tensor.numel(), 2) << 16;
+  for (const int64_t size : tensor.sizes()) key = followedBy(key, size == 0);
+  return key;
 }
 
 /// Dimensions are few, and a wrong one is refused like a wrong dtype.

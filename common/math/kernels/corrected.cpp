@@ -173,39 +173,6 @@ void embeddingBagBackward(const c10::OperatorHandle& op, Stack& stack) {
   gradient.div_(counts.unsqueeze(1));
 }
 
-// [common.corrected.ctc] A label is an index, and the CPU's kernel reads whatever is there.
-/// Checks the labels up to the length of each row; what follows is not read.
-void checkLabels(const at::Tensor& targets, const std::vector<int64_t>& lengths,
-                 int64_t classes) {
-  const at::Tensor labels = targets.to(at::kLong).contiguous();
-  const int64_t* next = labels.const_data_ptr<int64_t>();
-  const int64_t* const end = next + labels.numel();
-  const int64_t padded = labels.dim() == 2 ? labels.size(1) : 0;
-  for (const int64_t length : lengths) {
-    const int64_t* const last =
-        std::min(next + std::max<int64_t>(length, 0), end);
-    for (const int64_t* label = next; label < last; ++label)
-      TORCH_CHECK_INDEX(*label >= 0 && *label < classes, "Target ", *label,
-                        " is out of bounds.");
-    next = padded ? std::min(next + padded, end) : last;
-  }
-}
-
-void ctcLoss(const c10::OperatorHandle& op, Stack& stack) {
-  const c10::IValue& lengths = argumentNamed("target_lengths", op, stack);
-  std::vector<int64_t> counts;
-  if (lengths.isTensor()) {
-    const at::Tensor given = lengths.toTensor().to(at::kLong).contiguous();
-    const auto* first = given.const_data_ptr<int64_t>();
-    counts.assign(first, first + given.numel());
-  } else {
-    counts = lengths.toIntVector();
-  }
-  checkLabels(argumentNamed("targets", op, stack).toTensor(), counts,
-              argumentNamed("log_probs", op, stack).toTensor().size(-1));
-  onConverted<withoutGaps>(op, stack);
-}
-
 // [common.corrected.addmv] If the product is empty, the CPU's kernel resizes its output to the size of the summand.
 void addmv(const c10::OperatorHandle& op, Stack& stack) {
   const at::Tensor self = stack[0].toTensor(), out = stack.back().toTensor();
@@ -238,8 +205,8 @@ constexpr std::pair<const char*, Correction> kCorrections[] = {
     {"avg_pool3d.out", &onConverted<withoutGaps>},
     {"gelu.out", &onConverted<withoutGaps>},
     {"narrow_copy.out", &onConverted<withoutGaps>},
-    {"_ctc_loss", &ctcLoss},
-    {"_ctc_loss.Tensor", &ctcLoss},
+    {"_ctc_loss", &onConverted<withoutGaps>},
+    {"_ctc_loss.Tensor", &onConverted<withoutGaps>},
     {"_ctc_loss_backward", &onConverted<withoutGaps>},
     {"_ctc_loss_backward.Tensor", &onConverted<withoutGaps>},
 };

@@ -114,6 +114,7 @@ void callCpuKernel(const c10::OperatorHandle& op, Stack& stack) {
   const bool bag = name == "aten::_embedding_bag" ||
                    name == "aten::_embedding_bag_forward_only";
   const Stack arguments = bag ? stack : Stack();
+  checkTrusted(op, stack);
   if (name.ends_with("_norm_backward")) convertStatistics(op, stack);
   if (name == "aten::native_group_norm_backward") giveWeight(op, stack);
   if (ignoresStrides(name)) makeContiguous(op, stack);

@@ -10,6 +10,10 @@ namespace openreg {
 /// results are those of our device, where the kernel has others.
 void callCpuKernel(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 
+/// Checks the indices that the kernel would trust.
+/// @throws c10::Error if one is out of bounds.
+void checkTrusted(const c10::OperatorHandle& op, torch::jit::Stack& arguments);
+
 // [common.corrected] Every kernel of PyTorch's that runs on the device is called here, so one table can replace those that compute wrong numbers.
 /// Calls the kernel of `op` with CPU tensors on `stack`: ours if the table of
 /// corrections has one, and else the CPU's.

@@ -6,7 +6,9 @@
 #include <c10/core/InferenceMode.h>
 #include <omp.h>
 
+#include <exception>
 #include <memory>
+#include <vector>
 
 namespace openreg {
 
@@ -72,21 +74,32 @@ void runKernel(const Modes& modes, const std::function<void()>& body) {
   }
 }
 
-// [common.device-code.wait] The host and the kernel share ownership of the error, because the wait may end early.
+// [common.device-code.wait] The host and the kernel share what is told, because the wait may end early.
+struct Told final : c10::WarningHandler {
+  std::exception_ptr error;
+  std::vector<c10::Warning> warnings;
+
+  void process(const c10::Warning& warning) override {
+    warnings.push_back(warning);
+  }
+};
+
 void runAndWait(const char* name, orStream_t stream,
                 std::function<void()> body) {
-  auto error = std::make_shared<std::exception_ptr>();
-  check(launch(stream, name, [error, body = std::move(body)] {
+  auto told = std::make_shared<Told>();
+  check(launch(stream, name, [told, body = std::move(body)] {
     prepareThread();
     const Team team(/*stays_alone=*/false);
+    const c10::WarningUtils::WarningHandlerGuard is_told(told.get());
     try {
       body();
     } catch (...) {
-      *error = std::current_exception();
+      told->error = std::current_exception();
     }
   }));
   check(waitInterruptibly([&] { return orStreamSynchronize(stream); }));
-  if (*error) std::rethrow_exception(*error);
+  for (const c10::Warning& each : told->warnings) c10::warn(each);
+  if (told->error) std::rethrow_exception(told->error);
 }
 
 // [-]

@@ -45,6 +45,7 @@ struct Modes {
 void runKernel(const Modes& modes, const std::function<void()>& body);
 
 /// Enqueues `body` on `stream` and waits for it. `name` must outlive the call.
+/// Warns as `body` does.
 /// @throws what `body` throws; the device does not stop.
 void runAndWait(const char* name, orStream_t stream,
                 std::function<void()> body);

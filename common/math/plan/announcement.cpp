@@ -48,7 +48,7 @@ Stack announceSame(const Stack& arguments) {
 }
 
 // [common.announcement.loss] PyTorch's own function divides by the number of elements, so we announce a result without any.
-Stack announceMseLoss(const Stack& arguments) {
+Stack announceLossBackward(const Stack& arguments) {
   const at::Tensor& self = arguments[1].toTensor();
   return self.numel() ? announceSame<3>(arguments)
                       : Stack{announced(self.sizes(), self.scalar_type())};
@@ -116,6 +116,18 @@ Stack announceBatchNorm(const Stack& arguments) {
   return announceNorm(input, {input.size(1)}, input.scalar_type());
 }
 
+// [common.announcement.group-backward] PyTorch's own function divides by the number of elements in a group.
+Stack announceGroupNormBackward(const Stack& arguments) {
+  const at::Tensor& input = arguments[1].toTensor();
+  if (input.numel() > 0) return {};
+  const auto mask = arguments[9].toBoolList();
+  const int64_t channels = arguments[6].toInt();
+  const auto wanted = [&](size_t i, Sizes sizes) -> c10::IValue {
+    return mask.get(i) ? announced(sizes, input.scalar_type()) : at::Tensor();
+  };
+  return {wanted(0, input.sizes()), wanted(1, channels), wanted(2, channels)};
+}
+
 // [common.announcement.indexed] PyTorch compares the first elements of meta tensors, and these may have none.
 Stack announceIndexed(const Stack& arguments) {
   const at::Tensor& self = arguments[0].toTensor();
@@ -141,7 +153,10 @@ Stack announceInCpp(const c10::OperatorHandle& op, const Stack& arguments) {
       {"aten::logical_not", &announceBool<1>},
       {"aten::logical_or", &announceBool<2>},
       {"aten::logical_xor", &announceBool<2>},
-      {"aten::mse_loss_backward", &announceMseLoss},
+      {"aten::huber_loss_backward", &announceLossBackward},
+      {"aten::mse_loss_backward", &announceLossBackward},
+      {"aten::smooth_l1_loss_backward", &announceLossBackward},
+      {"aten::native_group_norm_backward", &announceGroupNormBackward},
       {"aten::native_batch_norm", &announceBatchNorm},
       {"aten::native_group_norm", &announceGroupNorm},
       {"aten::native_layer_norm", &announceLayerNorm},

@@ -45,8 +45,13 @@ bool hasOutputs(const c10::OperatorHandle& op) {
 /// reads the deterministic mode to refuse.
 bool mayFail(const c10::OperatorHandle& op) {
   static const std::unordered_set<std::string> others{
-      "aten::_linalg_eigh", "aten::_linalg_svd",  "aten::cholesky_inverse",
-      "aten::max_unpool2d", "aten::max_unpool3d", "aten::put_"};
+      "aten::_linalg_eigh",
+      "aten::_linalg_svd",
+      "aten::cholesky_inverse",
+      "aten::max_unpool2d",
+      "aten::max_unpool3d",
+      "aten::put_",
+      "aten::_validate_compressed_sparse_indices"};
   return op.schema().argumentIndexWithName("check_errors") ||
          others.contains(op.schema().name());
 }

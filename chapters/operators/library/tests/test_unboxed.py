@@ -47,8 +47,6 @@ FUNCTIONAL = {
         lambda x, y: aten._log_softmax_backward_data(x, y, 1, torch.float32), 2),
     "nll_loss_forward": (
         lambda x, y: torch.stack(aten.nll_loss_forward(x, classes(x), y[0], 1, -100)), 2),
-    "nll_loss_backward": (
-        lambda x, y: aten.nll_loss_backward(x[0, 0], y, classes(x), None, 1, 0, x[1, 1]), 2),
 }  # fmt: skip
 IN_PLACE = ["mul_.Tensor", "div_.Tensor", "sub_.Tensor", "addcdiv_", "addcmul_", "lerp_.Scalar"]
 IN_PLACE += ["pow_.Scalar", "sqrt_", "rsqrt_", "neg_", "exp_", "cos_", "sin_", "tanh_", "sigmoid_"]
