@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,4 +52,29 @@ inline int statusOf(pid_t child) {
 /// The status of `start` for these arguments.
 inline int again(const std::string& test, std::vector<std::string> settings) {
   return statusOf(start(test, std::move(settings)));
+}
+
+/// Runs the test that calls this again, in a process of its own for each of
+/// these settings, and demands that it passes there. In such a process it is
+/// false, and the test goes on.
+///
+///     if (ranAgain({{"OPENREG_SCHEDULE=blocking"}})) return;
+inline bool ranAgain(const std::vector<std::vector<std::string>>& processes) {
+  if (std::getenv("OPENREG_TEST_AGAIN")) return false;
+  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+  const std::string name =
+      std::string(test->test_suite_name()) + "." + test->name();
+  for (std::vector<std::string> settings : processes) {
+    settings.push_back("OPENREG_TEST_AGAIN=1");
+    EXPECT_EQ(again(name, settings), 0) << testing::PrintToString(settings);
+  }
+  return true;
+}
+
+/// The same, under each of these schedules.
+inline bool ranUnder(const std::vector<std::string>& schedules) {
+  std::vector<std::vector<std::string>> processes;
+  for (const std::string& schedule : schedules)
+    processes.push_back({"OPENREG_SCHEDULE=" + schedule});
+  return ranAgain(processes);
 }
