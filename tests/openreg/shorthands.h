@@ -54,27 +54,33 @@ inline int again(const std::string& test, std::vector<std::string> settings) {
   return statusOf(start(test, std::move(settings)));
 }
 
-/// Runs the test that calls this again, in a process of its own for each of
-/// these settings, and demands that it passes there. In such a process it is
-/// false, and the test goes on.
+/// Demands that a test of this program passes in a process of its own for each
+/// of these settings.
+inline void expectAgain(
+    const std::string& test,
+    const std::vector<std::vector<std::string>>& processes) {
+  for (const std::vector<std::string>& settings : processes)
+    EXPECT_EQ(again(test, settings), 0) << testing::PrintToString(settings);
+}
+
+/// The same for the test that calls this. In such a process it is false, and
+/// the test goes on.
 ///
-///     if (ranAgain({{"OPENREG_SCHEDULE=blocking"}})) return;
-inline bool ranAgain(const std::vector<std::vector<std::string>>& processes) {
+///     if (ranAgain(under({"blocking", "seed:1"}))) return;
+inline bool ranAgain(std::vector<std::vector<std::string>> processes) {
   if (std::getenv("OPENREG_TEST_AGAIN")) return false;
+  for (auto& settings : processes) settings.push_back("OPENREG_TEST_AGAIN=1");
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  const std::string name =
-      std::string(test->test_suite_name()) + "." + test->name();
-  for (std::vector<std::string> settings : processes) {
-    settings.push_back("OPENREG_TEST_AGAIN=1");
-    EXPECT_EQ(again(name, settings), 0) << testing::PrintToString(settings);
-  }
+  expectAgain(std::string(test->test_suite_name()) + "." + test->name(),
+              processes);
   return true;
 }
 
-/// The same, under each of these schedules.
-inline bool ranUnder(const std::vector<std::string>& schedules) {
+/// The settings of each of these schedules.
+inline std::vector<std::vector<std::string>> under(
+    const std::vector<std::string>& schedules) {
   std::vector<std::vector<std::string>> processes;
   for (const std::string& schedule : schedules)
     processes.push_back({"OPENREG_SCHEDULE=" + schedule});
-  return ranAgain(processes);
+  return processes;
 }

@@ -377,11 +377,10 @@ TEST(EveryCall, is_refused_in_a_forked_child_if_it_needs_a_device) {
 }
 
 TEST(EveryCall, is_so_under_every_schedule_and_sanitizer) {
-  for (const char* setting :
-       {"OPENREG_SCHEDULE=blocking", "OPENREG_SCHEDULE=seed:1",
-        "OPENREG_SANITIZE=races", "OPENREG_SANITIZE=memory"}) {
-    EXPECT_EQ(again("EveryCall.is_refused*", {setting}), 0) << setting;
-  }
+  expectAgain("EveryCall.is_refused*", {{"OPENREG_SCHEDULE=blocking"},
+                                        {"OPENREG_SCHEDULE=seed:1"},
+                                        {"OPENREG_SANITIZE=races"},
+                                        {"OPENREG_SANITIZE=memory"}});
 }
 
 }  // namespace

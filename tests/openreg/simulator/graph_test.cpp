@@ -694,9 +694,7 @@ TEST_F(Capture, a_capture_is_begun_once_and_not_on_the_default_stream) {
 }
 
 TEST_F(Capture, a_process_may_exit_in_the_middle_of_one) {
-  EXPECT_EQ(again("Capture.DISABLED_exit", {}), 0);
-}
-TEST_F(Capture, DISABLED_exit) {
+  if (ranAgain({{}})) return;
   orStreamBeginCapture(stream.handle, orStreamCaptureModeGlobal);
   launch(stream.handle, "first", [] {});
   std::exit(0);
@@ -884,7 +882,9 @@ TEST(GraphObserver, nodes_have_the_number_of_their_launch) {
 
 // All schedules.
 
-TEST(GraphSchedule, DISABLED_every_order) {
+TEST(GraphSchedule, launches_are_whole_under_every_schedule) {
+  if (ranAgain(under({"threads", "blocking", "seed:1", "seed:2", "seed:3"})))
+    return;
   Stream one, two;
   int value = 0;
   orGraphExec_t exec = executable(captured(one, [&] {
@@ -894,16 +894,6 @@ TEST(GraphSchedule, DISABLED_every_order) {
   orDeviceSynchronize();
   EXPECT_EQ(value, 200);
   orGraphExecDestroy(exec);
-}
-
-TEST(GraphSchedule, launches_are_whole_under_every_schedule) {
-  for (const char* schedule :
-       {"threads", "blocking", "seed:1", "seed:2", "seed:3"}) {
-    EXPECT_EQ(again("GraphSchedule.DISABLED_every_order",
-                    {std::string("OPENREG_SCHEDULE=") + schedule}),
-              0)
-        << schedule;
-  }
 }
 
 TEST(GraphThreads, many_capture_and_launch_at_the_same_time) {

@@ -112,12 +112,8 @@ TEST(HostMemory, its_end_leaves_the_error_of_a_kernel) {
 }
 
 TEST(HostMemory, its_end_is_survived_under_every_schedule) {
-  for (const char* schedule : {"blocking", "seed:1", "seed:2"}) {
-    EXPECT_EQ(again("HostMemory.its_end_loses*",
-                    {std::string("OPENREG_SCHEDULE=") + schedule}),
-              0)
-        << schedule;
-  }
+  expectAgain("HostMemory.its_end_loses*",
+              under({"blocking", "seed:1", "seed:2"}));
 }
 
 }  // namespace

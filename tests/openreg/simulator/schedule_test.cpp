@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/tests/openreg/shorthands.h"
 #include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,8 +13,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-extern char** environ;
 
 namespace {
 
@@ -49,8 +46,7 @@ TEST(Schedule, DISABLED_order) {
 }
 
 TEST(Schedule, goes_on_with_another_thread_if_a_kernel_ends_its_own) {
-  for (const char* schedule : {"seed:1", "order:"})
-    printed("Kernel.one_that_ends_its_thread*", schedule);
+  expectAgain("Kernel.one_that_ends_its_thread*", under({"seed:1", "order:"}));
 }
 
 TEST(Schedule, a_seed_gives_its_order_again_and_another_seed_another) {
@@ -90,7 +86,8 @@ TEST(Schedule, a_planted_race_is_found_and_found_again) {
 }
 
 // The ways in which a program finds out that its work is done.
-TEST(Schedule, DISABLED_polling) {
+TEST(Schedule, a_polling_loop_ends_under_every_schedule) {
+  if (ranAgain(under({"threads", "blocking", "seed:3"}))) return;
   Stream stream;
   orEvent_t event;
   orEventCreate(&event);
@@ -111,42 +108,25 @@ TEST(Schedule, DISABLED_polling) {
   EXPECT_EQ(orEventSynchronize(event), orSuccess);
   EXPECT_EQ(ran, 5011);
   orEventDestroy(event);
-  std::printf("said done\n");
 }
 
-TEST(Schedule, a_polling_loop_ends_under_every_schedule) {
-  for (const char* schedule : {"threads", "blocking", "seed:3"}) {
-    EXPECT_EQ(printed("Schedule.DISABLED_polling", schedule), "said done\n")
-        << schedule;
-  }
-}
-
-TEST(Schedule, DISABLED_blocking) {
+TEST(Schedule, a_blocking_launch_is_done_when_it_returns) {
+  if (ranAgain(under({"blocking"}))) return;
   int ran = 0;
   openreg::launch(nullptr, "count", [&] {
     usleep(1000);
     ++ran;
   });
   EXPECT_EQ(ran, 1);
-  std::printf("said done\n");
-}
-
-TEST(Schedule, a_blocking_launch_is_done_when_it_returns) {
-  EXPECT_EQ(printed("Schedule.DISABLED_blocking", "blocking"), "said done\n");
 }
 
 // Otherwise its caller would free what the function has freed.
-TEST(Schedule, DISABLED_blocking_failure) {
+TEST(Schedule, a_host_function_that_was_called_was_launched_without_an_error) {
+  if (ranAgain(under({"blocking"}))) return;
   const auto fail = [](void*) { throw std::runtime_error("by zero"); };
   EXPECT_EQ(orLaunchHostFunc(nullptr, fail, nullptr), orSuccess);
   EXPECT_EQ(orLaunchHostFunc(nullptr, fail, nullptr), orErrorLaunchFailure);
   EXPECT_EQ(openreg::launch(nullptr, "late", [] {}), orErrorLaunchFailure);
-  std::printf("said done\n");
-}
-
-TEST(Schedule, a_host_function_that_was_called_was_launched_without_an_error) {
-  EXPECT_EQ(printed("Schedule.DISABLED_blocking_failure", "blocking"),
-            "said done\n");
 }
 
 TEST(Schedule, DISABLED_exit) {

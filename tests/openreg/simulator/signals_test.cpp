@@ -4,6 +4,7 @@
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/interface/openreg_signals.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/tests/openreg/ipc.h"
 #include "torch_openreg/tests/openreg/shorthands.h"
 #include "torch_openreg/tests/openreg/streams.h"
 
@@ -199,18 +200,22 @@ TEST(Signals, many_streams_can_wait_for_one_number) {
 }
 
 // Two streams that play ping-pong, with work in between.
-TEST(Signals, DISABLED_ping_pong) {
-  Stream one, two;
+TEST(Signals, streams_play_ping_pong_under_every_schedule) {
+  auto one = under({"threads", "blocking", "seed:1", "seed:3"}), two = one;
+  for (auto& settings : one) settings.push_back("OPENREG_DEVICE_THREADS=1");
+  for (auto& settings : two) settings.push_back("OPENREG_DEVICE_THREADS=2");
+  if (ranAgain(one) && ranAgain(two)) return;
+  Stream first, second;
   Numbers numbers(2);
   std::string order;
   constexpr uint32_t kTurns = 200;
   for (uint32_t turn = 1; turn <= kTurns; ++turn) {
-    launch(one.handle, "one", [&] { order += 'a'; });
-    expectWrite(one.handle, numbers.at, turn);
-    expectWait(two.handle, numbers.at, turn);
-    launch(two.handle, "two", [&] { order += 'b'; });
-    expectWrite(two.handle, numbers.at + 1, turn);
-    expectWait(one.handle, numbers.at + 1, turn);
+    launch(first.handle, "one", [&] { order += 'a'; });
+    expectWrite(first.handle, numbers.at, turn);
+    expectWait(second.handle, numbers.at, turn);
+    launch(second.handle, "two", [&] { order += 'b'; });
+    expectWrite(second.handle, numbers.at + 1, turn);
+    expectWait(first.handle, numbers.at + 1, turn);
   }
   EXPECT_EQ(orDeviceSynchronize(), orSuccess) << detail();
   std::string expected;
@@ -218,19 +223,8 @@ TEST(Signals, DISABLED_ping_pong) {
   EXPECT_EQ(order, expected);
 }
 
-TEST(Signals, streams_play_ping_pong_under_every_schedule) {
-  for (const char* schedule : {"threads", "blocking", "seed:1", "seed:3"}) {
-    for (const char* threads : {"1", "2"}) {
-      EXPECT_EQ(again("Signals.DISABLED_ping_pong",
-                      {std::string("OPENREG_SCHEDULE=") + schedule,
-                       std::string("OPENREG_DEVICE_THREADS=") + threads}),
-                0)
-          << schedule << " with " << threads;
-    }
-  }
-}
-
-TEST(Signals, DISABLED_wait_for_a_thread) {
+TEST(Signals, no_schedule_holds_the_host_until_a_number_is_written) {
+  if (ranAgain(under({"threads", "blocking", "seed:1"}))) return;
   PinnedNumber number;
   std::atomic<bool> returned = false;
   std::thread host([&] {
@@ -257,15 +251,6 @@ TEST(Signals, DISABLED_wait_for_a_thread) {
   EXPECT_EQ(orDeviceSynchronize(), orSuccess);
 }
 
-TEST(Signals, no_schedule_holds_the_host_until_a_number_is_written) {
-  for (const char* schedule : {"threads", "blocking", "seed:1"}) {
-    EXPECT_EQ(again("Signals.DISABLED_wait_for_a_thread",
-                    {std::string("OPENREG_SCHEDULE=") + schedule}),
-              0)
-        << schedule;
-  }
-}
-
 TEST(Signals, a_failed_device_ends_its_waits_and_drops_what_follows) {
   Stream waits, fails;
   Numbers numbers(2);
@@ -282,7 +267,8 @@ TEST(Signals, a_failed_device_ends_its_waits_and_drops_what_follows) {
   EXPECT_EQ(orDeviceReset(), orSuccess);
 }
 
-TEST(Signals, DISABLED_lost) {
+TEST(Signals, a_lost_device_ends_its_waits) {
+  if (ranAgain({{}})) return;
   Stream waits, other;
   Numbers number;
   expectWait(waits.handle, number.at, 1);
@@ -290,10 +276,6 @@ TEST(Signals, DISABLED_lost) {
   EXPECT_EQ(launch(other.handle, "any", [] {}), orErrorDeviceLost);
   EXPECT_EQ(orStreamSynchronize(waits.handle), orErrorDeviceLost);
   EXPECT_EQ(orDeviceReset(), orErrorDeviceLost);
-}
-
-TEST(Signals, a_lost_device_ends_its_waits) {
-  EXPECT_EQ(again("Signals.DISABLED_lost", {}), 0);
 }
 
 TEST(Signals, a_reset_gives_a_wait_one_second) {
@@ -334,7 +316,12 @@ TEST(Signals, a_wait_that_a_reset_gives_up_fails_the_device) {
   resets.join();
 }
 
-TEST(Signals, DISABLED_exit) {
+TEST(Signals, a_process_exits_while_a_stream_waits) {
+  const auto begin = steady_clock::now();
+  if (ranAgain(under({"threads", "seed:1"}))) {
+    EXPECT_LT(secondsSince(begin), 10);
+    return;
+  }
   orStream_t stream;
   orStreamCreate(&stream);
   void* number;
@@ -342,16 +329,6 @@ TEST(Signals, DISABLED_exit) {
   orMemset(number, 0, 4);
   expectWait(stream, number, 1);
   launch(stream, "after", [] { std::_Exit(3); });
-}
-
-TEST(Signals, a_process_exits_while_a_stream_waits) {
-  for (const char* schedule : {"threads", "seed:1"}) {
-    const auto begin = steady_clock::now();
-    EXPECT_EQ(again("Signals.DISABLED_exit",
-                    {std::string("OPENREG_SCHEDULE=") + schedule}),
-              0);
-    EXPECT_LT(secondsSince(begin), 10);
-  }
 }
 
 TEST(Signals, a_stream_that_is_destroyed_keeps_waiting) {
@@ -510,7 +487,8 @@ void expectRestfulWaits(int ms) {
 TEST(Signals, a_wait_uses_no_processor) { expectRestfulWaits(1000); }
 
 // As on Linux before 5.16.
-TEST(Signals, DISABLED_without_futex_waitv) {
+TEST(Signals, an_older_kernel_polls) {
+  if (ranAgain({{}})) return;
   sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex_waitv, 0, 1),
@@ -523,39 +501,11 @@ TEST(Signals, DISABLED_without_futex_waitv) {
   expectRestfulWaits(500);
 }
 
-TEST(Signals, an_older_kernel_polls) {
-  EXPECT_EQ(again("Signals.DISABLED_without_futex_waitv", {}), 0);
-}
-
-// The other process of the tests below, and how it finds the numbers.
+// The other process of the tests below opens the numbers.
 constexpr uint32_t kTurns = 1000;
 
-void* openPeer() {
-  orIpcMemHandle_t handle;
-  const std::string text = getenv("OPENREG_TEST_HANDLE");
-  for (size_t i = 0; i < sizeof(handle.reserved); ++i) {
-    handle.reserved[i] =
-        static_cast<char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
-  }
-  void* pointer = nullptr;
-  EXPECT_EQ(orIpcOpenMemHandle(&pointer, handle), orSuccess) << detail();
-  return pointer;
-}
-
-std::string handleOf(void* pointer) {
-  orIpcMemHandle_t handle;
-  EXPECT_EQ(orIpcGetMemHandle(&handle, pointer), orSuccess) << detail();
-  std::string text = "OPENREG_TEST_HANDLE=";
-  for (const char byte : handle.reserved) {
-    constexpr const char* kDigits = "0123456789abcdef";
-    text += kDigits[static_cast<unsigned char>(byte) >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
-
 TEST(Signals, DISABLED_answers) {
-  auto* numbers = static_cast<uint32_t*>(openPeer());
+  auto* numbers = static_cast<uint32_t*>(openOfParent());
   ASSERT_NE(numbers, nullptr);
   Stream stream;
   for (uint32_t turn = 1; turn <= kTurns; ++turn) {
@@ -585,7 +535,7 @@ TEST(Signals, two_processes_play_ping_pong) {
 
 // Closes what a stream waits for: the call ends when the wait does.
 TEST(Signals, DISABLED_closes) {
-  auto* numbers = static_cast<uint32_t*>(openPeer());
+  auto* numbers = static_cast<uint32_t*>(openOfParent());
   ASSERT_NE(numbers, nullptr);
   Stream stream;
   expectWait(stream.handle, numbers, 1);
@@ -615,7 +565,7 @@ TEST(Signals, closing_memory_waits_for_the_streams_that_wait_for_it) {
 
 // A process that is killed leaves its numbers as they are.
 TEST(Signals, DISABLED_dies) {
-  auto* numbers = static_cast<uint32_t*>(openPeer());
+  auto* numbers = static_cast<uint32_t*>(openOfParent());
   Stream stream;
   expectWrite(stream.handle, numbers, 1);
   EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);

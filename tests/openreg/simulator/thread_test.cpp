@@ -142,7 +142,8 @@ TEST(Threads, the_devices_threads_may_run_on_every_core) {
   EXPECT_TRUE(CPU_EQUAL(&host, &device));
 }
 
-TEST(Threads, DISABLED_start_with_other_floating_point_modes) {
+TEST(Threads, have_floating_point_modes_of_their_own) {
+  if (ranAgain(under({"", "seed:1"}))) return;
   fesetround(FE_DOWNWARD);
   double device[2] = {}, host[2] = {};
   const auto tenth = [](double* to) {
@@ -161,16 +162,8 @@ TEST(Threads, DISABLED_start_with_other_floating_point_modes) {
   EXPECT_EQ(device[1], host[1]);
 }
 
-TEST(Threads, have_floating_point_modes_of_their_own) {
-  for (const char* schedule :
-       {"OPENREG_SCHEDULE=", "OPENREG_SCHEDULE=seed:1"}) {
-    EXPECT_EQ(again("Threads.DISABLED_start_with_other_floating_point_modes",
-                    {schedule}),
-              0);
-  }
-}
-
-TEST(Threads, DISABLED_copy_on_one_core) {
+TEST(Threads, that_help_with_a_copy_need_a_core) {
+  if (ranAgain({{}})) return;
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(sched_getcpu(), &one);
@@ -184,10 +177,6 @@ TEST(Threads, DISABLED_copy_on_one_core) {
     std::ifstream(thread.path() / "comm") >> name;
     EXPECT_NE(name, "openreg/copy");
   }
-}
-
-TEST(Threads, that_help_with_a_copy_need_a_core) {
-  EXPECT_EQ(again("Threads.DISABLED_copy_on_one_core", {}), 0);
 }
 
 TEST(Threads, an_idle_device_uses_no_processor_time) {
