@@ -17,44 +17,23 @@ namespace {
 
 TEST_F(Refused, tools) {
   void* out;
-  expectAll({
-      {"handle of freed memory", orErrorInvalidValue,
-       [&] {
-         orIpcMemHandle_t handle;
-         return orIpcGetMemHandle(&handle, freed);
-       }},
-      {"handle to null", orErrorInvalidValue,
-       [&] { return orIpcGetMemHandle(nullptr, block); }},
-      {"open to null", orErrorInvalidValue,
-       [&] { return orIpcOpenMemHandle(nullptr, {}); }},
-      {"open of an invented handle", orErrorInvalidResourceHandle,
-       [&] { return orIpcOpenMemHandle(&out, {}); }},
-      {"close of what was not opened", orErrorInvalidValue,
-       [&] { return orIpcCloseMemHandle(block); }},
-      {"host access without a name", orErrorInvalidValue,
-       [] {
-         const orAccess access{};
-         return orAnnounceHostAccess(nullptr, &access);
-       }},
-      {"host access to nothing", orErrorInvalidValue,
-       [] { return orAnnounceHostAccess("sum", nullptr); }},
-      {"order", orErrorInvalidConfiguration, [] { return orInject("no"); }},
-      {"priorities to null", orErrorInvalidValue,
-       [] {
-         int greatest;
-         return orDeviceGetStreamPriorityRange(nullptr, &greatest);
-       }},
-      {"flag to null", orErrorInvalidValue,
-       [] { return orAccessFlag(nullptr); }},
-      {"races to nobody", orErrorInvalidValue,
-       [] { return orVisitRaces(nullptr, nullptr); }},
-      {"capture in no mode", orErrorInvalidValue,
-       [] {
-         Stream stream;
-         return orStreamBeginCapture(stream.handle,
-                                     static_cast<orStreamCaptureMode>(3));
-       }},
-  });
+  int number;
+  orIpcMemHandle_t handle;
+  const orAccess access{};
+  Stream stream;
+  const auto no_mode = static_cast<orStreamCaptureMode>(3);
+  expectAll(
+      orErrorInvalidValue,
+      {CALL(orIpcGetMemHandle(&handle, freed)),
+       CALL(orIpcGetMemHandle(nullptr, block)),
+       CALL(orIpcOpenMemHandle(nullptr, {})), CALL(orIpcCloseMemHandle(block)),
+       CALL(orAnnounceHostAccess(nullptr, &access)),
+       CALL(orAnnounceHostAccess("sum", nullptr)),
+       CALL(orDeviceGetStreamPriorityRange(nullptr, &number)),
+       CALL(orAccessFlag(nullptr)), CALL(orVisitRaces(nullptr, nullptr)),
+       CALL(orStreamBeginCapture(stream.handle, no_mode))});
+  expectAll(orErrorInvalidResourceHandle, {CALL(orIpcOpenMemHandle(&out, {}))});
+  expectAll(orErrorInvalidConfiguration, {CALL(orInject("no"))});
 }
 
 TEST_F(Refused, handles_that_are_destroyed) {
@@ -64,20 +43,14 @@ TEST_F(Refused, handles_that_are_destroyed) {
   uint64_t id;
   orEvent_t untimed;
   orEventCreateWithFlags(&untimed, orEventDisableTiming);
-  expectAll({
-      {"time from one", orErrorInvalidResourceHandle,
-       [&] { return orEventElapsedTime(&ms, gone_event, event); }},
-      {"time to one without timing", orErrorInvalidValue,
-       [&] { return orEventElapsedTime(&ms, event, untimed); }},
-      {"end of its capture", orErrorInvalidResourceHandle,
-       [&] { return orStreamEndCapture(no_stream, &graph); }},
-      {"whether it is captured", orErrorInvalidResourceHandle,
-       [&] { return orStreamIsCapturing(no_stream, &status); }},
-      {"the number of its capture", orErrorInvalidResourceHandle,
-       [&] { return orStreamGetCaptureId(no_stream, &id); }},
-      {"set on it", orErrorInvalidResourceHandle,
-       [&] { return orMemsetAsync(block, 0, 1, no_stream); }},
-  });
+  expectAll(orErrorInvalidResourceHandle,
+            {CALL(orEventElapsedTime(&ms, gone_event, event)),
+             CALL(orStreamEndCapture(no_stream, &graph)),
+             CALL(orStreamIsCapturing(no_stream, &status)),
+             CALL(orStreamGetCaptureId(no_stream, &id)),
+             CALL(orMemsetAsync(block, 0, 1, no_stream))});
+  expectAll(orErrorInvalidValue,
+            {CALL(orEventElapsedTime(&ms, event, untimed))});
   EXPECT_EQ(orStreamGetCaptureId(nullptr, &id), orSuccess);
   EXPECT_EQ(id, 0u);
   orEventDestroy(untimed);
@@ -129,22 +102,14 @@ TEST_F(Refused, nothing_for_what_is_empty) {
 }
 
 TEST_F(Refused, launches) {
-  std::vector<Refusal> refusals = {
-      {"launch nothing", orErrorInvalidValue,
-       [] { return orLaunchCommand(nullptr, "", nullptr, nullptr); }},
-      {"launch with too many arguments", orErrorInvalidValue,
-       [] {
-         orKernel kernel{};
-         kernel.bytes = orMaxArgumentBytes + 1;
-         return orLaunchCommand(&kernel, "", nullptr, nullptr);
-       }},
-  };
-  for (orStream_t stream : {gone_stream, no_stream}) {
-    refusals.push_back({"launch", orErrorInvalidResourceHandle, [=] {
-                          return openreg::launch(stream, "late", [] {});
-                        }});
-  }
-  expectAll(refusals);
+  orKernel large{};
+  large.bytes = orMaxArgumentBytes + 1;
+  expectAll(orErrorInvalidValue,
+            {CALL(orLaunchCommand(nullptr, "", nullptr, nullptr)),
+             CALL(orLaunchCommand(&large, "", nullptr, nullptr))});
+  expectAll(orErrorInvalidResourceHandle,
+            {CALL(openreg::launch(gone_stream, "late", [] {})),
+             CALL(openreg::launch(no_stream, "late", [] {}))});
 }
 
 // The sentences of the simulator; another driver has its own.
