@@ -17,7 +17,7 @@ orError_t onDevice(const std::function<orError_t()>& call) {
   Stream stream;
   std::atomic<bool> done{false};
   orError_t error = orErrorUnknown;
-  EXPECT_EQ(enqueue(stream.handle,
+  EXPECT_EQ(enqueue(stream,
                     [&] {
                       error = call();
                       done = true;
@@ -25,7 +25,7 @@ orError_t onDevice(const std::function<orError_t()>& call) {
             orSuccess);
   for (int ms = 0; ms < 5000 && !done; ++ms) {
     // Runs the function if the schedule is seeded.
-    orStreamQuery(stream.handle);
+    orStreamQuery(stream);
     usleep(1000);
   }
   if (!done) {

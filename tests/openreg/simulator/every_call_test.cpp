@@ -72,10 +72,9 @@ struct Scene {
   Scene() {
     EXPECT_EQ(orMallocHost(&pinned, kLarge), orSuccess);
     EXPECT_EQ(orMemset(block, 0, kLarge), orSuccess);
-    EXPECT_EQ(orEventRecord(early.handle, nullptr), orSuccess);
-    EXPECT_EQ(orEventRecord(late.handle, nullptr), orSuccess);
-    graph =
-        captured(stream, [&] { orMemsetAsync(block, 0, 8, stream.handle); });
+    EXPECT_EQ(orEventRecord(early, nullptr), orSuccess);
+    EXPECT_EQ(orEventRecord(late, nullptr), orSuccess);
+    graph = captured(stream, [&] { orMemsetAsync(block, 0, 8, stream); });
     EXPECT_EQ(orGraphInstantiate(&exec, graph), orSuccess);
   }
   ~Scene() {
@@ -154,7 +153,7 @@ std::vector<Tried> streamCalls(Scene& s) {
       TRY(orEventRecord(event, stream)).before(wait),
       TRY(orEventSynchronize(event)).after(record),
       TRY(orEventQuery(event)).after(wait),
-      TRY(orEventElapsedTime(&s.ms, s.early.handle, s.late.handle)).after(wait),
+      TRY(orEventElapsedTime(&s.ms, s.early, s.late)).after(wait),
       TRY(orStreamWriteValue32(stream, s.block, 1)).before(wait),
       TRY(orStreamWaitValue32(stream, s.block, 1))
           .after(STEP(orStreamWriteValue32(stream, s.block, 1)))
@@ -206,7 +205,7 @@ std::vector<Tried> graphCalls(Scene& s) {
   Tried ends("orStreamEndCapture", end);
   ends.prepare = [=, &s] {
     const orError_t error = begin();
-    return error ? error : orMemsetAsync(s.block, 0, 8, s.stream.handle);
+    return error ? error : orMemsetAsync(s.block, 0, 8, s.stream);
   };
   ends.ends_anyway = true;
   return {
@@ -214,7 +213,7 @@ std::vector<Tried> graphCalls(Scene& s) {
       ends,
       TRY(orMemsetAsync(s.block, 0, 8, stream)).after(begin).before(end),
       TRY(openreg::launch(stream, "nothing", [] {})).after(begin).before(end),
-      TRY(orEventRecord(s.event.handle, stream)).after(begin).before(end),
+      TRY(orEventRecord(s.event, stream)).after(begin).before(end),
       TRY(orStreamIsCapturing(stream, &s.status)).after(begin).before(end),
       TRY(orStreamGetCaptureId(stream, &s.id)).after(begin).before(end),
       TRY(orGraphGetNodeCount(s.graph, &s.size)),

@@ -14,7 +14,6 @@
 #include <cstdio>
 #include <fstream>
 #include <functional>
-#include <mutex>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -32,13 +31,13 @@ size_t nodesOf(orGraph_t graph) {
 
 orStreamCaptureStatus captureStatusOf(const Stream& stream) {
   orStreamCaptureStatus status;
-  EXPECT_EQ(orStreamIsCapturing(stream.handle, &status), orSuccess);
+  EXPECT_EQ(orStreamIsCapturing(stream, &status), orSuccess);
   return status;
 }
 
 std::string stop(const Stream& stream, orError_t expected) {
   orGraph_t graph = reinterpret_cast<orGraph_t>(1);
-  EXPECT_EQ(orStreamEndCapture(stream.handle, &graph), expected);
+  EXPECT_EQ(orStreamEndCapture(stream, &graph), expected);
   EXPECT_EQ(graph, nullptr);
   return detail();
 }
@@ -54,18 +53,18 @@ TEST(Graph, a_captured_stream_runs_nothing_until_its_graph_is_launched) {
   int runs = 0;
   orGraph_t graph = captured(stream, [&] {
     EXPECT_EQ(captureStatusOf(stream), orStreamCaptureStatusActive);
-    EXPECT_EQ(launch(stream.handle, "count", [&] { ++runs; }), orSuccess);
-    EXPECT_EQ(launch(stream.handle, "count", [&] { ++runs; }), orSuccess);
+    EXPECT_EQ(launch(stream, "count", [&] { ++runs; }), orSuccess);
+    EXPECT_EQ(launch(stream, "count", [&] { ++runs; }), orSuccess);
   });
   EXPECT_EQ(captureStatusOf(stream), orStreamCaptureStatusNone);
-  orStreamSynchronize(stream.handle);
+  orStreamSynchronize(stream);
   EXPECT_EQ(runs, 0);
   EXPECT_EQ(nodesOf(graph), 2u);
   orGraphExec_t exec = executable(graph);
   for (int i = 0; i < 3; ++i)
-    EXPECT_EQ(orGraphLaunch(exec, stream.handle), orSuccess) << detail();
+    EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess) << detail();
   EXPECT_EQ(orGraphExecDestroy(exec), orSuccess);
-  orStreamSynchronize(stream.handle);
+  orStreamSynchronize(stream);
   EXPECT_EQ(runs, 6);
 }
 
@@ -77,17 +76,16 @@ TEST(Graph, copies_sets_and_host_functions_are_nodes_too) {
   auto* bytes = static_cast<char*>(pinned);
   int calls = 0;
   orGraphExec_t exec = executable(captured(stream, [&] {
-    orMemsetAsync(block, 7, 32, stream.handle);
-    orMemcpyAsync(block + 32, block, 32, orMemcpyDeviceToDevice, stream.handle);
-    orMemcpyAsync(pinned, block, 64, orMemcpyDeviceToHost, stream.handle);
+    orMemsetAsync(block, 7, 32, stream);
+    orMemcpyAsync(block + 32, block, 32, orMemcpyDeviceToDevice, stream);
+    orMemcpyAsync(pinned, block, 64, orMemcpyDeviceToHost, stream);
     orLaunchHostFunc(
-        stream.handle, [](void* count) { ++*static_cast<int*>(count); },
-        &calls);
+        stream, [](void* count) { ++*static_cast<int*>(count); }, &calls);
   }));
   for (int i = 1; i <= 2; ++i) {
     bytes[0] = bytes[63] = 0;
-    orGraphLaunch(exec, stream.handle);
-    orStreamSynchronize(stream.handle);
+    orGraphLaunch(exec, stream);
+    orStreamSynchronize(stream);
     EXPECT_EQ(bytes[0], 7);
     EXPECT_EQ(bytes[63], 7);
     EXPECT_EQ(calls, i);
@@ -100,8 +98,8 @@ TEST(Graph, copies_sets_and_host_functions_are_nodes_too) {
 TEST(Graph, an_empty_graph_can_be_launched) {
   Stream stream;
   orGraphExec_t exec = executable(captured(stream, [] {}));
-  EXPECT_EQ(orGraphLaunch(exec, stream.handle), orSuccess);
-  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+  EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(stream), orSuccess);
   orGraphExecDestroy(exec);
 }
 
@@ -109,17 +107,17 @@ TEST(Graph, work_before_and_after_a_launch_keeps_its_place) {
   Stream stream;
   std::string order;
   const auto note = [&](char letter) {
-    launch(stream.handle, "note", [&order, letter] { order += letter; });
+    launch(stream, "note", [&order, letter] { order += letter; });
   };
   orGraphExec_t exec = executable(captured(stream, [&] {
     note('b');
     note('c');
   }));
   note('a');
-  orGraphLaunch(exec, stream.handle);
+  orGraphLaunch(exec, stream);
   note('d');
-  orGraphLaunch(exec, stream.handle);
-  orStreamSynchronize(stream.handle);
+  orGraphLaunch(exec, stream);
+  orStreamSynchronize(stream);
   EXPECT_EQ(order, "abcdbc");
   orGraphExecDestroy(exec);
 }
@@ -129,12 +127,12 @@ TEST(Graph, launches_on_two_streams_do_not_overlap) {
   std::atomic<int> inside{0};
   int overlaps = 0;
   orGraphExec_t exec = executable(captured(one, [&] {
-    launch(one.handle, "enter", [&] { overlaps += inside++ > 0; });
-    launch(one.handle, "work", [] { usleep(2000); });
-    launch(one.handle, "leave", [&] { --inside; });
+    launch(one, "enter", [&] { overlaps += inside++ > 0; });
+    launch(one, "work", [] { usleep(2000); });
+    launch(one, "leave", [&] { --inside; });
   }));
   for (int i = 0; i < 10; ++i)
-    EXPECT_EQ(orGraphLaunch(exec, (i % 2 ? one : two).handle), orSuccess);
+    EXPECT_EQ(orGraphLaunch(exec, (i % 2 ? one : two)), orSuccess);
   orDeviceSynchronize();
   EXPECT_EQ(overlaps, 0);
   orGraphExecDestroy(exec);
@@ -144,12 +142,11 @@ TEST(Graph, a_stream_of_the_same_priority_gets_its_turn_between_nodes) {
   Stream graphs, other;
   std::atomic<bool> ran{false}, late{false};
   orGraphExec_t exec = executable(captured(graphs, [&] {
-    for (int i = 0; i < 1000; ++i)
-      launch(graphs.handle, "wait", [] { usleep(100); });
-    launch(graphs.handle, "last", [&] { late = !ran; });
+    for (int i = 0; i < 1000; ++i) launch(graphs, "wait", [] { usleep(100); });
+    launch(graphs, "last", [&] { late = !ran; });
   }));
-  orGraphLaunch(exec, graphs.handle);
-  launch(other.handle, "other", [&] { ran = true; });
+  orGraphLaunch(exec, graphs);
+  launch(other, "other", [&] { ran = true; });
   orDeviceSynchronize();
   EXPECT_FALSE(late);
   orGraphExecDestroy(exec);
@@ -159,14 +156,14 @@ TEST(Graph, a_kernel_that_throws_stops_the_graph) {
   Stream stream;
   bool after = false;
   orGraphExec_t exec = executable(captured(stream, [&] {
-    launch(stream.handle, "wrong", [] { throw std::runtime_error("no."); });
-    launch(stream.handle, "next", [&] { after = true; });
+    launch(stream, "wrong", [] { throw std::runtime_error("no."); });
+    launch(stream, "next", [&] { after = true; });
   }));
-  orGraphLaunch(exec, stream.handle);
-  EXPECT_EQ(orStreamSynchronize(stream.handle), orErrorLaunchFailure);
+  orGraphLaunch(exec, stream);
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
   EXPECT_EQ(detail(), "openreg:0 stopped in wrong: no.");
   EXPECT_FALSE(after);
-  EXPECT_EQ(orGraphLaunch(exec, stream.handle), orErrorLaunchFailure);
+  EXPECT_EQ(orGraphLaunch(exec, stream), orErrorLaunchFailure);
   EXPECT_EQ(orDeviceReset(), orSuccess);
   orGraphExecDestroy(exec);
 }
@@ -174,18 +171,18 @@ TEST(Graph, a_kernel_that_throws_stops_the_graph) {
 TEST(Graph, its_launch_can_be_made_to_fail) {
   Stream stream;
   int runs = 0;
-  orGraphExec_t exec = executable(captured(
-      stream, [&] { launch(stream.handle, "count", [&] { ++runs; }); }));
+  orGraphExec_t exec = executable(
+      captured(stream, [&] { launch(stream, "count", [&] { ++runs; }); }));
   ASSERT_EQ(orInject("launch:2"), orSuccess);
-  EXPECT_EQ(orGraphLaunch(exec, stream.handle), orSuccess);
-  EXPECT_EQ(orGraphLaunch(exec, stream.handle), orSuccess);
-  EXPECT_EQ(orStreamSynchronize(stream.handle), orErrorLaunchFailure);
+  EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess);
+  EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
   EXPECT_EQ(detail(),
             "openreg:0 stopped in graph: a launch was made to fail, by order");
   orInject(nullptr);
   orDeviceReset();
-  EXPECT_EQ(orGraphLaunch(exec, stream.handle), orSuccess);
-  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+  EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(stream), orSuccess);
   EXPECT_EQ(runs, 2);
   orGraphExecDestroy(exec);
 }
@@ -194,12 +191,12 @@ TEST(Graph, a_fault_that_was_captured_is_in_every_launch) {
   Stream stream;
   orGraphExec_t exec = executable(captured(stream, [&] {
     orInject("launch:1");
-    EXPECT_EQ(launch(stream.handle, "add", [] {}), orSuccess);
+    EXPECT_EQ(launch(stream, "add", [] {}), orSuccess);
   }));
   orInject(nullptr);
   for (int i = 0; i < 2; ++i) {
-    orGraphLaunch(exec, stream.handle);
-    EXPECT_EQ(orStreamSynchronize(stream.handle), orErrorLaunchFailure);
+    orGraphLaunch(exec, stream);
+    EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
     EXPECT_EQ(detail(),
               "openreg:0 stopped in add: a launch was made to fail, by order");
     orDeviceReset();
@@ -210,20 +207,19 @@ TEST(Graph, a_fault_that_was_captured_is_in_every_launch) {
 TEST(Graph, arguments_live_as_long_as_the_graph_and_its_launches) {
   Stream stream;
   auto counted = std::make_shared<int>(0);
-  orGraph_t graph = captured(stream, [&] {
-    launch(stream.handle, "count", [counted] { ++*counted; });
-  });
+  orGraph_t graph = captured(
+      stream, [&] { launch(stream, "count", [counted] { ++*counted; }); });
   EXPECT_EQ(counted.use_count(), 2);
   orGraphExec_t exec = executable(graph);
   std::atomic<bool> go{false};
-  launch(stream.handle, "hold", [&] {
+  launch(stream, "hold", [&] {
     while (!go) usleep(10);
   });
-  orGraphLaunch(exec, stream.handle);
+  orGraphLaunch(exec, stream);
   orGraphExecDestroy(exec);
   EXPECT_EQ(counted.use_count(), 2);
   go = true;
-  orStreamSynchronize(stream.handle);
+  orStreamSynchronize(stream);
   EXPECT_EQ(*counted, 1);
   // The last launch has ended; its command gives the graph back at once.
   for (int i = 0; i < 5000 && counted.use_count() > 1; ++i) usleep(1000);
@@ -236,13 +232,12 @@ TEST(Graph, a_name_may_go_away_after_the_capture) {
   {
     std::string name = "a name that is too long to be kept in place";
     exec = executable(captured(stream, [&] {
-      launch(stream.handle, name.c_str(),
-             [] { throw std::runtime_error("no."); });
+      launch(stream, name.c_str(), [] { throw std::runtime_error("no."); });
     }));
     name.assign(name.size(), '?');
   }
-  orGraphLaunch(exec, stream.handle);
-  orStreamSynchronize(stream.handle);
+  orGraphLaunch(exec, stream);
+  orStreamSynchronize(stream);
   EXPECT_EQ(detail(),
             "openreg:0 stopped in a name that is too long to be kept "
             "in place: no.");
@@ -257,27 +252,26 @@ TEST(Fork, a_stream_that_waits_for_an_event_of_a_capture_joins_it) {
   Event forked, joined;
   std::string order;
   const auto note = [&](const Stream& stream, char letter) {
-    launch(stream.handle, "note", [&order, letter] { order += letter; });
+    launch(stream, "note", [&order, letter] { order += letter; });
   };
   uint64_t id = 0, its_id = 0;
   orGraph_t graph = captured(main, [&] {
     note(main, 'a');
-    EXPECT_EQ(orEventRecord(forked.handle, main.handle), orSuccess);
-    EXPECT_EQ(orStreamWaitEvent(side.handle, forked.handle, 0), orSuccess)
-        << detail();
+    EXPECT_EQ(orEventRecord(forked, main), orSuccess);
+    EXPECT_EQ(orStreamWaitEvent(side, forked, 0), orSuccess) << detail();
     EXPECT_EQ(captureStatusOf(side), orStreamCaptureStatusActive);
-    orStreamGetCaptureId(main.handle, &id);
-    orStreamGetCaptureId(side.handle, &its_id);
+    orStreamGetCaptureId(main, &id);
+    orStreamGetCaptureId(side, &its_id);
     note(side, 'b');
-    EXPECT_EQ(orEventRecord(joined.handle, side.handle), orSuccess);
-    EXPECT_EQ(orStreamWaitEvent(main.handle, joined.handle, 0), orSuccess);
+    EXPECT_EQ(orEventRecord(joined, side), orSuccess);
+    EXPECT_EQ(orStreamWaitEvent(main, joined, 0), orSuccess);
     note(main, 'c');
   });
   EXPECT_EQ(id, its_id);
   EXPECT_EQ(captureStatusOf(side), orStreamCaptureStatusNone);
   EXPECT_EQ(nodesOf(graph), 3u);
   orGraphExec_t exec = executable(graph);
-  orGraphLaunch(exec, main.handle);
+  orGraphLaunch(exec, main);
   orDeviceSynchronize();
   EXPECT_EQ(order, "abc");
   orGraphExecDestroy(exec);
@@ -286,14 +280,14 @@ TEST(Fork, a_stream_that_waits_for_an_event_of_a_capture_joins_it) {
 TEST(Fork, a_stream_that_is_not_joined_is_named) {
   Stream main, side;
   Event forked;
-  orStreamBeginCapture(main.handle, orStreamCaptureModeGlobal);
-  launch(main.handle, "first", [] {});
-  orEventRecord(forked.handle, main.handle);
-  orStreamWaitEvent(side.handle, forked.handle, 0);
-  launch(side.handle, "lost", [] {});
+  orStreamBeginCapture(main, orStreamCaptureModeGlobal);
+  launch(main, "first", [] {});
+  orEventRecord(forked, main);
+  orStreamWaitEvent(side, forked, 0);
+  launch(side, "lost", [] {});
   EXPECT_EQ(stop(main, orErrorStreamCaptureUnjoined),
-            "Stream " + handle(side.handle) + " joined the capture of stream " +
-                handle(main.handle) +
+            "Stream " + handle(side) + " joined the capture of stream " +
+                handle(main) +
                 ", which does not wait for its lost; record an event on the "
                 "one and wait for it on the other.");
   EXPECT_EQ(captureStatusOf(side), orStreamCaptureStatusNone);
@@ -304,13 +298,13 @@ TEST(Fork, a_stream_that_joined_and_did_nothing_need_not_be_joined) {
   Event forked;
   int ran = 0;
   const orGraphExec_t exec = executable(captured(main, [&] {
-    launch(main.handle, "first", [&ran] { ++ran; });
-    orEventRecord(forked.handle, main.handle);
-    orStreamWaitEvent(side.handle, forked.handle, 0);
+    launch(main, "first", [&ran] { ++ran; });
+    orEventRecord(forked, main);
+    orStreamWaitEvent(side, forked, 0);
   }));
   EXPECT_EQ(captureStatusOf(side), orStreamCaptureStatusNone);
-  EXPECT_EQ(orGraphLaunch(exec, main.handle), orSuccess);
-  EXPECT_EQ(orStreamSynchronize(main.handle), orSuccess);
+  EXPECT_EQ(orGraphLaunch(exec, main), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(main), orSuccess);
   EXPECT_EQ(ran, 1);
   orGraphExecDestroy(exec);
 }
@@ -320,17 +314,17 @@ TEST(Fork, two_streams_may_wait_for_one_node) {
   Event forked, joined;
   std::atomic<int> ran{0};
   const orGraphExec_t exec = executable(captured(main, [&] {
-    launch(main.handle, "first", [&ran] { ++ran; });
-    orEventRecord(forked.handle, main.handle);
+    launch(main, "first", [&ran] { ++ran; });
+    orEventRecord(forked, main);
     for (const Stream* side : {&left, &right}) {
-      orStreamWaitEvent(side->handle, forked.handle, 0);
+      orStreamWaitEvent(side->handle, forked, 0);
       launch(side->handle, "side", [&ran] { ran += ran > 0; });
-      orEventRecord(joined.handle, side->handle);
-      orStreamWaitEvent(main.handle, joined.handle, 0);
+      orEventRecord(joined, side->handle);
+      orStreamWaitEvent(main, joined, 0);
     }
   }));
-  EXPECT_EQ(orGraphLaunch(exec, main.handle), orSuccess);
-  EXPECT_EQ(orStreamSynchronize(main.handle), orSuccess);
+  EXPECT_EQ(orGraphLaunch(exec, main), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(main), orSuccess);
   EXPECT_EQ(ran, 3);
   orGraphExecDestroy(exec);
 }
@@ -351,12 +345,11 @@ TEST(Fork, only_the_stream_that_began_a_capture_ends_it) {
   Stream main, side;
   Event forked;
   orGraphDestroy(captured(main, [&] {
-    orEventRecord(forked.handle, main.handle);
-    orStreamWaitEvent(side.handle, forked.handle, 0);
+    orEventRecord(forked, main);
+    orStreamWaitEvent(side, forked, 0);
     EXPECT_EQ(stop(side, orErrorInvalidValue),
-              "Stream " + handle(side.handle) +
-                  " joined the capture that stream " + handle(main.handle) +
-                  " began; end the capture on that stream.");
+              "Stream " + handle(side) + " joined the capture that stream " +
+                  handle(main) + " began; end the capture on that stream.");
   }));
 }
 
@@ -366,9 +359,9 @@ TEST(Fork, a_stream_of_another_device_cannot_join) {
   Stream elsewhere;
   orSetDevice(0);
   Event forked;
-  orStreamBeginCapture(main.handle, orStreamCaptureModeGlobal);
-  orEventRecord(forked.handle, main.handle);
-  EXPECT_EQ(orStreamWaitEvent(elsewhere.handle, forked.handle, 0),
+  orStreamBeginCapture(main, orStreamCaptureModeGlobal);
+  orEventRecord(forked, main);
+  EXPECT_EQ(orStreamWaitEvent(elsewhere, forked, 0),
             orErrorStreamCaptureIsolation);
   EXPECT_EQ(detail(),
             "orStreamWaitEvent makes a stream of another device join the "
@@ -379,12 +372,11 @@ TEST(Fork, a_stream_of_another_device_cannot_join) {
 TEST(Fork, a_captured_stream_cannot_wait_for_work_outside) {
   Stream main, outside;
   Event early, never;
-  orEventRecord(early.handle, outside.handle);
-  orStreamSynchronize(outside.handle);
-  orStreamBeginCapture(main.handle, orStreamCaptureModeGlobal);
-  EXPECT_EQ(orStreamWaitEvent(main.handle, never.handle, 0), orSuccess);
-  EXPECT_EQ(orStreamWaitEvent(main.handle, early.handle, 0),
-            orErrorStreamCaptureIsolation);
+  orEventRecord(early, outside);
+  orStreamSynchronize(outside);
+  orStreamBeginCapture(main, orStreamCaptureModeGlobal);
+  EXPECT_EQ(orStreamWaitEvent(main, never, 0), orSuccess);
+  EXPECT_EQ(orStreamWaitEvent(main, early, 0), orErrorStreamCaptureIsolation);
   EXPECT_EQ(detail(),
             "orStreamWaitEvent makes a stream that is captured wait for an "
             "event that was recorded outside the capture; record the event in "
@@ -395,19 +387,18 @@ TEST(Fork, a_captured_stream_cannot_wait_for_work_outside) {
 TEST(Fork, two_captures_at_a_time_do_not_wait_for_each_other) {
   Stream one, two;
   Event event;
-  orStreamBeginCapture(one.handle, orStreamCaptureModeRelaxed);
-  orStreamBeginCapture(two.handle, orStreamCaptureModeRelaxed);
-  launch(one.handle, "one", [] {});
-  orEventRecord(event.handle, one.handle);
-  EXPECT_EQ(orStreamWaitEvent(two.handle, event.handle, 0),
-            orErrorStreamCaptureIsolation);
+  orStreamBeginCapture(one, orStreamCaptureModeRelaxed);
+  orStreamBeginCapture(two, orStreamCaptureModeRelaxed);
+  launch(one, "one", [] {});
+  orEventRecord(event, one);
+  EXPECT_EQ(orStreamWaitEvent(two, event, 0), orErrorStreamCaptureIsolation);
   EXPECT_EQ(detail().find("orStreamWaitEvent makes a stream wait for an event "
                           "of another capture while stream "),
             0u)
       << detail();
   stop(two, orErrorStreamCaptureInvalidated);
   orGraph_t graph;
-  EXPECT_EQ(orStreamEndCapture(one.handle, &graph), orSuccess);
+  EXPECT_EQ(orStreamEndCapture(one, &graph), orSuccess);
   orGraphDestroy(graph);
 }
 
@@ -415,22 +406,21 @@ TEST(Fork, an_event_of_a_capture_is_of_no_use_after_it) {
   Stream main, other;
   Event event;
   orGraphDestroy(captured(main, [&] {
-    launch(main.handle, "first", [] {});
-    orEventRecord(event.handle, main.handle);
+    launch(main, "first", [] {});
+    orEventRecord(event, main);
   }));
   float ms;
   const std::string sentence =
       "The event was recorded in a capture that has ended, so it never "
       "completes; record it again.";
-  for (orError_t error :
-       {orEventQuery(event.handle), orEventSynchronize(event.handle),
-        orStreamWaitEvent(other.handle, event.handle, 0),
-        orEventElapsedTime(&ms, event.handle, event.handle)}) {
+  for (orError_t error : {orEventQuery(event), orEventSynchronize(event),
+                          orStreamWaitEvent(other, event, 0),
+                          orEventElapsedTime(&ms, event, event)}) {
     EXPECT_EQ(error, orErrorInvalidValue);
     EXPECT_EQ(detail(), sentence);
   }
-  EXPECT_EQ(orEventRecord(event.handle, main.handle), orSuccess);
-  EXPECT_EQ(orEventSynchronize(event.handle), orSuccess);
+  EXPECT_EQ(orEventRecord(event, main), orSuccess);
+  EXPECT_EQ(orEventSynchronize(event), orSuccess);
 }
 
 // What a capture forbids.
@@ -448,26 +438,24 @@ class Capture : public testing::Test {
   void expectForbidden(orStreamCaptureMode mode,
                        const std::vector<Forbidden>& calls) {
     for (const auto& [call, what, run] : calls) {
-      ASSERT_EQ(orStreamBeginCapture(stream.handle, mode), orSuccess);
-      launch(stream.handle, "first", [] {});
-      orEventRecord(event.handle, stream.handle);
+      ASSERT_EQ(orStreamBeginCapture(stream, mode), orSuccess);
+      launch(stream, "first", [] {});
+      orEventRecord(event, stream);
       EXPECT_EQ(run(), orErrorStreamCaptureUnsupported) << call;
       const std::string sentence = detail();
       EXPECT_EQ(sentence, std::string(call) + " " + what + " while stream " +
-                              handle(stream.handle) +
+                              handle(stream) +
                               " is being captured; a capture runs nothing, so "
                               "make the call before it or after it.");
       EXPECT_EQ(captureStatusOf(stream), orStreamCaptureStatusInvalidated);
-      const std::string later = "The capture of stream " +
-                                handle(stream.handle) +
+      const std::string later = "The capture of stream " + handle(stream) +
                                 " is invalid: " + sentence;
-      EXPECT_EQ(launch(stream.handle, "next", [] {}),
-                orErrorStreamCaptureInvalidated);
+      EXPECT_EQ(launch(stream, "next", [] {}), orErrorStreamCaptureInvalidated);
       EXPECT_EQ(detail(), later);
       EXPECT_EQ(stop(stream, orErrorStreamCaptureInvalidated), later);
       bool ran = false;
-      launch(stream.handle, "after", [&] { ran = true; });
-      EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+      launch(stream, "after", [&] { ran = true; });
+      EXPECT_EQ(orStreamSynchronize(stream), orSuccess);
       EXPECT_TRUE(ran);
     }
   }
@@ -492,15 +480,14 @@ TEST_F(Capture, a_question_about_captured_work_is_forbidden_in_every_mode) {
         "run now,";
     expectForbidden(
         mode,
-        {{"orStreamQuery", of_stream,
-          [&] { return orStreamQuery(stream.handle); }},
+        {{"orStreamQuery", of_stream, [&] { return orStreamQuery(stream); }},
          {"orStreamSynchronize", relaxed ? of_stream : waits,
-          [&] { return orStreamSynchronize(stream.handle); }},
+          [&] { return orStreamSynchronize(stream); }},
          {"orStreamDestroy", of_stream,
-          [&] { return orStreamDestroy(stream.handle); }},
-         {"orEventQuery", of_event, [&] { return orEventQuery(event.handle); }},
+          [&] { return orStreamDestroy(stream); }},
+         {"orEventQuery", of_event, [&] { return orEventQuery(event); }},
          {"orEventSynchronize", relaxed ? of_event : waits,
-          [&] { return orEventSynchronize(event.handle); }},
+          [&] { return orEventSynchronize(event); }},
          {"orDeviceSynchronize",
           relaxed ? "waits for all streams of the device" : waits,
           [] { return orDeviceSynchronize(); }},
@@ -510,21 +497,21 @@ TEST_F(Capture, a_question_about_captured_work_is_forbidden_in_every_mode) {
          {"orMemcpyAsync", copies,
           [&] {
             return orMemcpyAsync(block, pageable.data(), 8,
-                                 orMemcpyHostToDevice, stream.handle);
+                                 orMemcpyHostToDevice, stream);
           }},
          {"orMemcpyAsync", copies, [&] {
             return orMemcpyAsync(pageable.data(), block, 1 << 20,
-                                 orMemcpyDeviceToHost, stream.handle);
+                                 orMemcpyDeviceToHost, stream);
           }}});
   }
 }
 
 TEST_F(Capture, a_graph_cannot_be_captured_into_another) {
-  orGraphExec_t exec = executable(
-      captured(other, [&] { launch(other.handle, "inner", [] {}); }));
+  orGraphExec_t exec =
+      executable(captured(other, [&] { launch(other, "inner", [] {}); }));
   expectForbidden(orStreamCaptureModeGlobal,
                   {{"orGraphLaunch", "was called for a stream of it",
-                    [&] { return orGraphLaunch(exec, stream.handle); }}});
+                    [&] { return orGraphLaunch(exec, stream); }}});
   orGraphExecDestroy(exec);
 }
 
@@ -534,7 +521,7 @@ TEST_F(Capture, calls_that_wait_for_anything_are_forbidden_unless_relaxed) {
   orMallocHost(&pinned, 8);
   const std::vector<Forbidden> waiting = {
       {"orStreamSynchronize", "waits for the device",
-       [&] { return orStreamSynchronize(other.handle); }},
+       [&] { return orStreamSynchronize(other); }},
       {"orMemcpy", "waits for the device",
        [&] { return orMemcpy(block, mine, 8, orMemcpyDeviceToDevice); }},
       {"orMemset", "waits for the device",
@@ -542,7 +529,7 @@ TEST_F(Capture, calls_that_wait_for_anything_are_forbidden_unless_relaxed) {
       {"orMemcpyAsync", "waits for the device",
        [&] {
          return orMemcpyAsync(pageable.data(), block, 8, orMemcpyDeviceToHost,
-                              other.handle);
+                              other);
        }},
       {"orFreeHost", "waits for the device",
        [&] { return orFreeHost(pinned); }},
@@ -561,7 +548,7 @@ TEST_F(Capture, calls_that_wait_for_anything_are_forbidden_unless_relaxed) {
 TEST_F(Capture, the_mode_says_whether_other_threads_may_wait) {
   const auto elsewhere = [&] {
     orError_t error;
-    std::thread([&] { error = orStreamSynchronize(other.handle); }).join();
+    std::thread([&] { error = orStreamSynchronize(other); }).join();
     return error;
   };
   orGraphDestroy(captured(
@@ -572,11 +559,11 @@ TEST_F(Capture, the_mode_says_whether_other_threads_may_wait) {
                       orError_t error;
                       std::string sentence;
                       std::thread([&] {
-                        error = orStreamSynchronize(other.handle);
+                        error = orStreamSynchronize(other);
                         sentence = detail();
                       }).join();
                       // The thread's own sentence, again for this one.
-                      orError_t again = orStreamSynchronize(other.handle);
+                      orError_t again = orStreamSynchronize(other);
                       EXPECT_EQ(sentence, detail());
                       return error == again ? error : orErrorUnknown;
                     }}});
@@ -587,12 +574,12 @@ TEST_F(Capture, a_thread_may_say_that_its_own_waits_disturb_none) {
   const auto wait = [&](orStreamCaptureMode mode) {
     EXPECT_EQ(orThreadExchangeStreamCaptureMode(&mode), orSuccess);
     EXPECT_EQ(mode, orStreamCaptureModeGlobal);
-    const orError_t error = orStreamSynchronize(other.handle);
+    const orError_t error = orStreamSynchronize(other);
     EXPECT_EQ(orThreadExchangeStreamCaptureMode(&mode), orSuccess);
     return error;
   };
   orGraph_t graph = captured(stream, [&] {
-    launch(stream.handle, "first", [] {});
+    launch(stream, "first", [] {});
     std::thread([&] {
       EXPECT_EQ(wait(orStreamCaptureModeThreadLocal), orSuccess) << detail();
       orStreamCaptureMode mode = orStreamCaptureModeRelaxed;
@@ -600,11 +587,11 @@ TEST_F(Capture, a_thread_may_say_that_its_own_waits_disturb_none) {
       EXPECT_EQ(orFree(block), orSuccess) << detail();
     }).join();
     EXPECT_EQ(wait(orStreamCaptureModeRelaxed), orSuccess) << detail();
-    EXPECT_EQ(launch(stream.handle, "second", [] {}), orSuccess) << detail();
+    EXPECT_EQ(launch(stream, "second", [] {}), orSuccess) << detail();
   });
   EXPECT_EQ(nodesOf(graph), 2u);
   orGraphDestroy(graph);
-  orStreamBeginCapture(stream.handle, orStreamCaptureModeThreadLocal);
+  orStreamBeginCapture(stream, orStreamCaptureModeThreadLocal);
   EXPECT_EQ(wait(orStreamCaptureModeThreadLocal),
             orErrorStreamCaptureUnsupported);
   stop(stream, orErrorStreamCaptureInvalidated);
@@ -620,11 +607,11 @@ TEST_F(Capture, a_mode_that_does_not_exist_is_not_exchanged) {
 TEST_F(Capture, of_the_threads_that_end_it_one_succeeds) {
   for (bool is_valid : {true, false}) {
     for (int round = 0; round < 30; ++round) {
-      ASSERT_EQ(orStreamBeginCapture(stream.handle, orStreamCaptureModeGlobal),
+      ASSERT_EQ(orStreamBeginCapture(stream, orStreamCaptureModeGlobal),
                 orSuccess)
           << detail();
-      for (int i = 0; i < 50; ++i) launch(stream.handle, "first", [] {});
-      if (!is_valid) orStreamSynchronize(stream.handle);
+      for (int i = 0; i < 50; ++i) launch(stream, "first", [] {});
+      if (!is_valid) orStreamSynchronize(stream);
       std::atomic<int> waiting{4}, ended{0}, refused{0};
       std::vector<std::thread> threads;
       for (int t = 0; t < 4; ++t) {
@@ -632,7 +619,7 @@ TEST_F(Capture, of_the_threads_that_end_it_one_succeeds) {
           --waiting;
           while (waiting) std::this_thread::yield();
           orGraph_t graph;
-          const orError_t error = orStreamEndCapture(stream.handle, &graph);
+          const orError_t error = orStreamEndCapture(stream, &graph);
           ended +=
               error == orSuccess || error == orErrorStreamCaptureInvalidated;
           refused += error == orErrorInvalidValue;
@@ -645,7 +632,7 @@ TEST_F(Capture, of_the_threads_that_end_it_one_succeeds) {
     }
   }
   orGraph_t graph = captured(stream, [&] {
-    EXPECT_EQ(launch(stream.handle, "first", [] {}), orSuccess) << detail();
+    EXPECT_EQ(launch(stream, "first", [] {}), orSuccess) << detail();
   });
   EXPECT_EQ(nodesOf(graph), 1u);
   orGraphDestroy(graph);
@@ -654,14 +641,14 @@ TEST_F(Capture, of_the_threads_that_end_it_one_succeeds) {
 TEST_F(Capture, allocating_and_asking_about_other_work_is_allowed) {
   void *more = nullptr, *pinned = nullptr;
   Event eager;
-  orEventRecord(eager.handle, other.handle);
-  orStreamSynchronize(other.handle);
+  orEventRecord(eager, other);
+  orStreamSynchronize(other);
   orGraph_t graph = captured(stream, [&] {
     EXPECT_EQ(orMalloc(&more, 64), orSuccess);
     EXPECT_EQ(orMallocHost(&pinned, 64), orSuccess);
-    EXPECT_EQ(orStreamQuery(other.handle), orSuccess);
-    EXPECT_EQ(orEventQuery(eager.handle), orSuccess);
-    EXPECT_EQ(launch(other.handle, "eager", [] {}), orSuccess);
+    EXPECT_EQ(orStreamQuery(other), orSuccess);
+    EXPECT_EQ(orEventQuery(eager), orSuccess);
+    EXPECT_EQ(launch(other, "eager", [] {}), orSuccess);
   });
   EXPECT_EQ(nodesOf(graph), 0u);
   orGraphDestroy(graph);
@@ -674,20 +661,19 @@ TEST_F(Capture, a_capture_is_begun_once_and_not_on_the_default_stream) {
             orErrorInvalidValue);
   EXPECT_EQ(detail(),
             "The default stream cannot be captured; create a stream.");
-  EXPECT_EQ(
-      orStreamBeginCapture(stream.handle, static_cast<orStreamCaptureMode>(3)),
-      orErrorInvalidValue);
+  EXPECT_EQ(orStreamBeginCapture(stream, static_cast<orStreamCaptureMode>(3)),
+            orErrorInvalidValue);
   EXPECT_EQ(detail(), "A capture has the mode 0, 1 or 2; 3 was given.");
   EXPECT_EQ(stop(stream, orErrorInvalidValue),
-            "Stream " + handle(stream.handle) +
+            "Stream " + handle(stream) +
                 " is not being captured, so there is no capture to end.");
   orGraph_t graph = captured(stream, [&] {
-    EXPECT_EQ(orStreamBeginCapture(stream.handle, orStreamCaptureModeGlobal),
+    EXPECT_EQ(orStreamBeginCapture(stream, orStreamCaptureModeGlobal),
               orErrorInvalidValue);
-    EXPECT_EQ(detail(), "Stream " + handle(stream.handle) +
+    EXPECT_EQ(detail(), "Stream " + handle(stream) +
                             " is being captured already; end that capture "
                             "first.");
-    launch(stream.handle, "first", [] {});
+    launch(stream, "first", [] {});
   });
   EXPECT_EQ(nodesOf(graph), 1u);
   orGraphDestroy(graph);
@@ -695,8 +681,8 @@ TEST_F(Capture, a_capture_is_begun_once_and_not_on_the_default_stream) {
 
 TEST_F(Capture, a_process_may_exit_in_the_middle_of_one) {
   if (ranAgain({{}})) return;
-  orStreamBeginCapture(stream.handle, orStreamCaptureModeGlobal);
-  launch(stream.handle, "first", [] {});
+  orStreamBeginCapture(stream, orStreamCaptureModeGlobal);
+  launch(stream, "first", [] {});
   std::exit(0);
 }
 
@@ -733,7 +719,7 @@ TEST(GraphHandle, what_does_not_exist_is_refused) {
                             "destroyed.");
   }
   for (orError_t error :
-       {orGraphExecDestroy(exec), orGraphLaunch(exec, stream.handle)}) {
+       {orGraphExecDestroy(exec), orGraphLaunch(exec, stream)}) {
     EXPECT_EQ(error, orErrorInvalidResourceHandle);
     EXPECT_EQ(detail(), "Executable graph " + handle(exec) +
                             " does not exist; it was never instantiated, or it "
@@ -765,7 +751,7 @@ TEST(GraphHandle, a_null_place_is_refused) {
          return orStreamGetCaptureId(stream, nullptr);
        }}};
   for (const auto& [name, call] : calls) {
-    EXPECT_EQ(call(graph, stream.handle), orErrorInvalidValue);
+    EXPECT_EQ(call(graph, stream), orErrorInvalidValue);
     EXPECT_EQ(detail(),
               std::string(name) + " needs a place for the answer, not null.");
   }
@@ -799,14 +785,14 @@ TEST(GraphHandle, a_drawing_names_the_kernels_and_has_their_dependencies) {
   Event forked, joined;
   char* block = allocate(64);
   orGraph_t graph = captured(main, [&] {
-    launch(main.handle, "a \"quoted\" \\name", [] {});
-    orEventRecord(forked.handle, main.handle);
-    orStreamWaitEvent(side.handle, forked.handle, 0);
-    orMemsetAsync(block, 1, 64, side.handle);
-    launch(main.handle, "mul", [] {});
-    orEventRecord(joined.handle, side.handle);
-    orStreamWaitEvent(main.handle, joined.handle, 0);
-    launch(main.handle, "add", [] {});
+    launch(main, "a \"quoted\" \\name", [] {});
+    orEventRecord(forked, main);
+    orStreamWaitEvent(side, forked, 0);
+    orMemsetAsync(block, 1, 64, side);
+    launch(main, "mul", [] {});
+    orEventRecord(joined, side);
+    orStreamWaitEvent(main, joined, 0);
+    launch(main, "add", [] {});
   });
   const std::string path = testing::TempDir() + "openreg-graph.dot";
   ASSERT_EQ(orGraphDebugDotPrint(graph, path.c_str()), orSuccess);
@@ -835,34 +821,13 @@ TEST(GraphObserver, nodes_have_the_number_of_their_launch) {
   Stream stream;
   char* block = allocate(64);
   orGraphExec_t exec = executable(captured(stream, [&] {
-    launch(stream.handle, "mul", [] {});
-    orMemsetAsync(block, 1, 64, stream.handle);
+    launch(stream, "mul", [] {});
+    orMemsetAsync(block, 1, 64, stream);
   }));
-  struct Seen {
-    std::mutex mutex;
-    std::vector<std::pair<std::string, orRecord>> all;
-  } seen;
-  orObserver_t observer;
-  orAddObserver(
-      &observer,
-      [](const orRecord* record, void* data) {
-        auto* seen = static_cast<Seen*>(data);
-        std::lock_guard lock(seen->mutex);
-        if (record->operation != orOperationSynchronize)
-          seen->all.emplace_back(record->name, *record);
-      },
-      &seen);
-  orGraphLaunch(exec, stream.handle);
-  orStreamSynchronize(stream.handle);
-  for (int i = 0; i < 5000; ++i) {
-    std::lock_guard lock(seen.mutex);
-    if (seen.all.size() == 8) break;
-    usleep(1000);
-  }
-  orRemoveObserver(observer);
+  const auto all = recordsOf(exec, stream, 8);
   std::string told;
   uint64_t number = 0;
-  for (const auto& [name, record] : seen.all) {
+  for (const auto& [name, record] : all) {
     if (!number) number = record.correlation;
     EXPECT_EQ(record.correlation, number);
     if (record.phase != orCallReturns && record.phase != orCommandEnqueued)
@@ -875,7 +840,6 @@ TEST(GraphObserver, nodes_have_the_number_of_their_launch) {
     }
   }
   EXPECT_EQ(told, "graph( mul( mul) memset( memset) graph) ");
-  EXPECT_EQ(seen.all.size(), 8u);
   orGraphExecDestroy(exec);
   orFree(block);
 }
@@ -888,9 +852,9 @@ TEST(GraphSchedule, launches_are_whole_under_every_schedule) {
   Stream one, two;
   int value = 0;
   orGraphExec_t exec = executable(captured(one, [&] {
-    for (int i = 0; i < 10; ++i) launch(one.handle, "add", [&] { ++value; });
+    for (int i = 0; i < 10; ++i) launch(one, "add", [&] { ++value; });
   }));
-  for (int i = 0; i < 20; ++i) orGraphLaunch(exec, (i % 3 ? one : two).handle);
+  for (int i = 0; i < 20; ++i) orGraphLaunch(exec, (i % 3 ? one : two));
   orDeviceSynchronize();
   EXPECT_EQ(value, 200);
   orGraphExecDestroy(exec);
@@ -907,12 +871,12 @@ TEST(GraphThreads, many_capture_and_launch_at_the_same_time) {
             stream,
             [&] {
               for (int n = 0; n < 5; ++n)
-                launch(stream.handle, "count", [&] { ++runs; });
+                launch(stream, "count", [&] { ++runs; });
             },
             orStreamCaptureModeThreadLocal));
-        orGraphLaunch(exec, stream.handle);
-        orGraphLaunch(exec, stream.handle);
-        orStreamSynchronize(stream.handle);
+        orGraphLaunch(exec, stream);
+        orGraphLaunch(exec, stream);
+        orStreamSynchronize(stream);
         EXPECT_EQ(runs, 10);
         orGraphExecDestroy(exec);
       }

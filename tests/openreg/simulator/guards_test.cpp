@@ -215,22 +215,22 @@ TEST(Guards, close_a_block_in_the_order_of_a_stream) {
   if (ranGuarded()) return;
   char* block = allocate(400);
   Stream stream;
-  launch(stream.handle, "slow", [] { usleep(20000); });
-  write("in time", block + 8, stream.handle);
-  EXPECT_EQ(orRetireBlock(block, stream.handle), orSuccess);
+  launch(stream, "slow", [] { usleep(20000); });
+  write("in time", block + 8, stream);
+  EXPECT_EQ(orRetireBlock(block, stream), orSuccess);
   EXPECT_EQ(orMemset(block, 0, 1), orErrorInvalidValue);
-  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess) << detail();
-  EXPECT_EQ(orRetireBlock(block, stream.handle), orErrorInvalidValue);
-  read("late", block + 8, stream.handle);
-  expectFailed("it read byte 8 of the freed block", stream.handle);
+  EXPECT_EQ(orStreamSynchronize(stream), orSuccess) << detail();
+  EXPECT_EQ(orRetireBlock(block, stream), orErrorInvalidValue);
+  read("late", block + 8, stream);
+  expectFailed("it read byte 8 of the freed block", stream);
   // A failed device closes blocks, too.
   block = allocate(400);
-  launch(stream.handle, "thrower", [] { throw std::runtime_error("no"); });
-  EXPECT_EQ(orStreamSynchronize(stream.handle), orErrorLaunchFailure);
-  EXPECT_EQ(orRetireBlock(block, stream.handle), orSuccess) << detail();
+  launch(stream, "thrower", [] { throw std::runtime_error("no"); });
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  EXPECT_EQ(orRetireBlock(block, stream), orSuccess) << detail();
   orDeviceReset();
-  read("late", block + 8, stream.handle);
-  expectFailed("it read byte 8 of the freed block", stream.handle);
+  read("late", block + 8, stream);
+  expectFailed("it read byte 8 of the freed block", stream);
 }
 
 TEST(Guards, watch_the_nodes_of_a_graph) {
@@ -238,22 +238,21 @@ TEST(Guards, watch_the_nodes_of_a_graph) {
   char* block = allocate(64);
   Stream stream;
   orGraph_t graph;
-  orStreamBeginCapture(stream.handle, orStreamCaptureModeRelaxed);
-  EXPECT_EQ(orRetireBlock(block, stream.handle),
-            orErrorStreamCaptureUnsupported);
-  EXPECT_EQ(orStreamEndCapture(stream.handle, &graph),
+  orStreamBeginCapture(stream, orStreamCaptureModeRelaxed);
+  EXPECT_EQ(orRetireBlock(block, stream), orErrorStreamCaptureUnsupported);
+  EXPECT_EQ(orStreamEndCapture(stream, &graph),
             orErrorStreamCaptureInvalidated);
   write("right", block);
   expectRight();
   char* kept = allocate(64);
   const orGraphExec_t exec =
-      executable(captured(stream, [&] { write("node", kept, stream.handle); }));
-  EXPECT_EQ(orGraphLaunch(exec, stream.handle), orSuccess);
+      executable(captured(stream, [&] { write("node", kept, stream); }));
+  EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess);
   EXPECT_EQ(orFree(kept), orSuccess);
-  EXPECT_EQ(orGraphLaunch(exec, stream.handle), orSuccess);
-  EXPECT_EQ(orStreamSynchronize(stream.handle), orErrorLaunchFailure);
+  EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
   EXPECT_NE(detail().find("stopped in node: "), std::string::npos);
-  expectFailed("it wrote byte 0 of the freed block", stream.handle);
+  expectFailed("it wrote byte 0 of the freed block", stream);
 }
 
 TEST(Guards, find_what_is_in_no_block) {
@@ -426,7 +425,7 @@ TEST(Guards, say_when_another_command_may_have_done_it) {
   char* block = allocate(405);
   Stream stream;
   std::atomic<bool> is_over{false};
-  ASSERT_EQ(enqueue(stream.handle,
+  ASSERT_EQ(enqueue(stream,
                     [&] {
                       while (!is_over) usleep(100);
                     }),
@@ -447,7 +446,7 @@ TEST(Guards, say_so_at_a_free_too) {
   char *block = allocate(405), *other = allocate(64);
   Stream stream;
   std::atomic<bool> has_written{false}, is_over{false};
-  launch(stream.handle, "culprit", [&, block] {
+  launch(stream, "culprit", [&, block] {
     *(volatile char*)openreg::onDevice(block + 405) = 1;
     has_written = true;
     while (!is_over) usleep(100);
@@ -466,7 +465,7 @@ TEST(Guards, name_the_kernel_whose_thread_faulted) {
   char* block = allocate(64);
   Stream other;
   std::atomic<bool> runs{false}, is_over{false};
-  launch(other.handle, "bystander", [&] {
+  launch(other, "bystander", [&] {
     runs = true;
     while (!is_over) usleep(100);
   });

@@ -68,7 +68,7 @@ void touch(const void* pointer, bool is_write) {
 }
 
 void launch(const Stream& stream, const char* name, std::string* ran) {
-  EXPECT_EQ(openreg::launch(stream.handle, name, [ran, name] { *ran += name; }),
+  EXPECT_EQ(openreg::launch(stream, name, [ran, name] { *ran += name; }),
             orSuccess);
 }
 
@@ -169,10 +169,10 @@ TEST(Order, a_step_tells_what_else_could_have_run_and_what_it_conflicts_with) {
   std::string ran;
   touch(block, true);
   launch(a, "1", &ran);
-  orEventRecord(event.handle, a.handle);
+  orEventRecord(event, a);
   touch(block, false);
   launch(b, "2", &ran);
-  orStreamWaitEvent(c.handle, event.handle, 0);
+  orStreamWaitEvent(c, event, 0);
   touch(block + 32, false);
   launch(c, "3", &ran);
   launch(c, "4", &ran);
@@ -231,13 +231,13 @@ TEST(Order, a_query_is_a_step_of_the_host) {
   Event event;
   std::string ran;
   launch(a, "1", &ran);
-  orEventRecord(event.handle, a.handle);
+  orEventRecord(event, a);
   launch(b, "2", &ran);
-  const bool is_over = orEventQuery(event.handle) == orSuccess;
+  const bool is_over = orEventQuery(event) == orSuccess;
   ran += is_over ? "y" : "n";
   // The second time, the question is a wait.
   if (!is_over) {
-    EXPECT_EQ(orEventQuery(event.handle), orSuccess);
+    EXPECT_EQ(orEventQuery(event), orSuccess);
   }
   ran += "|";
   orDeviceSynchronize();
@@ -265,11 +265,11 @@ TEST(Order, a_query_of_a_stream_is_a_step_of_the_host) {
   launch(a, "1", &ran);
   launch(b, "2", &ran);
   orError_t answer;
-  while ((answer = orStreamQuery(a.handle)) == orErrorNotReady) ran += "n";
+  while ((answer = orStreamQuery(a)) == orErrorNotReady) ran += "n";
   EXPECT_EQ(answer, orSuccess);
   // What the host knows is no question, whatever came since.
   launch(b, "3", &ran);
-  EXPECT_EQ(orStreamQuery(a.handle), orSuccess);
+  EXPECT_EQ(orStreamQuery(a), orSuccess);
   ran += "|";
   orDeviceSynchronize();
   EXPECT_EQ(ran, wanted());
@@ -282,11 +282,11 @@ TEST(Order, a_question_after_new_work_is_another_question) {
   Event event;
   std::string ran;
   launch(a, "1", &ran);
-  orEventRecord(event.handle, a.handle);
-  EXPECT_EQ(orEventQuery(event.handle), orErrorNotReady);
+  orEventRecord(event, a);
+  EXPECT_EQ(orEventQuery(event), orErrorNotReady);
   launch(b, "2", &ran);
-  EXPECT_EQ(orEventQuery(event.handle), orErrorNotReady);
-  EXPECT_EQ(orEventQuery(event.handle), orSuccess);
+  EXPECT_EQ(orEventQuery(event), orErrorNotReady);
+  EXPECT_EQ(orEventQuery(event), orSuccess);
   orDeviceSynchronize();
   EXPECT_EQ(ran, wanted());
 }
@@ -298,7 +298,7 @@ TEST(Order, a_host_function_makes_no_step_of_the_host) {
   static char byte = 0;
   std::string ran;
   EXPECT_EQ(orLaunchHostFunc(
-                a.handle,
+                a,
                 [](void*) {
                   const orAccess access{&byte, 1, 0, nullptr, nullptr, 1};
                   EXPECT_EQ(orAnnounceHostAccess("host", &access), orSuccess);
@@ -338,7 +338,7 @@ TEST(Order, an_access_of_the_hosts_is_a_step) {
   *static_cast<char*>(pinned) = 'n';
   char* block = allocate(4);
   EXPECT_EQ(orMemset(block, 'y', 4), orSuccess);
-  EXPECT_EQ(orMemcpyAsync(pinned, block, 4, orMemcpyDeviceToHost, a.handle),
+  EXPECT_EQ(orMemcpyAsync(pinned, block, 4, orMemcpyDeviceToHost, a),
             orSuccess);
   const orAccess access{pinned, 4, 0, nullptr, nullptr, 0};
   EXPECT_EQ(orAnnounceHostAccess("sum", &access), orSuccess);
@@ -359,17 +359,17 @@ TEST(Order, each_node_of_a_graph_is_a_step) {
   const auto branches = [&] {
     Event forked, joined;
     launch(origin, "1", &ran);
-    orEventRecord(forked.handle, origin.handle);
-    orStreamWaitEvent(side.handle, forked.handle, 0);
+    orEventRecord(forked, origin);
+    orStreamWaitEvent(side, forked, 0);
     launch(side, "2", &ran);
     launch(origin, "3", &ran);
-    orEventRecord(joined.handle, side.handle);
-    orStreamWaitEvent(origin.handle, joined.handle, 0);
+    orEventRecord(joined, side);
+    orStreamWaitEvent(origin, joined, 0);
     launch(origin, "4", &ran);
   };
   orGraphExec_t exec = executable(captured(origin, branches));
-  EXPECT_EQ(orGraphLaunch(exec, origin.handle), orSuccess);
-  EXPECT_EQ(orGraphLaunch(exec, origin.handle), orSuccess);
+  EXPECT_EQ(orGraphLaunch(exec, origin), orSuccess);
+  EXPECT_EQ(orGraphLaunch(exec, origin), orSuccess);
   orDeviceSynchronize();
   EXPECT_EQ(ran, wanted());
   const std::vector<Copied> all = steps();

@@ -57,7 +57,7 @@ void touch(const void* pointer, size_t bytes, bool is_write) {
 }
 
 void launch(const Stream& stream, const char* name) {
-  EXPECT_EQ(openreg::launch(stream.handle, name, [] {}), orSuccess);
+  EXPECT_EQ(openreg::launch(stream, name, [] {}), orSuccess);
 }
 
 void reads(const Stream& stream, const char* name, const void* at,
@@ -76,13 +76,6 @@ void writes(const Stream& stream, const char* name, const void* at,
 void launch(const Stream& stream, const char* name, const orAccess& access) {
   EXPECT_EQ(orAnnounceAccess(&access), orSuccess);
   launch(stream, name);
-}
-
-/// `stream` waits for what is enqueued on `other`.
-void waitFor(const Stream& stream, const Stream& other) {
-  Event event;
-  orEventRecord(event.handle, other.handle);
-  orStreamWaitEvent(stream.handle, event.handle, 0);
 }
 
 /// A block of a test, and two streams.
@@ -113,9 +106,9 @@ TEST_F(RacesTest,
        an_event_orders_what_came_before_its_record_and_nothing_else) {
   Event event;
   writes(one, "early", block);
-  orEventRecord(event.handle, one.handle);
+  orEventRecord(event, one);
   writes(one, "late", block + 64);
-  orStreamWaitEvent(two.handle, event.handle, 0);
+  orStreamWaitEvent(two, event, 0);
   reads(two, "reader", block);
   EXPECT_TRUE(found().empty());
   reads(two, "hasty", block + 64);
@@ -126,9 +119,9 @@ TEST_F(RacesTest,
 TEST_F(RacesTest, an_event_orders_even_if_it_is_complete_before_the_wait) {
   Event event;
   writes(one, "writer", block);
-  orEventRecord(event.handle, one.handle);
+  orEventRecord(event, one);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  orStreamWaitEvent(two.handle, event.handle, 0);
+  orStreamWaitEvent(two, event, 0);
   reads(two, "reader", block);
   EXPECT_TRUE(found().empty());
 }
@@ -136,8 +129,8 @@ TEST_F(RacesTest, an_event_orders_even_if_it_is_complete_before_the_wait) {
 TEST_F(RacesTest, order_passes_through_a_third_stream) {
   Stream three;
   writes(one, "writer", block);
-  waitFor(three, one);
-  waitFor(two, three);
+  follow(three, one);
+  follow(two, three);
   writes(two, "second writer", block);
   EXPECT_TRUE(found().empty());
 }
@@ -154,24 +147,23 @@ TEST_F(RacesTest, two_readers_do_not_race_but_a_writer_races_with_both) {
 TEST_F(RacesTest, every_wait_of_the_host_orders_what_it_enqueues_next) {
   Event event;
   writes(one, "a", block);
-  orStreamSynchronize(one.handle);
+  orStreamSynchronize(one);
   writes(two, "b", block);
-  orEventRecord(event.handle, two.handle);
-  orEventSynchronize(event.handle);
+  orEventRecord(event, two);
+  orEventSynchronize(event);
   writes(one, "c", block);
   orDeviceSynchronize();
   writes(two, "d", block);
   char bytes[64];
-  waitFor(one, two);
-  orMemcpyAsync(bytes, block, 64, orMemcpyDeviceToHost, one.handle);
+  follow(one, two);
+  orMemcpyAsync(bytes, block, 64, orMemcpyDeviceToHost, one);
   writes(two, "e", block);
   EXPECT_TRUE(found().empty());
 }
 
 TEST_F(RacesTest, copies_and_memsets_announce_themselves) {
-  orMemsetAsync(block, 0, 128, one.handle);
-  orMemcpyAsync(block + 1024, block + 64, 64, orMemcpyDeviceToDevice,
-                two.handle);
+  orMemsetAsync(block, 0, 128, one);
+  orMemcpyAsync(block + 1024, block + 64, 64, orMemcpyDeviceToDevice, two);
   ASSERT_EQ(found().size(), 1u);
   EXPECT_EQ(found()[0].first, "memset");
   EXPECT_EQ(found()[0].second, "memcpy");
@@ -303,7 +295,7 @@ TEST_F(RacesTest, a_thread_that_only_watches_orders_nothing) {
   writes(one, "writer", block);
   std::thread([&] {
     EXPECT_EQ(orWatchOnly(1), orSuccess);
-    EXPECT_EQ(orStreamSynchronize(one.handle), orSuccess);
+    EXPECT_EQ(orStreamSynchronize(one), orSuccess);
     EXPECT_EQ(orDeviceSynchronize(), orSuccess);
   }).join();
   reads(two, "reader", block);
@@ -311,7 +303,7 @@ TEST_F(RacesTest, a_thread_that_only_watches_orders_nothing) {
   writes(one, "another writer", block + 1024);
   orWatchOnly(1);
   orWatchOnly(0);
-  EXPECT_EQ(orStreamSynchronize(one.handle), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(one), orSuccess);
   reads(two, "another reader", block + 1024);
   EXPECT_EQ(found().size(), 1u);
 }
@@ -337,7 +329,7 @@ TEST_F(RacesTest, a_second_search_keeps_what_the_first_one_knows) {
 TEST_F(RacesTest, a_column_that_is_written_does_not_hide_the_others) {
   const int64_t sizes[] = {8}, strides[] = {16};
   writes(one, "whole", block, 512);
-  waitFor(two, one);
+  follow(two, one);
   launch(two, "column", {block, 4, 1, sizes, strides, 1});
   Stream three;
   reads(three, "reader", block + 4, 4);
@@ -371,7 +363,7 @@ TEST_F(RacesTest, a_column_reaches_to_its_last_row) {
 
 TEST_F(RacesTest, a_part_that_is_written_does_not_hide_the_rest) {
   writes(one, "whole", block, 512);
-  waitFor(two, one);
+  follow(two, one);
   writes(two, "middle", block + 64, 64);
   Stream three, four;
   reads(three, "front reader", block, 64);
@@ -384,14 +376,14 @@ TEST_F(RacesTest, what_was_announced_is_not_of_a_host_function) {
   const orAccess access{block, 4, 0, nullptr, nullptr, 1};
   orAnnounceAccess(&access);
   orLaunchHostFunc(
-      one.handle, [](void*) {}, nullptr);
+      one, [](void*) {}, nullptr);
   writes(two, "writer", block, 4);
   EXPECT_TRUE(found().empty());
 }
 
 TEST_F(RacesTest, of_writers_in_a_row_the_last_one_is_named) {
   writes(one, "first", block, 64);
-  waitFor(two, one);
+  follow(two, one);
   writes(two, "second", block, 128);
   Stream three;
   reads(three, "reader", block, 64);
@@ -444,25 +436,25 @@ TEST_F(RacesTest,
   const auto forked = [&](bool is_joined) {
     return executable(captured(one, [&] {
       reads(one, "fork", block + 1024);
-      waitFor(two, one);
+      follow(two, one);
       writes(one, "left", block);
-      if (is_joined) waitFor(two, one);
+      if (is_joined) follow(two, one);
       writes(two, "right", block);
-      waitFor(one, two);
+      follow(one, two);
     }));
   };
   const orGraphExec_t right = forked(true), wrong = forked(false);
   EXPECT_TRUE(found().empty());
-  orGraphLaunch(right, one.handle);
-  orGraphLaunch(right, one.handle);
+  orGraphLaunch(right, one);
+  orGraphLaunch(right, one);
   orDeviceSynchronize();
   EXPECT_TRUE(found().empty());
   Stream three;
-  orGraphLaunch(right, one.handle);
+  orGraphLaunch(right, one);
   reads(three, "outside", block);
   EXPECT_EQ(found().size(), 1u);
   orDeviceSynchronize();
-  orGraphLaunch(wrong, one.handle);
+  orGraphLaunch(wrong, one);
   ASSERT_EQ(found().size(), 2u);
   EXPECT_EQ(found()[1].first, "left");
   EXPECT_EQ(found()[1].second, "right");
@@ -474,8 +466,8 @@ TEST_F(RacesTest,
 TEST_F(RacesTest, a_launch_of_a_graph_comes_after_the_one_before) {
   const orGraphExec_t graph =
       executable(captured(one, [&] { writes(one, "node", block); }));
-  orGraphLaunch(graph, one.handle);
-  orGraphLaunch(graph, two.handle);
+  orGraphLaunch(graph, one);
+  orGraphLaunch(graph, two);
   EXPECT_TRUE(found().empty());
   orDeviceSynchronize();
   orGraphExecDestroy(graph);
@@ -485,8 +477,8 @@ TEST_F(RacesTest, a_written_number_orders_the_stream_that_waits_for_it) {
   auto* word = reinterpret_cast<uint32_t*>(block + 2048);
   orMemset(word, 0, 4);
   writes(one, "writer", block);
-  orStreamWriteValue32(one.handle, word, 1);
-  orStreamWaitValue32(two.handle, word, 1);
+  orStreamWriteValue32(one, word, 1);
+  orStreamWaitValue32(two, word, 1);
   reads(two, "reader", block);
   EXPECT_TRUE(found().empty());
   writes(one, "hasty", block);
@@ -498,26 +490,26 @@ TEST_F(RacesTest, a_number_of_another_process_orders_nothing_here) {
   orMemset(word, 0, 4);
   writes(one, "writer", block);
   EXPECT_EQ(orAnnouncePeer(), orSuccess);
-  orStreamWaitValue32(two.handle, word, 1);
+  orStreamWaitValue32(two, word, 1);
   reads(two, "reader", block);
   EXPECT_EQ(found().size(), 1u);
   // The next wait may be for a stream of this process.
-  orStreamWaitValue32(two.handle, word, 2);
+  orStreamWaitValue32(two, word, 2);
   reads(two, "another reader", block);
   EXPECT_EQ(found().size(), 1u);
-  orStreamWriteValue32(one.handle, word, 2);
+  orStreamWriteValue32(one, word, 2);
 }
 
 TEST_F(RacesTest, nothing_is_said_while_the_writer_of_a_number_is_not_known) {
   auto* word = reinterpret_cast<uint32_t*>(block + 2048);
   orMemset(word, 0, 4);
-  orStreamWaitValue32(two.handle, word, 1);
+  orStreamWaitValue32(two, word, 1);
   reads(two, "reader", block);
   writes(one, "writer", block);
   EXPECT_TRUE(found().empty());
   reads(two, "still unknown", block);
   EXPECT_TRUE(found().empty());
-  orStreamWriteValue32(one.handle, word, 1);
+  orStreamWriteValue32(one, word, 1);
   writes(two, "known", block);
   EXPECT_TRUE(found().empty());
   writes(one, "hasty", block);
@@ -528,13 +520,13 @@ TEST_F(RacesTest, the_host_races_with_what_it_has_not_waited_for) {
   void* pinned = nullptr;
   ASSERT_EQ(orMallocHost(&pinned, 64), orSuccess);
   const orAccess access{pinned, 64, 0, nullptr, nullptr, 0};
-  orMemcpyAsync(pinned, block, 64, orMemcpyDeviceToHost, one.handle);
+  orMemcpyAsync(pinned, block, 64, orMemcpyDeviceToHost, one);
   orAnnounceHostAccess("item", &access);
   ASSERT_EQ(found().size(), 1u);
   EXPECT_NE(found()[0].sentence.find("The host reads what stream"),
             std::string::npos)
       << found()[0].sentence;
-  orStreamSynchronize(one.handle);
+  orStreamSynchronize(one);
   orAnnounceHostAccess("again", &access);
   EXPECT_EQ(found().size(), 1u);
   orFreeHost(pinned);

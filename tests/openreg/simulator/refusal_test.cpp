@@ -31,7 +31,7 @@ TEST_F(Refused, tools) {
        CALL(orAnnounceHostAccess("sum", nullptr)),
        CALL(orDeviceGetStreamPriorityRange(nullptr, &number)),
        CALL(orAccessFlag(nullptr)), CALL(orVisitRaces(nullptr, nullptr)),
-       CALL(orStreamBeginCapture(stream.handle, no_mode))});
+       CALL(orStreamBeginCapture(stream, no_mode))});
   expectAll(orErrorInvalidResourceHandle, {CALL(orIpcOpenMemHandle(&out, {}))});
   expectAll(orErrorInvalidConfiguration, {CALL(orInject("no"))});
 }
@@ -41,8 +41,7 @@ TEST_F(Refused, handles_that_are_destroyed) {
   orGraph_t graph;
   orStreamCaptureStatus status;
   uint64_t id;
-  orEvent_t untimed;
-  orEventCreateWithFlags(&untimed, orEventDisableTiming);
+  Event untimed(orEventDisableTiming);
   expectAll(orErrorInvalidResourceHandle,
             {CALL(orEventElapsedTime(&ms, gone_event, event)),
              CALL(orStreamEndCapture(no_stream, &graph)),
@@ -53,7 +52,6 @@ TEST_F(Refused, handles_that_are_destroyed) {
             {CALL(orEventElapsedTime(&ms, event, untimed))});
   EXPECT_EQ(orStreamGetCaptureId(nullptr, &id), orSuccess);
   EXPECT_EQ(id, 0u);
-  orEventDestroy(untimed);
 }
 
 TEST_F(Refused, frees_by_the_device) {
@@ -160,8 +158,7 @@ TEST(Sentences, name_the_function_that_has_no_place_for_its_answer) {
 }
 
 TEST(Sentences, name_both_devices) {
-  orEvent_t event;
-  orEventCreate(&event);
+  Event event;
   orEventRecord(event, nullptr);
   void *here, *there;
   orMalloc(&here, 64);
@@ -177,7 +174,6 @@ TEST(Sentences, name_both_devices) {
   EXPECT_EQ(detail(),
             "The copy is from openreg:0 to openreg:0, but the blocks are of 0 "
             "and 1 (-1: of no device).");
-  orEventDestroy(event);
   orFree(here);
   orFree(there);
 }

@@ -37,7 +37,7 @@ TEST(Schedule, DISABLED_order) {
   std::string order;
   for (int i = 0; i < 5; ++i) {
     for (int s = 0; s < 4; ++s) {
-      openreg::launch(streams[s].handle, "note",
+      openreg::launch(streams[s], "note",
                       [&order, s] { order += static_cast<char>('a' + s); });
     }
   }
@@ -64,8 +64,8 @@ TEST(Schedule, a_seed_gives_its_order_again_and_another_seed_another) {
 TEST(Schedule, DISABLED_race) {
   Stream writer, reader;
   int value = 0, seen = 0;
-  openreg::launch(writer.handle, "write", [&] { value = 1; });
-  openreg::launch(reader.handle, "read", [&] { seen = value; });
+  openreg::launch(writer, "write", [&] { value = 1; });
+  openreg::launch(reader, "read", [&] { seen = value; });
   orDeviceSynchronize();
   std::printf("said %d\n", seen);
 }
@@ -89,25 +89,22 @@ TEST(Schedule, a_planted_race_is_found_and_found_again) {
 TEST(Schedule, a_polling_loop_ends_under_every_schedule) {
   if (ranAgain(under({"threads", "blocking", "seed:3"}))) return;
   Stream stream;
-  orEvent_t event;
-  orEventCreate(&event);
+  Event event;
   int ran = 0;
-  for (int i = 0; i < 10; ++i)
-    openreg::launch(stream.handle, "count", [&] { ++ran; });
-  orEventRecord(event, stream.handle);
+  for (int i = 0; i < 10; ++i) openreg::launch(stream, "count", [&] { ++ran; });
+  orEventRecord(event, stream);
   while (orEventQuery(event) == orErrorNotReady) {
   }
   EXPECT_EQ(ran, 10);
-  openreg::launch(stream.handle, "count", [&] { ++ran; });
-  while (orStreamQuery(stream.handle) == orErrorNotReady) {
+  openreg::launch(stream, "count", [&] { ++ran; });
+  while (orStreamQuery(stream) == orErrorNotReady) {
   }
   EXPECT_EQ(ran, 11);
   for (int i = 0; i < 5000; ++i)
-    openreg::launch(stream.handle, "count", [&] { ++ran; });
-  orEventRecord(event, stream.handle);
+    openreg::launch(stream, "count", [&] { ++ran; });
+  orEventRecord(event, stream);
   EXPECT_EQ(orEventSynchronize(event), orSuccess);
   EXPECT_EQ(ran, 5011);
-  orEventDestroy(event);
 }
 
 TEST(Schedule, a_blocking_launch_is_done_when_it_returns) {
@@ -168,13 +165,13 @@ TEST(Schedule, many_threads_streams_and_events_keep_every_order) {
         auto carried = std::make_shared<Clock>();
         orEvent_t event;
         orEventCreateWithFlags(&event, orEventDisableTiming);
-        openreg::launch(streams[from].handle, "tick", [&clocks, from, carried] {
+        openreg::launch(streams[from], "tick", [&clocks, from, carried] {
           ++clocks[from].seen[from];
           *carried = clocks[from];
         });
-        orEventRecord(event, streams[from].handle);
-        orStreamWaitEvent(streams[to].handle, event, 0);
-        openreg::launch(streams[to].handle, "learn", [&, to, carried] {
+        orEventRecord(event, streams[from]);
+        orStreamWaitEvent(streams[to], event, 0);
+        openreg::launch(streams[to], "learn", [&, to, carried] {
           for (int s = 0; s < kStreams; ++s) {
             if (carried->seen[s] < 0) ++wrong;
             clocks[to].seen[s] = std::max(clocks[to].seen[s], carried->seen[s]);

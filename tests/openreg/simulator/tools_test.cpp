@@ -144,8 +144,7 @@ int endAt(void* calls) { return --*static_cast<int*>(calls) == 0; }
 
 TEST(WaitCallback, ends_a_wait_and_leaves_its_work) {
   std::atomic<bool> go{false}, ran{false};
-  orEvent_t event;
-  ASSERT_EQ(orEventCreate(&event), orSuccess);
+  Event event;
   openreg::launch(nullptr, "held", [&] {
     while (!go) usleep(100);
     ran = true;
@@ -175,7 +174,6 @@ TEST(WaitCallback, ends_a_wait_and_leaves_its_work) {
   EXPECT_EQ(orSetWaitCallback(0, nullptr, nullptr), orSuccess);
   EXPECT_EQ(orSetWaitCallback(0, &endAt, &calls), orErrorInvalidValue);
   EXPECT_STREQ(orGetErrorDetail(), "A wait cannot call back every 0 ns.");
-  orEventDestroy(event);
 }
 
 // Waits itself, and would then end the wait of its caller.
@@ -327,16 +325,16 @@ TEST(Device, has_room_for_a_million_events) {
 TEST(Device, a_second_failure_is_dropped) {
   Stream one, two;
   std::atomic<bool> go{false};
-  openreg::launch(two.handle, "second", [&go] {
+  openreg::launch(two, "second", [&go] {
     while (!go) usleep(100);
     throw std::runtime_error("two");
   });
-  openreg::launch(one.handle, "first", [] { throw std::runtime_error("one"); });
-  EXPECT_EQ(orStreamSynchronize(one.handle), orErrorLaunchFailure);
+  openreg::launch(one, "first", [] { throw std::runtime_error("one"); });
+  EXPECT_EQ(orStreamSynchronize(one), orErrorLaunchFailure);
   go = true;
   EXPECT_EQ(orDeviceSynchronize(), orErrorLaunchFailure);
   EXPECT_EQ(detail(), "openreg:0 stopped in first: one");
-  EXPECT_EQ(orStreamQuery(one.handle), orErrorLaunchFailure);
+  EXPECT_EQ(orStreamQuery(one), orErrorLaunchFailure);
   EXPECT_EQ(orDeviceReset(), orSuccess);
 }
 
