@@ -32,19 +32,31 @@ inline orGraph_t captured(
   return graph;
 }
 
-inline orGraphExec_t executable(orGraph_t graph) {
-  orGraphExec_t exec = nullptr;
-  EXPECT_EQ(orGraphInstantiate(&exec, graph), orSuccess) << detail();
-  EXPECT_EQ(orGraphDestroy(graph), orSuccess);
-  return exec;
+/// An executable graph that is destroyed with its scope.
+struct Executable {
+  explicit Executable(orGraph_t graph) {
+    EXPECT_EQ(orGraphInstantiate(&handle, graph), orSuccess) << detail();
+    EXPECT_EQ(orGraphDestroy(graph), orSuccess);
+  }
+  Executable(const Executable&) = delete;
+  ~Executable() { destroy(); }
+  operator orGraphExec_t() const { return handle; }
+  void destroy() {
+    const orGraphExec_t last = std::exchange(handle, nullptr);
+    EXPECT_TRUE(!last || orGraphExecDestroy(last) == orSuccess);
+  }
+  orGraphExec_t handle = nullptr;
+};
+
+inline Executable executable(const Stream& stream,
+                             const std::function<void()>& body) {
+  return Executable(captured(stream, body));
 }
 
-/// Launches the graph, waits for it, and destroys it.
-inline void runGraph(orGraphExec_t exec, const Stream& stream, int times = 1) {
-  for (int i = 0; i < times; ++i)
-    EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess) << detail();
+/// Launches the graph, and waits for it.
+inline void launchAndWait(orGraphExec_t exec, const Stream& stream) {
+  EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess) << detail();
   EXPECT_EQ(orStreamSynchronize(stream), orSuccess) << detail();
-  EXPECT_EQ(orGraphExecDestroy(exec), orSuccess);
 }
 
 /// What an observer sees of a launch of the graph, but for the waits: of each
@@ -64,8 +76,7 @@ inline std::vector<std::pair<std::string, orRecord>> recordsOf(
   };
   orObserver_t observer;
   EXPECT_EQ(orAddObserver(&observer, observe, &seen), orSuccess);
-  EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess);
-  EXPECT_EQ(orStreamSynchronize(stream), orSuccess);
+  launchAndWait(exec, stream);
   // The wait may return before the last node is reported.
   eventually([&] {
     std::lock_guard lock(seen.mutex);

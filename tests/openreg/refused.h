@@ -14,6 +14,9 @@ struct Call {
   const char* text;
   std::function<orError_t()> make;
 };
+inline std::string nameOf(const std::string& text) {
+  return text.substr(0, text.find('('));
+}
 #define CALL(...) Call(#__VA_ARGS__, [&] { return __VA_ARGS__; })
 
 class Refused : public testing::Test {

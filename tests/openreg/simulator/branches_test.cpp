@@ -35,13 +35,13 @@ TEST(Branches, of_a_graph_run_at_the_same_time) {
   Stream main, side;
   auto meeting = std::make_shared<Meeting>();
   std::atomic<int> met{0};
-  orGraphExec_t exec = executable(captured(main, [&] {
+  const Executable exec = executable(main, [&] {
     follow(side, main);
     for (const Stream* stream : {&main, &side})
       launch(stream->handle, "meet", [&, meeting] { met += meeting->meet(); });
     follow(main, side);
-  }));
-  runGraph(exec, main);
+  });
+  launchAndWait(exec, main);
   EXPECT_EQ(met, 2);
 }
 
@@ -60,7 +60,7 @@ TEST(Branches, meet_where_they_were_captured_to_under_every_schedule) {
     expected[0] = sum;
   }
   long start = 0, result = 0;
-  orGraphExec_t exec = executable(captured(main, [&] {
+  Executable exec = executable(main, [&] {
     launch(main, "start", [&] { rows[0] = {start, start}; });
     for (int r = 0; r < kRounds; ++r) {
       follow(side, main);
@@ -72,7 +72,7 @@ TEST(Branches, meet_where_they_were_captured_to_under_every_schedule) {
       });
     }
     follow(main, side);
-  }));
+  });
   long wrong = 0, launches = 0;
   for (int i = 1; i <= 20; ++i) {
     const Stream& stream = i % 3 ? main : other;
@@ -86,7 +86,7 @@ TEST(Branches, meet_where_they_were_captured_to_under_every_schedule) {
     // The other stream sets `start` next.
     follow(i % 3 == 2 ? other : main, stream);
   }
-  orGraphExecDestroy(exec);
+  exec.destroy();
   orDeviceSynchronize();
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(launches, 20);
@@ -101,28 +101,27 @@ TEST(Branches, may_begin_and_end_where_the_first_one_has_no_node) {
       order += letter;
     });
   };
-  orGraphExec_t exec = executable(captured(main, [&] {
+  const Executable exec = executable(main, [&] {
     follow(side, main);
     note(side, 'b');
     note(side, 'c');
     follow(main, side);
-  }));
+  });
   note(main, 'a');
   orGraphLaunch(exec, main);
   note(main, 'd');
   orStreamSynchronize(main);
   EXPECT_EQ(order, "abcd");
-  orGraphExecDestroy(exec);
 }
 
 TEST(Branches, pass_on_what_a_kernel_of_one_refuses) {
   Stream main, side, other, reader;
-  orGraphExec_t exec = executable(captured(main, [&] {
+  const Executable exec = executable(main, [&] {
     follow(side, main);
     launch(side, "halve", [] { throw openreg::Refusal("3 is not even"); });
     launch(main, "nothing", [] {});
     follow(main, side);
-  }));
+  });
   orGraphLaunch(exec, main);
   follow(reader, main);
   EXPECT_EQ(orStreamSynchronize(other), orSuccess);
@@ -130,14 +129,13 @@ TEST(Branches, pass_on_what_a_kernel_of_one_refuses) {
   EXPECT_STREQ(orGetErrorDetail(),
                "openreg:0 could not run halve: 3 is not even");
   EXPECT_EQ(orDeviceSynchronize(), orSuccess);
-  orGraphExecDestroy(exec);
 }
 
 TEST(Branches, stop_when_a_kernel_of_one_throws) {
   Stream main, side;
   std::atomic<int> after{0};
   bool is_wrong = true;
-  orGraphExec_t exec = executable(captured(main, [&] {
+  const Executable exec = executable(main, [&] {
     launch(main, "wrong", [&] {
       if (is_wrong) throw std::runtime_error("no.");
     });
@@ -145,7 +143,7 @@ TEST(Branches, stop_when_a_kernel_of_one_throws) {
     launch(side, "next", [&] { ++after; });
     launch(main, "next", [&] { ++after; });
     follow(main, side);
-  }));
+  });
   orGraphLaunch(exec, main);
   EXPECT_EQ(orStreamSynchronize(main), orErrorLaunchFailure);
   EXPECT_EQ(orGraphLaunch(exec, main), orErrorLaunchFailure);
@@ -155,18 +153,17 @@ TEST(Branches, stop_when_a_kernel_of_one_throws) {
   EXPECT_EQ(orGraphLaunch(exec, main), orSuccess) << detail();
   orDeviceSynchronize();
   EXPECT_EQ(after, 2);
-  orGraphExecDestroy(exec);
 }
 
 TEST(Branches, of_a_launch_that_is_refused_run_nothing) {
   Stream main, side;
   std::atomic<int> runs{0};
-  orGraphExec_t exec = executable(captured(main, [&] {
+  const Executable exec = executable(main, [&] {
     follow(side, main);
     launch(side, "count", [&] { ++runs; });
     launch(main, "count", [&] { ++runs; });
     follow(main, side);
-  }));
+  });
   orSetDevice(1);
   EXPECT_EQ(orGraphLaunch(exec, nullptr), orErrorInvalidValue);
   orSetDevice(0);
@@ -175,17 +172,16 @@ TEST(Branches, of_a_launch_that_is_refused_run_nothing) {
   EXPECT_EQ(orGraphLaunch(exec, main), orSuccess) << detail();
   orStreamSynchronize(main);
   EXPECT_EQ(runs, 2);
-  orGraphExecDestroy(exec);
 }
 
 TEST(Branches, are_reported_as_one_launch) {
   Stream main, side;
-  orGraphExec_t exec = executable(captured(main, [&] {
+  const Executable exec = executable(main, [&] {
     follow(side, main);
     launch(side, "mul", [] {});
     launch(main, "add", [] {});
     follow(main, side);
-  }));
+  });
   const auto all = recordsOf(exec, main, 8);
   orRecord launched{}, mul{}, add{};
   for (const auto& [name, record] : all) {
@@ -200,7 +196,6 @@ TEST(Branches, are_reported_as_one_launch) {
     EXPECT_GE(node.begin, launched.begin);
     EXPECT_LE(node.end, launched.end);
   }
-  orGraphExecDestroy(exec);
 }
 
 TEST(Branches, are_launched_by_many_threads) {
@@ -210,7 +205,7 @@ TEST(Branches, are_launched_by_many_threads) {
       Stream main, side;
       for (int i = 0; i < 25; ++i) {
         int left = 0, right = 0, sum = 0;
-        orGraphExec_t exec = executable(captured(
+        Executable exec(captured(
             main,
             [&] {
               follow(side, main);
@@ -222,7 +217,7 @@ TEST(Branches, are_launched_by_many_threads) {
             orStreamCaptureModeThreadLocal));
         for (int n = 0; n < 3; ++n) orGraphLaunch(exec, main);
         // The launches that were enqueued still run.
-        orGraphExecDestroy(exec);
+        exec.destroy();
         orStreamSynchronize(main);
         EXPECT_EQ(sum, 6);
       }

@@ -4,6 +4,7 @@
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/tests/openreg/captures.h"
+#include "torch_openreg/tests/openreg/refused.h"
 #include "torch_openreg/tests/openreg/shorthands.h"
 #include "torch_openreg/tests/openreg/streams.h"
 
@@ -60,10 +61,10 @@ TEST(Graph, a_captured_stream_runs_nothing_until_its_graph_is_launched) {
   orStreamSynchronize(stream);
   EXPECT_EQ(runs, 0);
   EXPECT_EQ(nodesOf(graph), 2u);
-  orGraphExec_t exec = executable(graph);
+  Executable exec(graph);
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess) << detail();
-  EXPECT_EQ(orGraphExecDestroy(exec), orSuccess);
+  exec.destroy();
   orStreamSynchronize(stream);
   EXPECT_EQ(runs, 6);
 }
@@ -75,32 +76,28 @@ TEST(Graph, copies_sets_and_host_functions_are_nodes_too) {
   ASSERT_EQ(orMallocHost(&pinned, 64), orSuccess);
   auto* bytes = static_cast<char*>(pinned);
   int calls = 0;
-  orGraphExec_t exec = executable(captured(stream, [&] {
+  const Executable exec = executable(stream, [&] {
     orMemsetAsync(block, 7, 32, stream);
     orMemcpyAsync(block + 32, block, 32, orMemcpyDeviceToDevice, stream);
     orMemcpyAsync(pinned, block, 64, orMemcpyDeviceToHost, stream);
     orLaunchHostFunc(
         stream, [](void* count) { ++*static_cast<int*>(count); }, &calls);
-  }));
+  });
   for (int i = 1; i <= 2; ++i) {
     bytes[0] = bytes[63] = 0;
-    orGraphLaunch(exec, stream);
-    orStreamSynchronize(stream);
+    launchAndWait(exec, stream);
     EXPECT_EQ(bytes[0], 7);
     EXPECT_EQ(bytes[63], 7);
     EXPECT_EQ(calls, i);
   }
-  orGraphExecDestroy(exec);
   orFreeHost(pinned);
   orFree(block);
 }
 
 TEST(Graph, an_empty_graph_can_be_launched) {
   Stream stream;
-  orGraphExec_t exec = executable(captured(stream, [] {}));
-  EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess);
-  EXPECT_EQ(orStreamSynchronize(stream), orSuccess);
-  orGraphExecDestroy(exec);
+  const Executable exec = executable(stream, [] {});
+  launchAndWait(exec, stream);
 }
 
 TEST(Graph, work_before_and_after_a_launch_keeps_its_place) {
@@ -109,70 +106,66 @@ TEST(Graph, work_before_and_after_a_launch_keeps_its_place) {
   const auto note = [&](char letter) {
     launch(stream, "note", [&order, letter] { order += letter; });
   };
-  orGraphExec_t exec = executable(captured(stream, [&] {
+  const Executable exec = executable(stream, [&] {
     note('b');
     note('c');
-  }));
+  });
   note('a');
   orGraphLaunch(exec, stream);
   note('d');
   orGraphLaunch(exec, stream);
   orStreamSynchronize(stream);
   EXPECT_EQ(order, "abcdbc");
-  orGraphExecDestroy(exec);
 }
 
 TEST(Graph, launches_on_two_streams_do_not_overlap) {
   Stream one, two;
   std::atomic<int> inside{0};
   int overlaps = 0;
-  orGraphExec_t exec = executable(captured(one, [&] {
+  const Executable exec = executable(one, [&] {
     launch(one, "enter", [&] { overlaps += inside++ > 0; });
     launch(one, "work", [] { usleep(2000); });
     launch(one, "leave", [&] { --inside; });
-  }));
+  });
   for (int i = 0; i < 10; ++i)
     EXPECT_EQ(orGraphLaunch(exec, (i % 2 ? one : two)), orSuccess);
   orDeviceSynchronize();
   EXPECT_EQ(overlaps, 0);
-  orGraphExecDestroy(exec);
 }
 
 TEST(Graph, a_stream_of_the_same_priority_gets_its_turn_between_nodes) {
   Stream graphs, other;
   std::atomic<bool> ran{false}, late{false};
-  orGraphExec_t exec = executable(captured(graphs, [&] {
+  const Executable exec = executable(graphs, [&] {
     for (int i = 0; i < 1000; ++i) launch(graphs, "wait", [] { usleep(100); });
     launch(graphs, "last", [&] { late = !ran; });
-  }));
+  });
   orGraphLaunch(exec, graphs);
   launch(other, "other", [&] { ran = true; });
   orDeviceSynchronize();
   EXPECT_FALSE(late);
-  orGraphExecDestroy(exec);
 }
 
 TEST(Graph, a_kernel_that_throws_stops_the_graph) {
   Stream stream;
   bool after = false;
-  orGraphExec_t exec = executable(captured(stream, [&] {
+  const Executable exec = executable(stream, [&] {
     launch(stream, "wrong", [] { throw std::runtime_error("no."); });
     launch(stream, "next", [&] { after = true; });
-  }));
+  });
   orGraphLaunch(exec, stream);
   EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
   EXPECT_EQ(detail(), "openreg:0 stopped in wrong: no.");
   EXPECT_FALSE(after);
   EXPECT_EQ(orGraphLaunch(exec, stream), orErrorLaunchFailure);
   EXPECT_EQ(orDeviceReset(), orSuccess);
-  orGraphExecDestroy(exec);
 }
 
 TEST(Graph, its_launch_can_be_made_to_fail) {
   Stream stream;
   int runs = 0;
-  orGraphExec_t exec = executable(
-      captured(stream, [&] { launch(stream, "count", [&] { ++runs; }); }));
+  const Executable exec =
+      executable(stream, [&] { launch(stream, "count", [&] { ++runs; }); });
   ASSERT_EQ(orInject("launch:2"), orSuccess);
   EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess);
   EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess);
@@ -181,18 +174,16 @@ TEST(Graph, its_launch_can_be_made_to_fail) {
             "openreg:0 stopped in graph: a launch was made to fail, by order");
   orInject(nullptr);
   orDeviceReset();
-  EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess);
-  EXPECT_EQ(orStreamSynchronize(stream), orSuccess);
+  launchAndWait(exec, stream);
   EXPECT_EQ(runs, 2);
-  orGraphExecDestroy(exec);
 }
 
 TEST(Graph, a_fault_that_was_captured_is_in_every_launch) {
   Stream stream;
-  orGraphExec_t exec = executable(captured(stream, [&] {
+  const Executable exec = executable(stream, [&] {
     orInject("launch:1");
     EXPECT_EQ(launch(stream, "add", [] {}), orSuccess);
-  }));
+  });
   orInject(nullptr);
   for (int i = 0; i < 2; ++i) {
     orGraphLaunch(exec, stream);
@@ -201,7 +192,6 @@ TEST(Graph, a_fault_that_was_captured_is_in_every_launch) {
               "openreg:0 stopped in add: a launch was made to fail, by order");
     orDeviceReset();
   }
-  orGraphExecDestroy(exec);
 }
 
 TEST(Graph, arguments_live_as_long_as_the_graph_and_its_launches) {
@@ -210,13 +200,13 @@ TEST(Graph, arguments_live_as_long_as_the_graph_and_its_launches) {
   orGraph_t graph = captured(
       stream, [&] { launch(stream, "count", [counted] { ++*counted; }); });
   EXPECT_EQ(counted.use_count(), 2);
-  orGraphExec_t exec = executable(graph);
+  Executable exec(graph);
   std::atomic<bool> go{false};
   launch(stream, "hold", [&] {
     while (!go) usleep(10);
   });
   orGraphLaunch(exec, stream);
-  orGraphExecDestroy(exec);
+  exec.destroy();
   EXPECT_EQ(counted.use_count(), 2);
   go = true;
   orStreamSynchronize(stream);
@@ -228,21 +218,17 @@ TEST(Graph, arguments_live_as_long_as_the_graph_and_its_launches) {
 
 TEST(Graph, a_name_may_go_away_after_the_capture) {
   Stream stream;
-  orGraphExec_t exec;
-  {
-    std::string name = "a name that is too long to be kept in place";
-    exec = executable(captured(stream, [&] {
-      launch(stream, name.c_str(), [] { throw std::runtime_error("no."); });
-    }));
-    name.assign(name.size(), '?');
-  }
+  std::string name = "a name that is too long to be kept in place";
+  const Executable exec = executable(stream, [&] {
+    launch(stream, name.c_str(), [] { throw std::runtime_error("no."); });
+  });
+  name.assign(name.size(), '?');
   orGraphLaunch(exec, stream);
   orStreamSynchronize(stream);
   EXPECT_EQ(detail(),
             "openreg:0 stopped in a name that is too long to be kept "
             "in place: no.");
   orDeviceReset();
-  orGraphExecDestroy(exec);
 }
 
 // Streams join a capture by events.
@@ -270,20 +256,17 @@ TEST(Fork, a_stream_that_waits_for_an_event_of_a_capture_joins_it) {
   EXPECT_EQ(id, its_id);
   EXPECT_EQ(captureStatusOf(side), orStreamCaptureStatusNone);
   EXPECT_EQ(nodesOf(graph), 3u);
-  orGraphExec_t exec = executable(graph);
+  const Executable exec(graph);
   orGraphLaunch(exec, main);
   orDeviceSynchronize();
   EXPECT_EQ(order, "abc");
-  orGraphExecDestroy(exec);
 }
 
 TEST(Fork, a_stream_that_is_not_joined_is_named) {
   Stream main, side;
-  Event forked;
   orStreamBeginCapture(main, orStreamCaptureModeGlobal);
   launch(main, "first", [] {});
-  orEventRecord(forked, main);
-  orStreamWaitEvent(side, forked, 0);
+  follow(side, main);
   launch(side, "lost", [] {});
   EXPECT_EQ(stop(main, orErrorStreamCaptureUnjoined),
             "Stream " + handle(side) + " joined the capture of stream " +
@@ -295,38 +278,31 @@ TEST(Fork, a_stream_that_is_not_joined_is_named) {
 
 TEST(Fork, a_stream_that_joined_and_did_nothing_need_not_be_joined) {
   Stream main, side;
-  Event forked;
   int ran = 0;
-  const orGraphExec_t exec = executable(captured(main, [&] {
+  const Executable exec = executable(main, [&] {
     launch(main, "first", [&ran] { ++ran; });
-    orEventRecord(forked, main);
-    orStreamWaitEvent(side, forked, 0);
-  }));
+    follow(side, main);
+  });
   EXPECT_EQ(captureStatusOf(side), orStreamCaptureStatusNone);
-  EXPECT_EQ(orGraphLaunch(exec, main), orSuccess);
-  EXPECT_EQ(orStreamSynchronize(main), orSuccess);
+  launchAndWait(exec, main);
   EXPECT_EQ(ran, 1);
-  orGraphExecDestroy(exec);
 }
 
 TEST(Fork, two_streams_may_wait_for_one_node) {
   Stream main, left, right;
-  Event forked, joined;
+  Event forked;
   std::atomic<int> ran{0};
-  const orGraphExec_t exec = executable(captured(main, [&] {
+  const Executable exec = executable(main, [&] {
     launch(main, "first", [&ran] { ++ran; });
     orEventRecord(forked, main);
     for (const Stream* side : {&left, &right}) {
-      orStreamWaitEvent(side->handle, forked, 0);
-      launch(side->handle, "side", [&ran] { ran += ran > 0; });
-      orEventRecord(joined, side->handle);
-      orStreamWaitEvent(main, joined, 0);
+      orStreamWaitEvent(*side, forked, 0);
+      launch(*side, "side", [&ran] { ran += ran > 0; });
+      follow(main, *side);
     }
-  }));
-  EXPECT_EQ(orGraphLaunch(exec, main), orSuccess);
-  EXPECT_EQ(orStreamSynchronize(main), orSuccess);
+  });
+  launchAndWait(exec, main);
   EXPECT_EQ(ran, 3);
-  orGraphExecDestroy(exec);
 }
 
 TEST(Fork, a_capture_does_not_forbid_to_wait_for_another_device) {
@@ -343,10 +319,8 @@ TEST(Fork, a_capture_does_not_forbid_to_wait_for_another_device) {
 
 TEST(Fork, only_the_stream_that_began_a_capture_ends_it) {
   Stream main, side;
-  Event forked;
   orGraphDestroy(captured(main, [&] {
-    orEventRecord(forked, main);
-    orStreamWaitEvent(side, forked, 0);
+    follow(side, main);
     EXPECT_EQ(stop(side, orErrorInvalidValue),
               "Stream " + handle(side) + " joined the capture that stream " +
                   handle(main) + " began; end the capture on that stream.");
@@ -425,25 +399,20 @@ TEST(Fork, an_event_of_a_capture_is_of_no_use_after_it) {
 
 // What a capture forbids.
 
-struct Forbidden {
-  const char* call;
-  const char* what;
-  std::function<orError_t()> run;
-};
-
 class Capture : public testing::Test {
  protected:
   /// Each call fails with a sentence, invalidates a capture, and leaves the
   /// stream usable.
-  void expectForbidden(orStreamCaptureMode mode,
-                       const std::vector<Forbidden>& calls) {
-    for (const auto& [call, what, run] : calls) {
+  void expectForbidden(orStreamCaptureMode mode, const std::string& what,
+                       const std::vector<Call>& calls) {
+    for (const auto& [text, make] : calls) {
+      const std::string call = nameOf(text);
       ASSERT_EQ(orStreamBeginCapture(stream, mode), orSuccess);
       launch(stream, "first", [] {});
       orEventRecord(event, stream);
-      EXPECT_EQ(run(), orErrorStreamCaptureUnsupported) << call;
+      EXPECT_EQ(make(), orErrorStreamCaptureUnsupported) << text;
       const std::string sentence = detail();
-      EXPECT_EQ(sentence, std::string(call) + " " + what + " while stream " +
+      EXPECT_EQ(sentence, call + " " + what + " while stream " +
                               handle(stream) +
                               " is being captured; a capture runs nothing, so "
                               "make the call before it or after it.");
@@ -462,6 +431,7 @@ class Capture : public testing::Test {
 
   Stream stream, other;
   Event event;
+  const char* kWaits = "waits for the device";
   char* block = allocate(1 << 20);
   std::vector<char> pageable = std::vector<char>(1 << 20);
 
@@ -469,78 +439,60 @@ class Capture : public testing::Test {
 };
 
 TEST_F(Capture, a_question_about_captured_work_is_forbidden_in_every_mode) {
+  const char *of_stream = "was called for a stream of it",
+             *of_event = "was called for an event of it";
+  const std::vector<Call> on_stream = {CALL(orStreamSynchronize(stream))},
+                          on_event = {CALL(orEventSynchronize(event))},
+                          on_device = {CALL(orDeviceSynchronize()),
+                                       CALL(orDeviceReset())};
   for (orStreamCaptureMode mode :
        {orStreamCaptureModeGlobal, orStreamCaptureModeRelaxed}) {
     const bool relaxed = mode == orStreamCaptureModeRelaxed;
-    const char* of_stream = "was called for a stream of it";
-    const char* of_event = "was called for an event of it";
-    const char* waits = "waits for the device";
-    const char* copies =
-        "copies memory that is neither the device's nor pinned, and so must "
-        "run now,";
     expectForbidden(
-        mode,
-        {{"orStreamQuery", of_stream, [&] { return orStreamQuery(stream); }},
-         {"orStreamSynchronize", relaxed ? of_stream : waits,
-          [&] { return orStreamSynchronize(stream); }},
-         {"orStreamDestroy", of_stream,
-          [&] { return orStreamDestroy(stream); }},
-         {"orEventQuery", of_event, [&] { return orEventQuery(event); }},
-         {"orEventSynchronize", relaxed ? of_event : waits,
-          [&] { return orEventSynchronize(event); }},
-         {"orDeviceSynchronize",
-          relaxed ? "waits for all streams of the device" : waits,
-          [] { return orDeviceSynchronize(); }},
-         {"orDeviceReset",
-          relaxed ? "waits for all streams of the device" : waits,
-          [] { return orDeviceReset(); }},
-         {"orMemcpyAsync", copies,
-          [&] {
-            return orMemcpyAsync(block, pageable.data(), 8,
-                                 orMemcpyHostToDevice, stream);
-          }},
-         {"orMemcpyAsync", copies, [&] {
-            return orMemcpyAsync(pageable.data(), block, 1 << 20,
-                                 orMemcpyDeviceToHost, stream);
-          }}});
+        mode, of_stream,
+        {CALL(orStreamQuery(stream)), CALL(orStreamDestroy(stream))});
+    expectForbidden(mode, of_event, {CALL(orEventQuery(event))});
+    expectForbidden(mode, relaxed ? of_stream : kWaits, on_stream);
+    expectForbidden(mode, relaxed ? of_event : kWaits, on_event);
+    expectForbidden(mode,
+                    relaxed ? "waits for all streams of the device" : kWaits,
+                    on_device);
+    expectForbidden(mode,
+                    "copies memory that is neither the device's nor pinned, "
+                    "and so must run now,",
+                    {CALL(orMemcpyAsync(block, pageable.data(), 8,
+                                        orMemcpyHostToDevice, stream)),
+                     CALL(orMemcpyAsync(pageable.data(), block, 1 << 20,
+                                        orMemcpyDeviceToHost, stream))});
   }
 }
 
 TEST_F(Capture, a_graph_cannot_be_captured_into_another) {
-  orGraphExec_t exec =
-      executable(captured(other, [&] { launch(other, "inner", [] {}); }));
-  expectForbidden(orStreamCaptureModeGlobal,
-                  {{"orGraphLaunch", "was called for a stream of it",
-                    [&] { return orGraphLaunch(exec, stream); }}});
-  orGraphExecDestroy(exec);
+  const Executable exec =
+      executable(other, [&] { launch(other, "inner", [] {}); });
+  expectForbidden(orStreamCaptureModeGlobal, "was called for a stream of it",
+                  {CALL(orGraphLaunch(exec, stream))});
 }
 
 TEST_F(Capture, calls_that_wait_for_anything_are_forbidden_unless_relaxed) {
   char* mine = allocate(8);
   void* pinned;
   orMallocHost(&pinned, 8);
-  const std::vector<Forbidden> waiting = {
-      {"orStreamSynchronize", "waits for the device",
-       [&] { return orStreamSynchronize(other); }},
-      {"orMemcpy", "waits for the device",
-       [&] { return orMemcpy(block, mine, 8, orMemcpyDeviceToDevice); }},
-      {"orMemset", "waits for the device",
-       [&] { return orMemset(block, 0, 8); }},
-      {"orMemcpyAsync", "waits for the device",
-       [&] {
-         return orMemcpyAsync(pageable.data(), block, 8, orMemcpyDeviceToHost,
-                              other);
-       }},
-      {"orFreeHost", "waits for the device",
-       [&] { return orFreeHost(pinned); }},
-      {"orFree", "waits for the device", [&] { return orFree(mine); }}};
-  expectForbidden(orStreamCaptureModeGlobal, waiting);
-  expectForbidden(orStreamCaptureModeThreadLocal, waiting);
+  const std::vector<Call> waiting = {
+      CALL(orStreamSynchronize(other)),
+      CALL(orMemcpy(block, mine, 8, orMemcpyDeviceToDevice)),
+      CALL(orMemset(block, 0, 8)),
+      CALL(orMemcpyAsync(pageable.data(), block, 8, orMemcpyDeviceToHost,
+                         other)),
+      CALL(orFreeHost(pinned)),
+      CALL(orFree(mine))};
+  expectForbidden(orStreamCaptureModeGlobal, kWaits, waiting);
+  expectForbidden(orStreamCaptureModeThreadLocal, kWaits, waiting);
   orGraphDestroy(captured(
       stream,
       [&] {
-        for (const Forbidden& each : waiting)
-          EXPECT_EQ(each.run(), orSuccess) << each.call << ": " << detail();
+        for (const auto& [text, make] : waiting)
+          EXPECT_EQ(make(), orSuccess) << text << ": " << detail();
       },
       orStreamCaptureModeRelaxed));
 }
@@ -554,19 +506,19 @@ TEST_F(Capture, the_mode_says_whether_other_threads_may_wait) {
   orGraphDestroy(captured(
       stream, [&] { EXPECT_EQ(elsewhere(), orSuccess); },
       orStreamCaptureModeThreadLocal));
-  expectForbidden(orStreamCaptureModeGlobal,
-                  {{"orStreamSynchronize", "waits for the device", [&] {
-                      orError_t error;
-                      std::string sentence;
-                      std::thread([&] {
-                        error = orStreamSynchronize(other);
-                        sentence = detail();
-                      }).join();
-                      // The thread's own sentence, again for this one.
-                      orError_t again = orStreamSynchronize(other);
-                      EXPECT_EQ(sentence, detail());
-                      return error == again ? error : orErrorUnknown;
-                    }}});
+  expectForbidden(orStreamCaptureModeGlobal, kWaits,
+                  {Call("orStreamSynchronize", [&] {
+                    orError_t error;
+                    std::string sentence;
+                    std::thread([&] {
+                      error = orStreamSynchronize(other);
+                      sentence = detail();
+                    }).join();
+                    // The thread's own sentence, again for this one.
+                    orError_t again = orStreamSynchronize(other);
+                    EXPECT_EQ(sentence, detail());
+                    return error == again ? error : orErrorUnknown;
+                  })});
 }
 
 TEST_F(Capture, a_thread_may_say_that_its_own_waits_disturb_none) {
@@ -730,30 +682,15 @@ TEST(GraphHandle, what_does_not_exist_is_refused) {
 TEST(GraphHandle, a_null_place_is_refused) {
   Stream stream;
   orGraph_t graph = captured(stream, [] {});
-  const std::pair<const char*, orError_t (*)(orGraph_t, orStream_t)> calls[] = {
-      {"orGraphInstantiate",
-       [](orGraph_t graph, orStream_t) {
-         return orGraphInstantiate(nullptr, graph);
-       }},
-      {"orGraphGetNodeCount",
-       [](orGraph_t graph, orStream_t) {
-         return orGraphGetNodeCount(graph, nullptr);
-       }},
-      {"orStreamEndCapture",
-       [](orGraph_t, orStream_t stream) {
-         return orStreamEndCapture(stream, nullptr);
-       }},
-      {"orStreamIsCapturing",
-       [](orGraph_t, orStream_t stream) {
-         return orStreamIsCapturing(stream, nullptr);
-       }},
-      {"orStreamGetCaptureId", [](orGraph_t, orStream_t stream) {
-         return orStreamGetCaptureId(stream, nullptr);
-       }}};
-  for (const auto& [name, call] : calls) {
-    EXPECT_EQ(call(graph, stream), orErrorInvalidValue);
+  for (const auto& [text, make] :
+       {CALL(orGraphInstantiate(nullptr, graph)),
+        CALL(orGraphGetNodeCount(graph, nullptr)),
+        CALL(orStreamEndCapture(stream, nullptr)),
+        CALL(orStreamIsCapturing(stream, nullptr)),
+        CALL(orStreamGetCaptureId(stream, nullptr))}) {
+    EXPECT_EQ(make(), orErrorInvalidValue);
     EXPECT_EQ(detail(),
-              std::string(name) + " needs a place for the answer, not null.");
+              nameOf(text) + " needs a place for the answer, not null.");
   }
   EXPECT_EQ(orGraphDebugDotPrint(graph, nullptr), orErrorInvalidValue);
   EXPECT_EQ(detail(),
@@ -768,7 +705,7 @@ TEST(GraphHandle, a_null_place_is_refused) {
 
 TEST(GraphHandle, a_graph_is_launched_on_its_own_device) {
   Stream stream;
-  orGraphExec_t exec = executable(captured(stream, [] {}));
+  const Executable exec = executable(stream, [] {});
   orSetDevice(1);
   EXPECT_EQ(orGraphLaunch(exec, nullptr), orErrorInvalidValue);
   EXPECT_EQ(detail(),
@@ -777,21 +714,17 @@ TEST(GraphHandle, a_graph_is_launched_on_its_own_device) {
   orSetDevice(0);
   EXPECT_EQ(orGraphLaunch(exec, nullptr), orSuccess);
   orDeviceSynchronize();
-  orGraphExecDestroy(exec);
 }
 
 TEST(GraphHandle, a_drawing_names_the_kernels_and_has_their_dependencies) {
   Stream main, side;
-  Event forked, joined;
   char* block = allocate(64);
   orGraph_t graph = captured(main, [&] {
     launch(main, "a \"quoted\" \\name", [] {});
-    orEventRecord(forked, main);
-    orStreamWaitEvent(side, forked, 0);
+    follow(side, main);
     orMemsetAsync(block, 1, 64, side);
     launch(main, "mul", [] {});
-    orEventRecord(joined, side);
-    orStreamWaitEvent(main, joined, 0);
+    follow(main, side);
     launch(main, "add", [] {});
   });
   const std::string path = testing::TempDir() + "openreg-graph.dot";
@@ -820,10 +753,10 @@ TEST(GraphHandle, a_drawing_names_the_kernels_and_has_their_dependencies) {
 TEST(GraphObserver, nodes_have_the_number_of_their_launch) {
   Stream stream;
   char* block = allocate(64);
-  orGraphExec_t exec = executable(captured(stream, [&] {
+  const Executable exec = executable(stream, [&] {
     launch(stream, "mul", [] {});
     orMemsetAsync(block, 1, 64, stream);
-  }));
+  });
   const auto all = recordsOf(exec, stream, 8);
   std::string told;
   uint64_t number = 0;
@@ -840,7 +773,6 @@ TEST(GraphObserver, nodes_have_the_number_of_their_launch) {
     }
   }
   EXPECT_EQ(told, "graph( mul( mul) memset( memset) graph) ");
-  orGraphExecDestroy(exec);
   orFree(block);
 }
 
@@ -851,13 +783,12 @@ TEST(GraphSchedule, launches_are_whole_under_every_schedule) {
     return;
   Stream one, two;
   int value = 0;
-  orGraphExec_t exec = executable(captured(one, [&] {
+  const Executable exec = executable(one, [&] {
     for (int i = 0; i < 10; ++i) launch(one, "add", [&] { ++value; });
-  }));
+  });
   for (int i = 0; i < 20; ++i) orGraphLaunch(exec, (i % 3 ? one : two));
   orDeviceSynchronize();
   EXPECT_EQ(value, 200);
-  orGraphExecDestroy(exec);
 }
 
 TEST(GraphThreads, many_capture_and_launch_at_the_same_time) {
@@ -867,7 +798,7 @@ TEST(GraphThreads, many_capture_and_launch_at_the_same_time) {
       Stream stream;
       for (int i = 0; i < 50; ++i) {
         int runs = 0;
-        orGraphExec_t exec = executable(captured(
+        const Executable exec(captured(
             stream,
             [&] {
               for (int n = 0; n < 5; ++n)
@@ -878,7 +809,6 @@ TEST(GraphThreads, many_capture_and_launch_at_the_same_time) {
         orGraphLaunch(exec, stream);
         orStreamSynchronize(stream);
         EXPECT_EQ(runs, 10);
-        orGraphExecDestroy(exec);
       }
     });
   }

@@ -245,8 +245,8 @@ TEST(Guards, watch_the_nodes_of_a_graph) {
   write("right", block);
   expectRight();
   char* kept = allocate(64);
-  const orGraphExec_t exec =
-      executable(captured(stream, [&] { write("node", kept, stream); }));
+  const Executable exec =
+      executable(stream, [&] { write("node", kept, stream); });
   EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess);
   EXPECT_EQ(orFree(kept), orSuccess);
   EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess);

@@ -434,16 +434,16 @@ TEST_F(RacesTest, pinned_memory_that_was_given_back_has_no_history) {
 TEST_F(RacesTest,
        nodes_of_a_graph_race_with_each_other_and_with_other_streams) {
   const auto forked = [&](bool is_joined) {
-    return executable(captured(one, [&] {
+    return executable(one, [&] {
       reads(one, "fork", block + 1024);
       follow(two, one);
       writes(one, "left", block);
       if (is_joined) follow(two, one);
       writes(two, "right", block);
       follow(one, two);
-    }));
+    });
   };
-  const orGraphExec_t right = forked(true), wrong = forked(false);
+  const Executable right = forked(true), wrong = forked(false);
   EXPECT_TRUE(found().empty());
   orGraphLaunch(right, one);
   orGraphLaunch(right, one);
@@ -459,18 +459,14 @@ TEST_F(RacesTest,
   EXPECT_EQ(found()[1].first, "left");
   EXPECT_EQ(found()[1].second, "right");
   orDeviceSynchronize();
-  orGraphExecDestroy(right);
-  orGraphExecDestroy(wrong);
 }
 
 TEST_F(RacesTest, a_launch_of_a_graph_comes_after_the_one_before) {
-  const orGraphExec_t graph =
-      executable(captured(one, [&] { writes(one, "node", block); }));
+  const Executable graph = executable(one, [&] { writes(one, "node", block); });
   orGraphLaunch(graph, one);
   orGraphLaunch(graph, two);
   EXPECT_TRUE(found().empty());
   orDeviceSynchronize();
-  orGraphExecDestroy(graph);
 }
 
 TEST_F(RacesTest, a_written_number_orders_the_stream_that_waits_for_it) {

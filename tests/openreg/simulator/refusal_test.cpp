@@ -8,7 +8,6 @@
 
 #include <unistd.h>
 
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -138,22 +137,16 @@ TEST(Sentences, name_the_values) {
 }
 
 TEST(Sentences, name_the_function_that_has_no_place_for_its_answer) {
-  const std::vector<std::pair<const char*, std::function<orError_t()>>> calls =
-      {{"orGetDeviceCount", [] { return orGetDeviceCount(nullptr); }},
-       {"orGetDevice", [] { return orGetDevice(nullptr); }},
-       {"orGetDeviceProperties",
-        [] { return orGetDeviceProperties(nullptr, 0); }},
-       {"orMalloc", [] { return orMalloc(nullptr, 1); }},
-       {"orMallocHost", [] { return orMallocHost(nullptr, 1); }},
-       {"orMemGetInfo", [] { return orMemGetInfo(nullptr, nullptr); }},
-       {"orStreamCreateWithPriority", [] { return orStreamCreate(nullptr); }},
-       {"orEventCreateWithFlags", [] { return orEventCreate(nullptr); }},
-       {"orIpcGetMemHandle",
-        [] { return orIpcGetMemHandle(nullptr, nullptr); }}};
-  for (const auto& [name, call] : calls) {
-    EXPECT_EQ(call(), orErrorInvalidValue) << name;
+  for (const auto& [text, make] :
+       {CALL(orGetDeviceCount(nullptr)), CALL(orGetDevice(nullptr)),
+        CALL(orGetDeviceProperties(nullptr, 0)), CALL(orMalloc(nullptr, 1)),
+        CALL(orMallocHost(nullptr, 1)), CALL(orMemGetInfo(nullptr, nullptr)),
+        CALL(orStreamCreateWithPriority(nullptr, 0, 0)),
+        CALL(orEventCreateWithFlags(nullptr, 0)),
+        CALL(orIpcGetMemHandle(nullptr, nullptr))}) {
+    EXPECT_EQ(make(), orErrorInvalidValue) << text;
     EXPECT_EQ(detail(),
-              std::string(name) + " needs a place for the answer, not null.");
+              nameOf(text) + " needs a place for the answer, not null.");
   }
 }
 
