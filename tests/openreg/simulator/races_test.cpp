@@ -176,57 +176,43 @@ TEST_F(RacesTest, bytes_that_are_not_shared_do_not_race) {
 }
 
 TEST_F(RacesTest,
-       columns_of_one_matrix_are_apart_and_overlapping_ones_are_not) {
-  const int64_t sizes[] = {8, 4}, strides[] = {16, 1};
-  const auto columns = [&](const Stream& stream, const char* name, int first) {
-    launch(stream, name, {block + 4 * first, 4, 2, sizes, strides, 1});
+       parts_that_interleave_are_apart_and_overlapping_ones_are_not) {
+  const struct {
+    const char* what;
+    std::vector<int64_t> sizes, strides;
+    std::vector<int> apart;  // from the one at 0, in elements
+    int overlaps;
+  } parts[] = {
+      {"columns of a matrix", {8, 4}, {16, 1}, {4, 12}, 3},
+      {"columns that reach into the next row", {8, 4}, {16, 1}, {}, 14},
+      {"rows behind four more dimensions",
+       {2, 2, 2, 2, 4},
+       {120, 56, 24, 8, 1},
+       {4},
+       2},
+      // Rows that follow one another are one row.
+      {"each second element of rows of 8", {2, 4, 1}, {8, 2, 100}, {1}, 2},
   };
-  columns(one, "columns 0 to 4", 0);
-  columns(two, "columns 4 to 8", 4);
-  columns(two, "columns 12 to 16", 12);
-  EXPECT_TRUE(found().empty());
-  columns(two, "columns 3 to 7", 3);
-  EXPECT_EQ(found().size(), 1u);
-}
-
-TEST_F(RacesTest, rows_behind_four_more_dimensions_are_apart) {
-  char* wide = allocate(1024);
-  const int64_t sizes[] = {2, 2, 2, 2, 4}, strides[] = {120, 56, 24, 8, 1};
-  const auto rows = [&](const Stream& stream, const char* name, int first) {
-    launch(stream, name, {wide + 4 * first, 4, 5, sizes, strides, 1});
-  };
-  rows(one, "even rows", 0);
-  rows(two, "odd rows", 4);
-  EXPECT_TRUE(found().empty());
-  rows(two, "both", 2);
-  EXPECT_EQ(found().size(), 1u);
-  orFree(wide);
-}
-
-TEST_F(RacesTest, rows_that_follow_one_another_are_one_row) {
-  // Each second element of a matrix of 8 columns.
-  const int64_t sizes[] = {2, 4, 1}, strides[] = {8, 2, 100};
-  const auto half = [&](const Stream& stream, const char* name, int first) {
-    launch(stream, name, {block + 4 * first, 4, 3, sizes, strides, 1});
-  };
-  half(one, "even", 0);
-  half(two, "odd", 1);
-  EXPECT_TRUE(found().empty());
-  half(two, "even, too", 2);
-  EXPECT_EQ(found().size(), 1u);
+  for (const auto& [what, sizes, strides, apart, overlaps] : parts) {
+    const auto touches = [&](const Stream& stream, int first) {
+      launch(stream, what,
+             {block + 4 * first, 4, static_cast<int>(sizes.size()),
+              sizes.data(), strides.data(), 1});
+    };
+    touches(one, 0);
+    for (int first : apart) touches(two, first);
+    EXPECT_TRUE(found().empty()) << what;
+    touches(two, overlaps);
+    EXPECT_EQ(found().size(), 1u) << what;
+    orDeviceSynchronize();
+    orClearRaces();
+  }
 }
 
 TEST_F(RacesTest, of_five_gaps_only_the_range_is_known) {
   const int64_t sizes[] = {2, 2, 2, 2, 2}, strides[] = {100, 40, 16, 6, 2};
   launch(one, "scattered", {block, 4, 5, sizes, strides, 1});
   writes(two, "between", block + 4, 4);
-  EXPECT_EQ(found().size(), 1u);
-}
-
-TEST_F(RacesTest, columns_that_reach_into_the_next_row_are_not_apart) {
-  const int64_t sizes[] = {8, 4}, strides[] = {16, 1};
-  launch(one, "columns 0 to 4", {block, 4, 2, sizes, strides, 1});
-  launch(two, "columns 14 to 18", {block + 56, 4, 2, sizes, strides, 1});
   EXPECT_EQ(found().size(), 1u);
 }
 
@@ -614,26 +600,18 @@ TEST(Races, of_the_host_are_ignored_without_a_search) {
   EXPECT_EQ(orAnnounceHostAccess("sum", &access), orSuccess);
 }
 
-TEST(Races, DISABLED_one_race) {
+void race(bool once) {
   Stream one, two;
   char* block = allocate(64);
   writes(one, "writer", block);
   reads(two, "reader", block);
+  if (!once) writes(one, "second writer", block);
 }
 
-TEST(Races, DISABLED_two_races) {
-  Stream one, two;
-  char* block = allocate(64);
-  writes(one, "writer", block);
-  reads(two, "reader", block);
-  writes(one, "second writer", block);
-}
-
+TEST(Races, DISABLED_one_race) { race(true); }
+TEST(Races, DISABLED_two_races) { race(false); }
 TEST(Races, DISABLED_own_code) {
-  Stream one, two;
-  char* block = allocate(64);
-  writes(one, "writer", block);
-  reads(two, "reader", block);
+  race(true);
   std::exit(3);
 }
 
