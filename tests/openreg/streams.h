@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -41,6 +42,13 @@ orError_t enqueue(orStream_t stream, Body body) {
   const orError_t error = orLaunchHostFunc(stream, run, owned.get());
   if (!error) owned.release();
   return error;
+}
+
+/// A body that runs until `go` is set.
+inline auto until(const std::atomic<bool>& go) {
+  return [&go] {
+    while (!go) usleep(10);
+  };
 }
 
 /// Whether it is done within some seconds.

@@ -42,14 +42,10 @@ TEST(Event, recording_again_does_not_move_the_point_others_wait_for) {
   Stream a, b;
   Event event;
   std::atomic<bool> first{false}, second{false};
-  enqueue(a, [&] {
-    while (!first) usleep(10);
-  });
+  enqueue(a, until(first));
   orEventRecord(event, a);
   orStreamWaitEvent(b, event, 0);
-  enqueue(a, [&] {
-    while (!second) usleep(10);
-  });
+  enqueue(a, until(second));
   orEventRecord(event, a);
   first = true;
   EXPECT_EQ(orStreamSynchronize(b), orSuccess);

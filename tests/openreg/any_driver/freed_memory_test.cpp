@@ -20,9 +20,7 @@ TEST_F(Refused, freed_memory) {
 
 TEST_F(Refused, memory_that_is_being_freed) {
   std::atomic<bool> go{false};
-  enqueue(nullptr, [&] {
-    while (!go) usleep(10);
-  });
+  enqueue(nullptr, until(go));
   std::thread freeing([&] { EXPECT_EQ(orFree(block), orSuccess); });
   orPointerAttributes at{};
   at.type = orMemoryTypeDevice;

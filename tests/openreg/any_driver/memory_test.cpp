@@ -131,9 +131,7 @@ TEST(Memory, a_copy_from_pinned_memory_does_not_wait) {
   orMallocHost(&pinned, 4096);
   std::atomic<bool> go{false};
   Stream stream;
-  enqueue(stream, [&] {
-    while (!go) usleep(10);
-  });
+  enqueue(stream, until(go));
   EXPECT_EQ(orMemcpyAsync(device, pinned, 4096, orMemcpyHostToDevice, stream),
             orSuccess);
   EXPECT_EQ(orStreamQuery(stream), orErrorNotReady);

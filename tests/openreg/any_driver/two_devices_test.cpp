@@ -83,9 +83,7 @@ TEST(TwoDevices, waiting_for_all_streams_is_not_confused_by_a_destroyed_one) {
   Stream held;
   orStream_t idle;
   orStreamCreate(&idle);
-  enqueue(held, [&] {
-    while (!go) usleep(10);
-  });
+  enqueue(held, until(go));
   std::thread waiter([&] {
     orDeviceSynchronize();
     has_waited = true;

@@ -137,9 +137,7 @@ TEST(Destroy, a_destroyed_stream_that_still_has_work_answers_no_question) {
   orStream_t stream;
   ASSERT_EQ(orStreamCreate(&stream), orSuccess);
   std::atomic<bool> is_over{false};
-  enqueue(stream, [&] {
-    while (!is_over) std::this_thread::yield();
-  });
+  enqueue(stream, until(is_over));
   ASSERT_EQ(orStreamDestroy(stream), orSuccess);
   orStreamCaptureStatus status;
   uint64_t id;

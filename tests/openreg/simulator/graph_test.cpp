@@ -202,9 +202,7 @@ TEST(Graph, arguments_live_as_long_as_the_graph_and_its_launches) {
   EXPECT_EQ(counted.use_count(), 2);
   Executable exec(graph);
   std::atomic<bool> go{false};
-  launch(stream, "hold", [&] {
-    while (!go) usleep(10);
-  });
+  launch(stream, "hold", until(go));
   orGraphLaunch(exec, stream);
   exec.destroy();
   EXPECT_EQ(counted.use_count(), 2);

@@ -425,11 +425,7 @@ TEST(Guards, say_when_another_command_may_have_done_it) {
   char* block = allocate(405);
   Stream stream;
   std::atomic<bool> is_over{false};
-  ASSERT_EQ(enqueue(stream,
-                    [&] {
-                      while (!is_over) usleep(100);
-                    }),
-            orSuccess);
+  ASSERT_EQ(enqueue(stream, until(is_over)), orSuccess);
   usleep(20000);
   write("guess", block + 405);
   EXPECT_EQ(orStreamSynchronize(nullptr), orErrorLaunchFailure);

@@ -205,9 +205,7 @@ TEST(Observer, a_wait_begins_when_its_stream_reaches_it) {
   Event event;
   std::atomic<bool> released{false};
   Watch watch;
-  openreg::launch(nullptr, "long", [&] {
-    while (!released) usleep(100);
-  });
+  openreg::launch(nullptr, "long", until(released));
   orEventRecord(event, nullptr);
   orStreamWaitEvent(waits, event, 0);
   while (watch.in(orCommandBegins).size() < 2) usleep(100);
@@ -240,9 +238,7 @@ TEST(Observer, a_host_function_and_an_event_are_commands_too) {
 
 TEST(Observer, each_of_several_sees_what_began_after_it_was_added) {
   std::atomic<bool> released{false};
-  const auto wait = [&] {
-    while (!released) usleep(100);
-  };
+  const auto wait = until(released);
   Watch first;
   openreg::launch(nullptr, "first", wait);
   Watch second;

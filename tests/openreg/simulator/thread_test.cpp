@@ -92,9 +92,7 @@ TEST(Threads, a_host_that_runs_ahead_waits_at_last) {
   Stream stream;
   std::atomic<bool> go{false};
   std::atomic<int> launched{0};
-  enqueue(stream, [&] {
-    while (!go) usleep(10);
-  });
+  enqueue(stream, until(go));
   std::thread host([&] {
     for (; launched < 10000; ++launched) enqueue(stream, [] {});
   });
@@ -110,9 +108,7 @@ TEST(Threads, a_query_does_not_wait_for_a_host_that_waits_for_room) {
   Event event;
   std::atomic<bool> go{false};
   std::atomic<int> recorded{0};
-  enqueue(stream, [&] {
-    while (!go) usleep(10);
-  });
+  enqueue(stream, until(go));
   std::thread host([&] {
     for (; recorded < 10000; ++recorded) orEventRecord(event, stream);
   });
