@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Streams that wait for a number in memory, and streams that write one.
-#include "torch_openreg/common/openreg/interface/openreg_graphs.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/interface/openreg_signals.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/tests/openreg/captures.h"
 #include "torch_openreg/tests/openreg/ipc.h"
 #include "torch_openreg/tests/openreg/shorthands.h"
 #include "torch_openreg/tests/openreg/streams.h"
@@ -150,15 +150,13 @@ TEST(Signals, a_kernel_can_signal) {
 TEST(Signals, a_stream_can_wait_for_and_write_to_the_memory_of_another_device) {
   Numbers numbers(2);
   orSetDevice(1);
-  {
-    Stream stream;
-    expectWait(stream, numbers.at, 1);
-    expectWrite(stream, numbers.at + 1, 2);
-    orSetDevice(0);
-    expectWrite(nullptr, numbers.at, 1);
-    expectWait(nullptr, numbers.at + 1, 2);
-    EXPECT_EQ(orStreamSynchronize(nullptr), orSuccess);
-  }
+  Stream stream;
+  expectWait(stream, numbers.at, 1);
+  expectWrite(stream, numbers.at + 1, 2);
+  orSetDevice(0);
+  expectWrite(nullptr, numbers.at, 1);
+  expectWait(nullptr, numbers.at + 1, 2);
+  EXPECT_EQ(orStreamSynchronize(nullptr), orSuccess);
 }
 
 TEST(Signals, a_number_that_is_stored_without_a_signal_is_seen) {
@@ -366,19 +364,13 @@ TEST(Signals, freeing_waits_for_the_streams_that_wait) {
 TEST(Signals, a_capture_records_a_write_and_refuses_a_wait) {
   Stream stream;
   Numbers number;
-  ASSERT_EQ(orStreamBeginCapture(stream, orStreamCaptureModeGlobal), orSuccess);
-  expectWrite(stream, number.at, 9);
-  orGraph_t graph;
-  ASSERT_EQ(orStreamEndCapture(stream, &graph), orSuccess);
-  orGraphExec_t exec;
-  ASSERT_EQ(orGraphInstantiate(&exec, graph), orSuccess);
+  const Executable exec =
+      executable(stream, [&] { expectWrite(stream, number.at, 9); });
   Stream waits;
   expectWait(waits, number.at, 9);
   EXPECT_EQ(orStreamQuery(waits), orErrorNotReady);
   EXPECT_EQ(orGraphLaunch(exec, stream), orSuccess);
   EXPECT_EQ(orStreamSynchronize(waits), orSuccess);
-  orGraphExecDestroy(exec);
-  orGraphDestroy(graph);
 
   ASSERT_EQ(orStreamBeginCapture(stream, orStreamCaptureModeGlobal), orSuccess);
   const char* sentence =
@@ -387,6 +379,7 @@ TEST(Signals, a_capture_records_a_write_and_refuses_a_wait) {
       "it.";
   expectRefused(orStreamWaitValue32(stream, number.at, 9),
                 orErrorStreamCaptureUnsupported, sentence);
+  orGraph_t graph;
   expectRefused(orStreamEndCapture(stream, &graph),
                 orErrorStreamCaptureInvalidated, sentence);
   expectWait(stream, number.at, 9);
@@ -408,14 +401,11 @@ TEST(Signals, an_address_that_is_no_number_is_refused_with_the_reason) {
                   orErrorInvalidValue, sentence);
   };
   expect(inside + 2, "A number of 32 bits is aligned to 4 bytes; ");
-  const char* elsewhere =
-      " is in no block of device memory or pinned host memory, where the "
-      "number must be.";
   for (void* pointer :
-       {static_cast<void*>(&host), freed, static_cast<void*>(nullptr),
-        static_cast<void*>(inside + 8)}) {
-    expect(pointer, elsewhere);
-  }
+       {(void*)&host, freed, (void*)nullptr, (void*)(inside + 8)})
+    expect(pointer,
+           " is in no block of device memory or pinned host memory, where the "
+           "number must be.");
   expect(static_cast<char*>(odd) + 4,
          " has 2 bytes to the end of its block, and the number has 4.");
   expectWrite(nullptr, inside + 4, 1);
