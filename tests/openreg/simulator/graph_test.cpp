@@ -385,10 +385,11 @@ TEST(Fork, an_event_of_a_capture_is_of_no_use_after_it) {
   const std::string sentence =
       "The event was recorded in a capture that has ended, so it never "
       "completes; record it again.";
-  for (orError_t error : {orEventQuery(event), orEventSynchronize(event),
-                          orStreamWaitEvent(other, event, 0),
-                          orEventElapsedTime(&ms, event, event)}) {
-    EXPECT_EQ(error, orErrorInvalidValue);
+  for (const auto& [text, make] :
+       {CALL(orEventQuery(event)), CALL(orEventSynchronize(event)),
+        CALL(orStreamWaitEvent(other, event, 0)),
+        CALL(orEventElapsedTime(&ms, event, event))}) {
+    EXPECT_EQ(make(), orErrorInvalidValue) << text;
     EXPECT_EQ(detail(), sentence);
   }
   EXPECT_EQ(orEventRecord(event, main), orSuccess);
@@ -659,21 +660,21 @@ TEST(GraphHandle, what_does_not_exist_is_refused) {
   orGraphDestroy(graph);
   orGraphExecDestroy(exec);
   size_t count;
-  for (orError_t error :
-       {orGraphDestroy(graph), orGraphGetNodeCount(graph, &count),
-        orGraphDebugDotPrint(graph, "graph.dot"),
-        orGraphInstantiate(&exec, graph)}) {
-    EXPECT_EQ(error, orErrorInvalidResourceHandle);
-    EXPECT_EQ(detail(), "Graph " + handle(graph) +
-                            " does not exist; it was never captured, or it is "
-                            "destroyed.");
-  }
-  for (orError_t error :
-       {orGraphExecDestroy(exec), orGraphLaunch(exec, stream)}) {
-    EXPECT_EQ(error, orErrorInvalidResourceHandle);
-    EXPECT_EQ(detail(), "Executable graph " + handle(exec) +
-                            " does not exist; it was never instantiated, or it "
-                            "is destroyed.");
+  const std::string no_graph =
+      "Graph " + handle(graph) +
+      " does not exist; it was never captured, or it is destroyed.";
+  const std::string no_exec =
+      "Executable graph " + handle(exec) +
+      " does not exist; it was never instantiated, or it is destroyed.";
+  for (const auto& [call, sentence] :
+       {std::pair{CALL(orGraphDestroy(graph)), no_graph},
+        {CALL(orGraphGetNodeCount(graph, &count)), no_graph},
+        {CALL(orGraphDebugDotPrint(graph, "graph.dot")), no_graph},
+        {CALL(orGraphInstantiate(&exec, graph)), no_graph},
+        {CALL(orGraphExecDestroy(exec)), no_exec},
+        {CALL(orGraphLaunch(exec, stream)), no_exec}}) {
+    EXPECT_EQ(call.make(), orErrorInvalidResourceHandle) << call.text;
+    EXPECT_EQ(detail(), sentence) << call.text;
   }
 }
 
