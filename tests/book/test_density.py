@@ -20,13 +20,7 @@ def test_a_page_has_three_words_for_each_line_and_the_chapters_have_six():
 
 def test_only_prose_and_notes_are_words():
     page = [
-        "# A title of six short words",
-        "A [link](to/a/page.md) and `code`.",
-        "```{literalinclude}",
-        ":passage: device.block",
-        "```",
-        "```{notes}",
-        "1. three words here",
-        "```",
-    ]
+        "# A title of six short words", "A [link](to/a/page.md) and `code`.", "```{literalinclude}",
+        ":passage: device.block", "```", "```{notes}", "1. three words here", "```",
+    ]  # fmt: skip
     assert density.words_of(page) == 6 + 4 + 4

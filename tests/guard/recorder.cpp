@@ -35,114 +35,54 @@ class Recorder final : public Interface {
   explicit Recorder(const Interface* real) : real_(real) {}
 
   // Those that PyTorch gives no default: they cannot be left out.
-  c10::DeviceType type() const override {
-    leftOut("type");
-    return real_->type();
+#define PURE(result, name, parameters, arguments, ...) \
+  result name parameters const __VA_ARGS__ override {  \
+    leftOut(#name);                                    \
+    return real_->name arguments;                      \
   }
-  c10::Device exchangeDevice(c10::Device device) const override {
-    leftOut("exchangeDevice");
-    return real_->exchangeDevice(device);
-  }
-  c10::Device getDevice() const override {
-    leftOut("getDevice");
-    return real_->getDevice();
-  }
-  void setDevice(c10::Device device) const override {
-    leftOut("setDevice");
-    real_->setDevice(device);
-  }
-  void uncheckedSetDevice(c10::Device device) const noexcept override {
-    leftOut("uncheckedSetDevice");
-    real_->uncheckedSetDevice(device);
-  }
-  c10::Stream getStream(c10::Device device) const override {
-    leftOut("getStream");
-    return real_->getStream(device);
-  }
-  c10::Stream exchangeStream(c10::Stream stream) const override {
-    leftOut("exchangeStream");
-    return real_->exchangeStream(stream);
-  }
-  c10::DeviceIndex deviceCount() const noexcept override {
-    leftOut("deviceCount");
-    return real_->deviceCount();
-  }
+  PURE(c10::DeviceType, type, (), ())
+  PURE(c10::Device, exchangeDevice, (c10::Device device), (device))
+  PURE(c10::Device, getDevice, (), ())
+  PURE(void, setDevice, (c10::Device device), (device))
+  PURE(void, uncheckedSetDevice, (c10::Device device), (device), noexcept)
+  PURE(c10::Stream, getStream, (c10::Device device), (device))
+  PURE(c10::Stream, exchangeStream, (c10::Stream stream), (stream))
+  PURE(c10::DeviceIndex, deviceCount, (), (), noexcept)
 
   // The others.
-  c10::Stream getDefaultStream(c10::Device device) const override {
-    return leftOut("getDefaultStream") ? Interface::getDefaultStream(device)
-                                       : real_->getDefaultStream(device);
+#define OTHER(result, name, parameters, arguments, ...)     \
+  result name parameters const __VA_ARGS__ override {       \
+    return leftOut(#name) ? this->Interface::name arguments \
+                          : real_->name arguments;          \
   }
-  c10::Stream getStreamFromGlobalPool(c10::Device device,
-                                      bool high) const override {
-    return leftOut("getStreamFromGlobalPool")
-               ? Interface::getStreamFromGlobalPool(device, high)
-               : real_->getStreamFromGlobalPool(device, high);
-  }
-  c10::Stream getNewStream(c10::Device device, int priority) const override {
-    return leftOut("getNewStream") ? Interface::getNewStream(device, priority)
-                                   : real_->getNewStream(device, priority);
-  }
-  void* getStreamNativeHandle(const c10::Stream stream) const override {
-    return leftOut("getStreamNativeHandle")
-               ? Interface::getStreamNativeHandle(stream)
-               : real_->getStreamNativeHandle(stream);
-  }
-  bool queryStream(const c10::Stream& stream) const override {
-    return leftOut("queryStream") ? Interface::queryStream(stream)
-                                  : real_->queryStream(stream);
-  }
-  void synchronizeStream(const c10::Stream& stream) const override {
-    leftOut("synchronizeStream") ? Interface::synchronizeStream(stream)
-                                 : real_->synchronizeStream(stream);
-  }
-  bool isStreamCapturing(const c10::Stream& stream) const override {
-    return leftOut("isStreamCapturing") ? Interface::isStreamCapturing(stream)
-                                        : real_->isStreamCapturing(stream);
-  }
-  void recordDataPtrOnStream(const c10::DataPtr& data,
-                             const c10::Stream& stream) const override {
-    leftOut("recordDataPtrOnStream")
-        ? Interface::recordDataPtrOnStream(data, stream)
-        : real_->recordDataPtrOnStream(data, stream);
-  }
-  void record(void** event, const c10::Stream& stream,
-              const c10::DeviceIndex index,
-              const c10::EventFlag flag) const override {
-    leftOut("record") ? Interface::record(event, stream, index, flag)
-                      : real_->record(event, stream, index, flag);
-  }
-  void block(void* event, const c10::Stream& stream) const override {
-    leftOut("block") ? Interface::block(event, stream)
-                     : real_->block(event, stream);
-  }
-  bool queryEvent(void* event) const override {
-    return leftOut("queryEvent") ? Interface::queryEvent(event)
-                                 : real_->queryEvent(event);
-  }
-  void synchronizeEvent(void* event) const override {
-    leftOut("synchronizeEvent") ? Interface::synchronizeEvent(event)
-                                : real_->synchronizeEvent(event);
-  }
-  double elapsedTime(void* start, void* end,
-                     const c10::DeviceIndex index) const override {
-    return leftOut("elapsedTime") ? Interface::elapsedTime(start, end, index)
-                                  : real_->elapsedTime(start, end, index);
-  }
-  void destroyEvent(void* event,
-                    const c10::DeviceIndex index) const noexcept override {
-    leftOut("destroyEvent") ? Interface::destroyEvent(event, index)
-                            : real_->destroyEvent(event, index);
-  }
-  void synchronizeDevice(const c10::DeviceIndex index) const override {
-    leftOut("synchronizeDevice") ? Interface::synchronizeDevice(index)
-                                 : real_->synchronizeDevice(index);
-  }
-  c10::DeviceCapability getDeviceCapability(c10::Device device) const override {
-    return leftOut("getDeviceCapability")
-               ? Interface::getDeviceCapability(device)
-               : real_->getDeviceCapability(device);
-  }
+  OTHER(c10::Stream, getDefaultStream, (c10::Device device), (device))
+  OTHER(c10::Stream, getStreamFromGlobalPool, (c10::Device device, bool high),
+        (device, high))
+  OTHER(c10::Stream, getNewStream, (c10::Device device, int priority),
+        (device, priority))
+  OTHER(void*, getStreamNativeHandle, (const c10::Stream stream), (stream))
+  OTHER(bool, queryStream, (const c10::Stream& stream), (stream))
+  OTHER(void, synchronizeStream, (const c10::Stream& stream), (stream))
+  OTHER(bool, isStreamCapturing, (const c10::Stream& stream), (stream))
+  OTHER(void, recordDataPtrOnStream,
+        (const c10::DataPtr& data, const c10::Stream& stream), (data, stream))
+  OTHER(void, record,
+        (void** event, const c10::Stream& stream, const c10::DeviceIndex index,
+         const c10::EventFlag flag),
+        (event, stream, index, flag))
+  OTHER(void, block, (void* event, const c10::Stream& stream), (event, stream))
+  OTHER(bool, queryEvent, (void* event), (event))
+  OTHER(void, synchronizeEvent, (void* event), (event))
+  OTHER(double, elapsedTime,
+        (void* start, void* end, const c10::DeviceIndex index),
+        (start, end, index))
+  OTHER(void, destroyEvent, (void* event, const c10::DeviceIndex index),
+        (event, index), noexcept)
+  OTHER(void, synchronizeDevice, (const c10::DeviceIndex index), (index))
+  OTHER(c10::DeviceCapability, getDeviceCapability, (c10::Device device),
+        (device))
+#undef PURE
+#undef OTHER
 
  private:
   const Interface* real_;

@@ -33,16 +33,12 @@ Function real(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
-auto realLock() {
-  static auto* function = real<int (*)(pthread_mutex_t*)>("pthread_mutex_lock");
-  return function;
-}
-
-auto realUnlock() {
-  static auto* function =
-      real<int (*)(pthread_mutex_t*)>("pthread_mutex_unlock");
-  return function;
-}
+/// The function of this name in the C library.
+#define REAL(function)                                         \
+  ([] {                                                        \
+    static auto* found = real<decltype(&function)>(#function); \
+    return found;                                              \
+  }())
 
 struct Library {
   std::string name;  // empty for those that are not ours
@@ -94,7 +90,7 @@ bool holdsGil() {
 void write(const std::string& line) {
   static const char* path = getenv("OPENREG_LOCKS");
   if (!path) return;
-  realLock()(&guard);
+  REAL(pthread_mutex_lock)(&guard);
   if (!lines) lines = new std::set<std::string>;
   if (lines->insert(line).second) {
     if (FILE* file = fopen(path, "a")) {
@@ -102,7 +98,7 @@ void write(const std::string& line) {
       fclose(file);
     }
   }
-  realUnlock()(&guard);
+  REAL(pthread_mutex_unlock)(&guard);
 }
 
 void taken(void* lock, void* caller) {
@@ -149,62 +145,37 @@ void waits(void* mutex, void* caller) {
 
 extern "C" {
 
-int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-  const int result = realLock()(mutex);
-  if (result == 0) taken(mutex, __builtin_return_address(0));
-  return result;
-}
-
-int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
-  released(mutex);
-  return realUnlock()(mutex);
-}
-
-int pthread_rwlock_rdlock(pthread_rwlock_t* lock) noexcept {
-  static auto* function =
-      real<int (*)(pthread_rwlock_t*)>("pthread_rwlock_rdlock");
-  const int result = function(lock);
-  if (result == 0) taken(lock, __builtin_return_address(0));
-  return result;
-}
-
-int pthread_rwlock_wrlock(pthread_rwlock_t* lock) noexcept {
-  static auto* function =
-      real<int (*)(pthread_rwlock_t*)>("pthread_rwlock_wrlock");
-  const int result = function(lock);
-  if (result == 0) taken(lock, __builtin_return_address(0));
-  return result;
-}
-
-int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {
-  static auto* function =
-      real<int (*)(pthread_rwlock_t*)>("pthread_rwlock_unlock");
-  released(lock);
-  return function(lock);
-}
+#define LOCK(function, Lock)                                   \
+  int function(Lock* lock) noexcept {                          \
+    const int result = REAL(function)(lock);                   \
+    if (result == 0) taken(lock, __builtin_return_address(0)); \
+    return result;                                             \
+  }
+#define UNLOCK(function, Lock)        \
+  int function(Lock* lock) noexcept { \
+    released(lock);                   \
+    return REAL(function)(lock);      \
+  }
+LOCK(pthread_mutex_lock, pthread_mutex_t)
+LOCK(pthread_rwlock_rdlock, pthread_rwlock_t)
+LOCK(pthread_rwlock_wrlock, pthread_rwlock_t)
+UNLOCK(pthread_mutex_unlock, pthread_mutex_t)
+UNLOCK(pthread_rwlock_unlock, pthread_rwlock_t)
 
 int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
-  static auto* function =
-      real<int (*)(pthread_cond_t*, pthread_mutex_t*)>("pthread_cond_wait");
   waits(mutex, __builtin_return_address(0));
-  return function(condition, mutex);
+  return REAL(pthread_cond_wait)(condition, mutex);
 }
 
 int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                            const timespec* time) {
-  static auto* function =
-      real<int (*)(pthread_cond_t*, pthread_mutex_t*, const timespec*)>(
-          "pthread_cond_timedwait");
   waits(mutex, __builtin_return_address(0));
-  return function(condition, mutex, time);
+  return REAL(pthread_cond_timedwait)(condition, mutex, time);
 }
 
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                            clockid_t clock, const timespec* time) {
-  static auto* function =
-      real<int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t,
-                   const timespec*)>("pthread_cond_clockwait");
   waits(mutex, __builtin_return_address(0));
-  return function(condition, mutex, clock, time);
+  return REAL(pthread_cond_clockwait)(condition, mutex, clock, time);
 }
 }

@@ -1,17 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Without kernels of its own, `torch.amp.GradScaler` works through the counted fallback."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-import torch_openreg
+from asking import outcomes
 
-WITHOUT = Path(__file__).with_name("without.py")
-LEAVE_OUT = Path(torch_openreg.__file__).parents[2] / "tests/libleave_out.so"
 OPERATORS = ["_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_"]
 PROGRAM = """
 weights = [torch.nn.Parameter(torch.ones(n, device="openreg")) for n in (3, 5)]
@@ -30,17 +22,9 @@ for factor in (1.0, float("inf"), 1.0):
 
 @pytest.fixture(scope="module")
 def runs():
-    done = subprocess.run(
-        [sys.executable, WITHOUT],
-        input=json.dumps(
-            [["", PROGRAM], [",".join(f"PrivateUse1.{name}" for name in OPERATORS), PROGRAM]]
-        ),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        env={**os.environ, "LD_PRELOAD": str(LEAVE_OUT)},
+    return outcomes(
+        [["", PROGRAM], [",".join(f"PrivateUse1.{name}" for name in OPERATORS), PROGRAM]]
     )
-    return json.loads(done.stdout)
 
 
 def test_the_fallback_scales_unscales_and_skips_as_the_kernels_do(runs):

@@ -16,333 +16,277 @@ class Mistake(NamedTuple):
     test: str
 
 
-MISTAKES = [
-    # The guard.
-    Mistake(
-        "guard_wrong_device",
-        "The guard tells the current device of the thread, whatever it was asked to restore.",
-        "chapters/device/guard.cpp",
-        "return {kDeviceType, maybeExchangeDevice(device.index())};",
-        "maybeExchangeDevice(device.index()); return device;",
-        "test-device",
-    ),
-    Mistake(
-        "query_is_error",
-        '"Not ready" is treated as complete.',
-        "chapters/device/runtime.cpp",
-        "if (state == orErrorNotReady) return false;",
-        "if (state == orErrorNotReady) return true;",
-        "test-device",
-    ),
-    Mistake(
-        "event_of_current_stream",
-        "An event is recorded on the current stream, not on the one that was named.",
-        "chapters/device/guard.cpp",
-        "check(orEventRecord(static_cast<orEvent_t>(*event), nativeStream(stream)));",
-        "check(orEventRecord(static_cast<orEvent_t>(*event),\n"
-        "                        currentNativeStream(stream.device_index())));",
-        "chapters/device/streams/tests/test_streams.py",
-    ),
-    Mistake(
-        "event_without_timing",
-        "Events are always created without timing.",
-        "chapters/device/guard.cpp",
-        "? orEventEnableTiming",
-        "? orEventDisableTiming",
-        "chapters/device/streams/tests/test_streams.py",
-    ),
-    Mistake(
-        "block_is_dropped",
-        "`stream.wait_event` makes nothing wait.",
-        "chapters/device/guard.cpp",
-        "check(orStreamWaitEvent(nativeStream(stream), static_cast<orEvent_t>(event),\n                            0));",
-        "",
-        "chapters/device/streams/tests/test_streams.py",
-    ),
-    Mistake(
-        "priority_is_lost",
-        "Every stream of the pool has the normal priority.",
-        "chapters/device/streams/stream.cpp",
-        "pools[index][-priority].next(index, priority)",
-        "pools[index][0].next(index, 0)",
-        "test-device",
-    ),
-    Mistake(
-        "stream_of_all_threads",
-        "All threads share one current stream.",
-        "chapters/device/streams/stream.cpp",
-        "thread_local std::array<c10::StreamId, kMaxDevices> current_streams{};",
-        "std::array<c10::StreamId, kMaxDevices> current_streams{};",
-        "chapters/device/streams/tests/test_streams.py",
-    ),
-    # The allocator.
-    Mistake(
-        "dropped_record_stream",
-        "`record_stream` is accepted and forgotten.",
-        "chapters/device/memory/cache_streams.cpp",
-        "others.push_back(stream);",
-        "",
-        "test-device",
-    ),
-    Mistake(
-        "reused_at_once",
-        "A block that another stream uses goes back to the cache at once.",
-        "chapters/device/memory/cache_streams.cpp",
-        "if (marks.empty() && !is_used_again) freeBlock(block);",
-        "freeBlock(block);",
-        "test-device",
-    ),
-    Mistake(
-        "event_too_early",
-        "The other streams' events are queried as if they had been reached.",
-        "chapters/device/streams/stream.cpp",
-        "if (state == orErrorNotReady) return false;",
-        "",
-        "test-device",
-    ),
-    Mistake(
-        "block_of_any_stream",
-        "A free block is handed to any stream.",
-        "chapters/device/memory/cache.cpp",
-        "&pools_[pool].bins[{stream.id(), small}],",
-        "&pools_[pool].bins[{0, small}],",
-        "test-device",
-    ),
-    Mistake(
-        "no_retry",
-        "A full device is an error, although the cache holds free memory.",
-        "chapters/device/memory/cache.cpp",
-        "    empty();\n    wanted = memory",
-        "    wanted = memory",
-        "test-device",
-    ),
-    Mistake(
-        "not_merged",
-        "Freed neighbours are not merged.",
-        "chapters/device/memory/cache.cpp",
-        "if (block->after && block->after->free) {",
-        "if (false) {",
-        "test-device",
-    ),
-    Mistake(
-        "zero_bytes",
-        "A tensor without elements gets memory from the driver.",
-        "chapters/device/memory/allocator.cpp",
-        "if (bytes == 0) return {nullptr, device};",
-        "",
-        "test-device",
-    ),
-    Mistake(
-        "fork_frees",
-        "A forked child frees the memory of its parent.",
-        "chapters/device/memory/allocator.cpp",
-        "if (orIsForked()) return;",
-        "",
-        "test-device",
-    ),
-    # The hooks.
-    Mistake(
-        "asking_starts",
-        "Asking whether a device has started starts it.",
-        "chapters/hooks/hooks.cpp",
-        "return started;",
-        "return true;",
-        "test-hooks",
-    ),
-    Mistake(
-        "seed_keeps_offset",
-        "A new seed keeps the offset of the old one.",
-        "chapters/hooks/generator.cpp",
-        "at = {{seed, 0}};",
-        "at.state.seed = seed;",
-        "chapters/hooks/tests/test_generator.py",
-    ),
-    Mistake(
-        "state_without_offset",
-        "The state of a generator is only its seed.",
-        "chapters/hooks/generator.cpp",
-        "std::memcpy(bytes.mutable_data_ptr(), &at, size);",
-        "std::memset(bytes.mutable_data_ptr(), 0, size);\n  std::memcpy(bytes.mutable_data_ptr(), &at, 8);",
-        "chapters/hooks/tests/test_generator.py",
-    ),
-    Mistake(
-        "pinned_at_once",
-        "Pinned memory is reused while a stream still reads it.",
-        "chapters/hooks/host_memory.cpp",
-        "bool query_event(orEvent_t& event) override { return isReached(event); }",
-        "bool query_event(orEvent_t& event) override { isReached(event); return true; }",
-        "test-hooks",
-    ),
-    Mistake(
-        "resize_forgets_stream",
-        "A storage that grows frees its old memory before the copy has read it.",
-        "chapters/hooks/storage/storage.cpp",
-        "allocator().recordStream(storage.data_ptr(), stream);",
-        "",
-        "test-hooks",
-    ),
-    Mistake(
-        "resize_keeps_too_much",
-        "A storage that shrinks copies as many bytes as it had.",
-        "chapters/hooks/storage/storage.cpp",
-        "std::min(bytes, storage.nbytes())",
-        "storage.nbytes()",
-        "chapters/hooks/storage/tests",
-    ),
-    Mistake(
-        "shared_before_written",
-        "Memory is shared with a process before the device has written it.",
-        "chapters/hooks/storage/sharing.cpp",
-        "synchronizeDevice(storage.device().index());",
-        "",
-        "chapters/hooks/storage/tests",
-    ),
-    Mistake(
-        "autoload_raises",
-        "A backend that cannot be loaded makes `import torch` fail.",
-        "chapters/autoload/torch_openreg_autoload.py",
-        "except Exception as error:",
-        "except ZeroDivisionError as error:",
-        "chapters/autoload/tests/test_refusals.py::test_python_files_without_libraries_say_how_to_get_them",
-    ),
-    # Operators.
-    Mistake(
-        "gaps_are_copied",
-        "A copy of bytes is taken although the strides differ.",
-        "chapters/operators/minimal/copy.cpp",
-        "(a.is_non_overlapping_and_dense() && a.strides() == b.strides()));",
-        "a.is_non_overlapping_and_dense());",
-        "chapters/operators/minimal/tests",
-    ),
-    Mistake(
-        "conjugate_is_lost",
-        "A copy of bytes forgets that a view is conjugated.",
-        "chapters/operators/minimal/copy.cpp",
-        "a.is_conj() == b.is_conj() && ",
-        "",
-        "chapters/operators/minimal/tests",
-    ),
-    Mistake(
-        "pinned_is_dropped",
-        "`non_blocking=True` does not keep the pinned memory that it reads.",
-        "chapters/operators/minimal/copy.cpp",
-        "if (non_blocking) return keep();",
-        "if (non_blocking) return;",
-        "chapters/operators/minimal/tests",
-    ),
-    Mistake(
-        "peer_does_not_wait",
-        "A copy between devices does not wait for the stream of its source.",
-        "chapters/operators/minimal/copy.cpp",
-        "  ready.block(writes);\n",
-        "",
-        "chapters/operators/minimal/tests",
-    ),
-    Mistake(
-        "source_is_overwritten",
-        "The source of a copy between devices may be overwritten before it has been read.",
-        "chapters/operators/minimal/copy.cpp",
-        "  done.block(reads);\n",
-        "",
-        "chapters/operators/minimal/tests",
-    ),
-    Mistake(
-        "wrong_default_device",
-        "`empty` allocates on the current device, not on the one asked for.",
-        "chapters/operators/minimal/minimal.cpp",
-        "  refuseOtherLayouts();\n  DeviceScope scope(device);\n  return filledIfAsked(at::detail::empty_generic(",
-        "  refuseOtherLayouts();\n  return filledIfAsked(at::detail::empty_generic(",
-        "chapters/operators/minimal/tests",
-    ),
-    Mistake(
-        "resize_counts_no_offset",
-        "`resize_` forgets where in its storage the tensor begins.",
-        "chapters/operators/minimal/minimal.cpp",
-        "size, self.element_size(), self.storage_offset());\n  if (bytes > before)",
-        "size, self.element_size(), 0);\n  if (bytes > before)",
-        "chapters/operators/minimal/tests/test_minimal.py",
-    ),
-    Mistake(
-        "fallback_shares_nothing",
-        "The fallback copies arguments that share memory one by one.",
-        "chapters/operators/fallback/fallback.cpp",
-        "if (sharesWritten(op, torch::jit::last(*stack, count)))",
-        "if (false)",
-        "chapters/operators/fallback/tests",
-    ),
-    Mistake(
-        "alpha_is_ignored",
-        "`torch.add(a, b, alpha=2)` is a + b.",
-        "chapters/operators/by_hand/add.cpp",
-        "if (alpha.equal(1)) {",
-        "if (true) {",
-        "chapters/operators/by_hand/tests",
-    ),
-    Mistake(
-        "generator_of_other_device",
-        "A generator of another device is accepted.",
-        "chapters/operators/random/random.cpp",
-        "TORCH_CHECK(chosen.device() == self.device(),",
-        "TORCH_CHECK(true,",
-        "chapters/operators/random/tests",
-    ),
-    Mistake(
-        "number_below_the_bound",
-        "An integer is drawn that is rounded to one below the lower bound.",
-        "common/math/random/samplers.cpp",
-        "least = roundedUp(first, digits)",
-        "least = first",
-        "chapters/operators/random/tests",
-    ),
-    # Mixed precision.
-    Mistake(
-        "no_fallthrough",
-        "Operators without a rule for autocast have no kernel.",
-        "chapters/amp/autocast.cpp",
-        "m.fallback(torch::CppFunction::makeFallthrough());",
-        "",
-        "chapters/amp/tests",
-    ),
-    Mistake(
-        "wrong_policy",
-        "What needs float32 is computed in 16 bits.",
-        "chapters/amp/autocast.cpp",
-        "KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32)",
-        "KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)",
-        "chapters/amp/tests",
-    ),
-    Mistake(
-        "scale_grows_forever",
-        "The scale of the loss grows beyond what is finite.",
-        "chapters/amp/grad_scaler.cpp",
-        "if (std::isfinite(grown)) factor = grown;",
-        "factor = grown;",
-        "chapters/amp/tests",
-    ),
-    # Graphs.
-    Mistake(
-        "graph_memory_at_once",
-        "A graph that is dropped gives its memory back while a replay still runs.",
-        "chapters/graphs/capture/captured_graph.cpp",
-        "releasePool(device, pool_, users);",
-        "releasePool(device, pool_, {});",
-        "chapters/graphs/capture/tests/test_pools.py::test_memory_of_a_graph_that_goes_waits_for_its_replay",
-    ),
-    Mistake(
-        "same_numbers_in_replays",
-        "Every replay draws the same random numbers.",
-        "chapters/graphs/random/captured_offsets.cpp",
-        "used.counter->take(is_after_base ? used.at.state.offset : 0)",
-        "used.counter->take(0)",
-        "chapters/graphs/capture/tests/test_capture.py::test_replayed_numbers_are_those_of_eager",
-    ),
-    # The driver.
-    Mistake(
-        "uncleared_error",
-        "A reset does not clear the failure of a device.",
-        "common/openreg/errors/sticky_error.cpp",
-        "      failed_ = false;\n",
-        "",
-        "test-simulator",
-    ),
-]
+MISTAKES = []
+
+
+def mistake(name, file, test, about, old, new):
+    MISTAKES.append(Mistake(name, about, file, old, new, test))
+
+
+# The guard.
+mistake(
+    "guard_wrong_device", "chapters/device/guard.cpp", "test-device",
+    "The guard tells the current device of the thread, whatever it was asked to restore.",
+    "return {kDeviceType, maybeExchangeDevice(device.index())};",
+    "maybeExchangeDevice(device.index()); return device;",
+)  # fmt: skip
+mistake(
+    "query_is_error", "chapters/device/runtime.cpp", "test-device",
+    '"Not ready" is treated as complete.',
+    "if (state == orErrorNotReady) return false;",
+    "if (state == orErrorNotReady) return true;",
+)  # fmt: skip
+mistake(
+    "event_of_current_stream", "chapters/device/guard.cpp",
+    "chapters/device/streams/tests/test_streams.py",
+    "An event is recorded on the current stream, not on the one that was named.",
+    "check(orEventRecord(static_cast<orEvent_t>(*event), nativeStream(stream)));",
+    "check(orEventRecord(static_cast<orEvent_t>(*event),\n"
+    "                        currentNativeStream(stream.device_index())));",
+)  # fmt: skip
+mistake(
+    "event_without_timing", "chapters/device/guard.cpp",
+    "chapters/device/streams/tests/test_streams.py",
+    "Events are always created without timing.",
+    "? orEventEnableTiming",
+    "? orEventDisableTiming",
+)  # fmt: skip
+mistake(
+    "block_is_dropped", "chapters/device/guard.cpp",
+    "chapters/device/streams/tests/test_streams.py",
+    "`stream.wait_event` makes nothing wait.",
+    "check(orStreamWaitEvent(nativeStream(stream), static_cast<orEvent_t>(event),\n                            0));",
+    "",
+)  # fmt: skip
+mistake(
+    "priority_is_lost", "chapters/device/streams/stream.cpp", "test-device",
+    "Every stream of the pool has the normal priority.",
+    "pools[index][-priority].next(index, priority)",
+    "pools[index][0].next(index, 0)",
+)  # fmt: skip
+mistake(
+    "stream_of_all_threads", "chapters/device/streams/stream.cpp",
+    "chapters/device/streams/tests/test_streams.py",
+    "All threads share one current stream.",
+    "thread_local std::array<c10::StreamId, kMaxDevices> current_streams{};",
+    "std::array<c10::StreamId, kMaxDevices> current_streams{};",
+)  # fmt: skip
+
+# The allocator.
+mistake(
+    "dropped_record_stream", "chapters/device/memory/cache_streams.cpp", "test-device",
+    "`record_stream` is accepted and forgotten.",
+    "others.push_back(stream);",
+    "",
+)  # fmt: skip
+mistake(
+    "reused_at_once", "chapters/device/memory/cache_streams.cpp", "test-device",
+    "A block that another stream uses goes back to the cache at once.",
+    "if (marks.empty() && !is_used_again) freeBlock(block);",
+    "freeBlock(block);",
+)  # fmt: skip
+mistake(
+    "event_too_early", "chapters/device/streams/stream.cpp", "test-device",
+    "The other streams' events are queried as if they had been reached.",
+    "if (state == orErrorNotReady) return false;",
+    "",
+)  # fmt: skip
+mistake(
+    "block_of_any_stream", "chapters/device/memory/cache.cpp", "test-device",
+    "A free block is handed to any stream.",
+    "&pools_[pool].bins[{stream.id(), small}],",
+    "&pools_[pool].bins[{0, small}],",
+)  # fmt: skip
+mistake(
+    "no_retry", "chapters/device/memory/cache.cpp", "test-device",
+    "A full device is an error, although the cache holds free memory.",
+    "    empty();\n    wanted = memory",
+    "    wanted = memory",
+)  # fmt: skip
+mistake(
+    "not_merged", "chapters/device/memory/cache.cpp", "test-device",
+    "Freed neighbours are not merged.",
+    "if (block->after && block->after->free) {",
+    "if (false) {",
+)  # fmt: skip
+mistake(
+    "zero_bytes", "chapters/device/memory/allocator.cpp", "test-device",
+    "A tensor without elements gets memory from the driver.",
+    "if (bytes == 0) return {nullptr, device};",
+    "",
+)  # fmt: skip
+mistake(
+    "fork_frees", "chapters/device/memory/allocator.cpp", "test-device",
+    "A forked child frees the memory of its parent.",
+    "if (orIsForked()) return;",
+    "",
+)  # fmt: skip
+
+# The hooks.
+mistake(
+    "asking_starts", "chapters/hooks/hooks.cpp", "test-hooks",
+    "Asking whether a device has started starts it.",
+    "return started;",
+    "return true;",
+)  # fmt: skip
+mistake(
+    "seed_keeps_offset", "chapters/hooks/generator.cpp", "chapters/hooks/tests/test_generator.py",
+    "A new seed keeps the offset of the old one.",
+    "at = {{seed, 0}};",
+    "at.state.seed = seed;",
+)  # fmt: skip
+mistake(
+    "state_without_offset", "chapters/hooks/generator.cpp",
+    "chapters/hooks/tests/test_generator.py",
+    "The state of a generator is only its seed.",
+    "std::memcpy(bytes.mutable_data_ptr(), &at, size);",
+    "std::memset(bytes.mutable_data_ptr(), 0, size);\n  std::memcpy(bytes.mutable_data_ptr(), &at, 8);",
+)  # fmt: skip
+mistake(
+    "pinned_at_once", "chapters/hooks/host_memory.cpp", "test-hooks",
+    "Pinned memory is reused while a stream still reads it.",
+    "bool query_event(orEvent_t& event) override { return isReached(event); }",
+    "bool query_event(orEvent_t& event) override { isReached(event); return true; }",
+)  # fmt: skip
+mistake(
+    "resize_forgets_stream", "chapters/hooks/storage/storage.cpp", "test-hooks",
+    "A storage that grows frees its old memory before the copy has read it.",
+    "allocator().recordStream(storage.data_ptr(), stream);",
+    "",
+)  # fmt: skip
+mistake(
+    "resize_keeps_too_much", "chapters/hooks/storage/storage.cpp", "chapters/hooks/storage/tests",
+    "A storage that shrinks copies as many bytes as it had.",
+    "std::min(bytes, storage.nbytes())",
+    "storage.nbytes()",
+)  # fmt: skip
+mistake(
+    "shared_before_written", "chapters/hooks/storage/sharing.cpp", "chapters/hooks/storage/tests",
+    "Memory is shared with a process before the device has written it.",
+    "synchronizeDevice(storage.device().index());",
+    "",
+)  # fmt: skip
+mistake(
+    "autoload_raises", "chapters/autoload/torch_openreg_autoload.py",
+    "chapters/autoload/tests/test_refusals.py::test_python_files_without_libraries_say_how_to_get_them",
+    "A backend that cannot be loaded makes `import torch` fail.",
+    "except Exception as error:",
+    "except ZeroDivisionError as error:",
+)  # fmt: skip
+
+# Operators.
+mistake(
+    "gaps_are_copied", "chapters/operators/minimal/copy.cpp", "chapters/operators/minimal/tests",
+    "A copy of bytes is taken although the strides differ.",
+    "(a.is_non_overlapping_and_dense() && a.strides() == b.strides()));",
+    "a.is_non_overlapping_and_dense());",
+)  # fmt: skip
+mistake(
+    "conjugate_is_lost", "chapters/operators/minimal/copy.cpp", "chapters/operators/minimal/tests",
+    "A copy of bytes forgets that a view is conjugated.",
+    "a.is_conj() == b.is_conj() && ",
+    "",
+)  # fmt: skip
+mistake(
+    "pinned_is_dropped", "chapters/operators/minimal/copy.cpp", "chapters/operators/minimal/tests",
+    "`non_blocking=True` does not keep the pinned memory that it reads.",
+    "if (non_blocking) return keep();",
+    "if (non_blocking) return;",
+)  # fmt: skip
+mistake(
+    "peer_does_not_wait", "chapters/operators/minimal/copy.cpp", "chapters/operators/minimal/tests",
+    "A copy between devices does not wait for the stream of its source.",
+    "  ready.block(writes);\n",
+    "",
+)  # fmt: skip
+mistake(
+    "source_is_overwritten", "chapters/operators/minimal/copy.cpp",
+    "chapters/operators/minimal/tests",
+    "The source of a copy between devices may be overwritten before it has been read.",
+    "  done.block(reads);\n",
+    "",
+)  # fmt: skip
+mistake(
+    "wrong_default_device", "chapters/operators/minimal/minimal.cpp",
+    "chapters/operators/minimal/tests",
+    "`empty` allocates on the current device, not on the one asked for.",
+    "  refuseOtherLayouts();\n  DeviceScope scope(device);\n  return filledIfAsked(at::detail::empty_generic(",
+    "  refuseOtherLayouts();\n  return filledIfAsked(at::detail::empty_generic(",
+)  # fmt: skip
+mistake(
+    "resize_counts_no_offset", "chapters/operators/minimal/minimal.cpp",
+    "chapters/operators/minimal/tests/test_minimal.py",
+    "`resize_` forgets where in its storage the tensor begins.",
+    "size, self.element_size(), self.storage_offset());\n  if (bytes > before)",
+    "size, self.element_size(), 0);\n  if (bytes > before)",
+)  # fmt: skip
+mistake(
+    "fallback_shares_nothing", "chapters/operators/fallback/fallback.cpp",
+    "chapters/operators/fallback/tests",
+    "The fallback copies arguments that share memory one by one.",
+    "if (sharesWritten(op, torch::jit::last(*stack, count)))",
+    "if (false)",
+)  # fmt: skip
+mistake(
+    "alpha_is_ignored", "chapters/operators/by_hand/add.cpp", "chapters/operators/by_hand/tests",
+    "`torch.add(a, b, alpha=2)` is a + b.",
+    "if (alpha.equal(1)) {",
+    "if (true) {",
+)  # fmt: skip
+mistake(
+    "generator_of_other_device", "chapters/operators/random/random.cpp",
+    "chapters/operators/random/tests",
+    "A generator of another device is accepted.",
+    "TORCH_CHECK(chosen.device() == self.device(),",
+    "TORCH_CHECK(true,",
+)  # fmt: skip
+mistake(
+    "number_below_the_bound", "common/math/random/samplers.cpp", "chapters/operators/random/tests",
+    "An integer is drawn that is rounded to one below the lower bound.",
+    "least = roundedUp(first, digits)",
+    "least = first",
+)  # fmt: skip
+
+# Mixed precision.
+mistake(
+    "no_fallthrough", "chapters/amp/autocast.cpp", "chapters/amp/tests",
+    "Operators without a rule for autocast have no kernel.",
+    "m.fallback(torch::CppFunction::makeFallthrough());",
+    "",
+)  # fmt: skip
+mistake(
+    "wrong_policy", "chapters/amp/autocast.cpp", "chapters/amp/tests",
+    "What needs float32 is computed in 16 bits.",
+    "KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32)",
+    "KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)",
+)  # fmt: skip
+mistake(
+    "scale_grows_forever", "chapters/amp/grad_scaler.cpp", "chapters/amp/tests",
+    "The scale of the loss grows beyond what is finite.",
+    "if (std::isfinite(grown)) factor = grown;",
+    "factor = grown;",
+)  # fmt: skip
+
+# Graphs.
+mistake(
+    "graph_memory_at_once", "chapters/graphs/capture/captured_graph.cpp",
+    "chapters/graphs/capture/tests/test_pools.py::test_memory_of_a_graph_that_goes_waits_for_its_replay",
+    "A graph that is dropped gives its memory back while a replay still runs.",
+    "releasePool(device, pool_, users);",
+    "releasePool(device, pool_, {});",
+)  # fmt: skip
+mistake(
+    "same_numbers_in_replays", "chapters/graphs/random/captured_offsets.cpp",
+    "chapters/graphs/capture/tests/test_capture.py::test_replayed_numbers_are_those_of_eager",
+    "Every replay draws the same random numbers.",
+    "used.counter->take(is_after_base ? used.at.state.offset : 0)",
+    "used.counter->take(0)",
+)  # fmt: skip
+
+# The driver.
+mistake(
+    "uncleared_error", "common/openreg/errors/sticky_error.cpp", "test-simulator",
+    "A reset does not clear the failure of a device.",
+    "      failed_ = false;\n",
+    "",
+)  # fmt: skip

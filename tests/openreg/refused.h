@@ -9,11 +9,15 @@
 #include <string>
 #include <vector>
 
-struct Refusal {
-  const char* what;
-  orError_t code;
-  std::function<orError_t()> call;
+/// A call and its text.
+struct Call {
+  const char* text;
+  std::function<orError_t()> make;
 };
+inline std::string nameOf(const std::string& text) {
+  return text.substr(0, text.find('('));
+}
+#define CALL(...) Call(#__VA_ARGS__, [&] { return __VA_ARGS__; })
 
 class Refused : public testing::Test {
  protected:
@@ -34,18 +38,18 @@ class Refused : public testing::Test {
     EXPECT_EQ(orEventDestroy(event), orSuccess);
     EXPECT_EQ(orDeviceSynchronize(), orSuccess);
   }
-  void expectAll(const std::vector<Refusal>& refusals) {
+  /// Each call is refused with this code and a sentence, and takes no memory.
+  void expectAll(orError_t code, const std::vector<Call>& calls) {
     size_t before, after, total;
     orMemGetInfo(&before, &total);
-    for (const Refusal& refusal : refusals) {
+    for (const auto& [text, make] : calls) {
       orGetLastError();
-      EXPECT_EQ(refusal.call(), refusal.code)
-          << refusal.what << ": " << orGetErrorDetail();
-      EXPECT_EQ(orPeekAtLastError(), refusal.code) << refusal.what;
+      EXPECT_EQ(make(), code) << text << ": " << orGetErrorDetail();
+      EXPECT_EQ(orPeekAtLastError(), code) << text;
       const std::string detail = orGetErrorDetail();
       EXPECT_TRUE(detail.ends_with('.'))
-          << refusal.what << ": the detail is a sentence, and ends in a full "
-          << "stop; here it is \"" << detail << '"';
+          << text << ": the detail is a sentence, and ends in a full stop; "
+          << "here it is \"" << detail << '"';
     }
     orMemGetInfo(&after, &total);
     EXPECT_EQ(before, after);

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,4 +52,35 @@ inline int statusOf(pid_t child) {
 /// The status of `start` for these arguments.
 inline int again(const std::string& test, std::vector<std::string> settings) {
   return statusOf(start(test, std::move(settings)));
+}
+
+/// Demands that a test of this program passes in a process of its own for each
+/// of these settings.
+inline void expectAgain(
+    const std::string& test,
+    const std::vector<std::vector<std::string>>& processes) {
+  for (const std::vector<std::string>& settings : processes)
+    EXPECT_EQ(again(test, settings), 0) << testing::PrintToString(settings);
+}
+
+/// The same for the test that calls this. In such a process it is false, and
+/// the test goes on.
+///
+///     if (ranAgain(under({"blocking", "seed:1"}))) return;
+inline bool ranAgain(std::vector<std::vector<std::string>> processes) {
+  if (std::getenv("OPENREG_TEST_AGAIN")) return false;
+  for (auto& settings : processes) settings.push_back("OPENREG_TEST_AGAIN=1");
+  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+  expectAgain(std::string(test->test_suite_name()) + "." + test->name(),
+              processes);
+  return true;
+}
+
+/// The settings of each of these schedules.
+inline std::vector<std::vector<std::string>> under(
+    const std::vector<std::string>& schedules) {
+  std::vector<std::vector<std::string>> processes;
+  for (const std::string& schedule : schedules)
+    processes.push_back({"OPENREG_SCHEDULE=" + schedule});
+  return processes;
 }

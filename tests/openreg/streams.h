@@ -3,8 +3,10 @@
 
 #include "torch_openreg/tests/openreg/printed.h"
 
+#include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -14,8 +16,20 @@ struct Stream {
   explicit Stream(int priority = 0) {
     orStreamCreateWithPriority(&handle, 0, priority);
   }
-  ~Stream() { orStreamDestroy(handle); }
+  Stream(const Stream&) = delete;
+  ~Stream() { EXPECT_EQ(orStreamDestroy(handle), orSuccess); }
+  operator orStream_t() const { return handle; }
   orStream_t handle = nullptr;
+};
+
+/// An event that is destroyed with its scope.
+struct Event {
+  Event() { orEventCreate(&handle); }
+  explicit Event(unsigned flags) { orEventCreateWithFlags(&handle, flags); }
+  Event(const Event&) = delete;
+  ~Event() { EXPECT_EQ(orEventDestroy(handle), orSuccess); }
+  operator orEvent_t() const { return handle; }
+  orEvent_t handle = nullptr;
 };
 
 /// Enqueues `body()` as a host function. It leaks if a failed device drops it.
@@ -28,6 +42,13 @@ orError_t enqueue(orStream_t stream, Body body) {
   const orError_t error = orLaunchHostFunc(stream, run, owned.get());
   if (!error) owned.release();
   return error;
+}
+
+/// A body that runs until `go` is set.
+inline auto until(const std::atomic<bool>& go) {
+  return [&go] {
+    while (!go) usleep(10);
+  };
 }
 
 /// Whether it is done within some seconds.

@@ -295,9 +295,9 @@ TEST(Collectives, of_groups_that_are_used_in_different_orders_do_not_wait) {
       const Stream streams[2];
       const auto one = makeGroup(rank, 2, first.exchange());
       const auto two = makeGroup(rank, 2, second.exchange());
-      (rank ? one : two)->barrier(streams[rank ? 0 : 1].handle);
-      (rank ? two : one)->barrier(streams[rank ? 1 : 0].handle);
-      for (const auto& stream : streams) ok(orStreamSynchronize(stream.handle));
+      (rank ? one : two)->barrier(streams[rank ? 0 : 1]);
+      (rank ? two : one)->barrier(streams[rank ? 1 : 0]);
+      for (const auto& stream : streams) ok(orStreamSynchronize(stream));
     });
   }
   for (auto& rank : ranks) rank.join();
@@ -315,16 +315,16 @@ TEST(Transfers,
     for (int i = 0; i < kTransfers; ++i) {
       const Transfer receive{
           false, peer, static_cast<char*>(received.data) + i * 1024, 1024};
-      group.transfer(receives.handle, {receive});
+      group.transfer(receives, {receive});
     }
     for (int i = 0; i < kTransfers; ++i) {
       const Transfer send{true, peer, static_cast<char*>(sent.data) + i * 1024,
                           1024};
-      group.transfer(sends.handle, {send});
+      group.transfer(sends, {send});
     }
     // A group that is destroyed drops its sends.
-    ok(orStreamSynchronize(sends.handle));
-    EXPECT_EQ(read<uint8_t>(received, kTransfers * 1024, receives.handle),
+    ok(orStreamSynchronize(sends));
+    EXPECT_EQ(read<uint8_t>(received, kTransfers * 1024, receives),
               valuesOf<uint8_t>(peer, kTransfers * 1024));
   });
 }

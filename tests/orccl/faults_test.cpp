@@ -15,83 +15,84 @@ double secondsSince(steady_clock::time_point begin) {
   return std::chrono::duration<double>(steady_clock::now() - begin).count();
 }
 
+size_t freeBytes() {
+  size_t free = 0, total = 0;
+  ok(orMemGetInfo(&free, &total));
+  return free;
+}
+
 /// Rank 1 of three makes another call than the others.
 void expectProblem(const Part& common, const Part& different,
-                   const std::string& sentence) {
+                   const std::string& of_rank_0, const std::string& of_rank_1) {
+  const std::string sentence = "rank 0 calls " + of_rank_0 + ", rank 1 calls " +
+                               of_rank_1 + " (call number 2 of the group)";
   SCOPED_TRACE(sentence);
   onThreads(3, [&](Group& group, orStream_t stream) {
     group.barrier(stream);
     (group.rank() == 1 ? different : common)(group, stream);
     // Later calls end, too.
-    group.barrier(stream);
-    ok(orStreamSynchronize(stream));
+    group.meet(stream);
     EXPECT_TRUE(group.isAborted());
     EXPECT_EQ(group.problem(), sentence);
   });
 }
 
-Part reduces(size_t count, orcclDataType_t type, orcclRedOp_t reduction) {
+/// A call about a block that is large enough, and a wait for it.
+template <class Call>
+Part calls(Call call) {
   return [=](Group& group, orStream_t stream) {
     const Block block(64 << 20);
-    group.allReduce(stream, block.data, block.data, count, type, reduction);
+    call(group, stream, block.data);
     ok(orStreamSynchronize(stream));
   };
 }
 
+Part reduces(size_t count, orcclDataType_t type, orcclRedOp_t reduction) {
+  return calls([=](Group& group, orStream_t stream, void* data) {
+    group.allReduce(stream, data, data, count, type, reduction);
+  });
+}
+
+Part reducesTo(int root) {
+  return calls([=](Group& group, orStream_t stream, void* data) {
+    group.reduce(stream, data, data, 1, orcclInt32, orcclSum, root);
+  });
+}
+
+Part broadcasts(int root) {
+  return calls([=](Group& group, orStream_t stream, void* data) {
+    group.broadcast(stream, data, 4, root);
+  });
+}
+
 TEST(Disagreement, is_found_in_each_part_of_a_call) {
-  const Part common = reduces(256, orcclFloat32, orcclSum);
-  const std::string rank0 =
-      "rank 0 calls all_reduce of 1024 bytes of float32 with sum, rank 1 "
-      "calls ";
-  const std::string call = " (call number 2 of the group)";
-  expectProblem(common, reduces(255, orcclFloat32, orcclSum),
-                rank0 + "all_reduce of 1020 bytes of float32 with sum" + call);
-  expectProblem(common, reduces(256, orcclInt32, orcclSum),
-                rank0 + "all_reduce of 1024 bytes of int32 with sum" + call);
-  expectProblem(
-      common, reduces(256, orcclFloat32, orcclMax),
-      rank0 + "all_reduce of 1024 bytes of float32 with maximum" + call);
-  // Here one rank has chunks for which the others do not wait.
-  expectProblem(
-      common, reduces(16 << 20, orcclFloat32, orcclSum),
-      rank0 + "all_reduce of 67108864 bytes of float32 with sum" + call);
-  expectProblem(
-      common,
-      [](Group& group, orStream_t stream) {
-        const Block block(4);
-        group.broadcast(stream, block.data, 4, 0);
-        ok(orStreamSynchronize(stream));
-      },
-      rank0 + "broadcast of 4 bytes from rank 0" + call);
-  expectProblem(
-      common, [](Group& group, orStream_t stream) { group.barrier(stream); },
-      rank0 + "barrier" + call);
+  const Part waits = [](Group& group, orStream_t stream) {
+    group.barrier(stream);
+  };
+  const std::pair<Part, std::string> others[] = {
+      {reduces(255, orcclFloat32, orcclSum),
+       "all_reduce of 1020 bytes of float32 with sum"},
+      {reduces(256, orcclInt32, orcclSum),
+       "all_reduce of 1024 bytes of int32 with sum"},
+      {reduces(256, orcclFloat32, orcclMax),
+       "all_reduce of 1024 bytes of float32 with maximum"},
+      // Here one rank has chunks for which the others do not wait.
+      {reduces(16 << 20, orcclFloat32, orcclSum),
+       "all_reduce of 67108864 bytes of float32 with sum"},
+      {broadcasts(0), "broadcast of 4 bytes from rank 0"},
+      {waits, "barrier"}};
+  for (const auto& [other, said] : others)
+    expectProblem(reduces(256, orcclFloat32, orcclSum), other,
+                  "all_reduce of 1024 bytes of float32 with sum", said);
 }
 
 TEST(Disagreement, is_found_in_the_root) {
-  const auto broadcasts = [](int root) {
-    return [root](Group& group, orStream_t stream) {
-      const Block block(4);
-      group.broadcast(stream, block.data, 4, root);
-      ok(orStreamSynchronize(stream));
-    };
-  };
   expectProblem(broadcasts(0), broadcasts(2),
-                "rank 0 calls broadcast of 4 bytes from rank 0, rank 1 calls "
-                "broadcast of 4 bytes from rank 2 (call number 2 of the "
-                "group)");
-  const auto reduces = [](int root) {
-    return [root](Group& group, orStream_t stream) {
-      const Block block(4);
-      group.reduce(stream, block.data, block.data, 1, orcclInt32, orcclSum,
-                   root);
-      ok(orStreamSynchronize(stream));
-    };
-  };
-  expectProblem(reduces(1), reduces(2),
-                "rank 0 calls reduce of 4 bytes of int32 with sum to rank 1, "
-                "rank 1 calls reduce of 4 bytes of int32 with sum to rank 2 "
-                "(call number 2 of the group)");
+                "broadcast of 4 bytes from rank 0",
+                "broadcast of 4 bytes from rank 2");
+  expectProblem(reducesTo(1), reducesTo(2),
+                "reduce of 4 bytes of int32 with sum to rank 1",
+                "reduce of 4 bytes of int32 with sum to rank 2");
 }
 
 TEST(Disagreement, of_a_transfer_is_found_by_the_receiver) {
@@ -114,14 +115,13 @@ TEST(Disagreement, of_a_transfer_is_found_by_the_receiver) {
 
 TEST(Abort, ends_all_waits_of_one_rank) {
   onThreads(2, [](Group& group, orStream_t stream) {
-    group.barrier(stream);
-    ok(orStreamSynchronize(stream));
+    group.meet(stream);
     if (group.rank() == 1) return;
     const Block block(32 << 20);
     const std::vector<Transfer> transfers = {{true, 1, block.data, 16 << 20},
                                              {false, 1, block.data, 16 << 20}};
     const Stream other;
-    group.transfer(other.handle, transfers);
+    group.transfer(other, transfers);
     group.allReduce(stream, block.data, block.data, 4 << 20, orcclFloat32,
                     orcclSum);
     sleepMs(20);
@@ -133,11 +133,10 @@ TEST(Abort, ends_all_waits_of_one_rank) {
     }
     for (auto& thread : threads) thread.join();
     ok(orStreamSynchronize(stream));
-    ok(orStreamSynchronize(other.handle));
+    ok(orStreamSynchronize(other));
     EXPECT_TRUE(group.isAborted());
     EXPECT_EQ(group.problem(), "");
-    group.barrier(stream);
-    ok(orStreamSynchronize(stream));
+    group.meet(stream);
   });
 }
 
@@ -145,8 +144,7 @@ TEST(Abort, ends_all_waits_of_one_rank) {
 TEST(Abort, ends_waits_while_the_peers_go_on) {
   for (int turn = 0; turn < 100; ++turn) {
     onThreads(3, [&](Group& group, orStream_t stream) {
-      group.barrier(stream);
-      ok(orStreamSynchronize(stream));
+      group.meet(stream);
       for (int call = 0; call < 20; ++call) group.barrier(stream);
       if (turn % 3 != group.rank()) sleepMs(turn % 2);
       group.abort();
@@ -156,11 +154,10 @@ TEST(Abort, ends_waits_while_the_peers_go_on) {
 }
 
 TEST(Abort, is_part_of_the_destruction_and_the_memory_goes_back) {
-  size_t before = 0, now = 0, total = 0;
   ok(orSetDevice(0));
   ok(orDeviceSynchronize());
   sleepMs(200);
-  ok(orMemGetInfo(&before, &total));
+  const size_t before = freeBytes();
   Table table;
   const Stream stream;
   {
@@ -168,38 +165,29 @@ TEST(Abort, is_part_of_the_destruction_and_the_memory_goes_back) {
     for (int rank = 0; rank < 2; ++rank) {
       ranks.push_back(makeGroup(rank, 2, table.exchange()));
     }
-    ranks[0]->barrier(stream.handle);
-    ok(orMemGetInfo(&now, &total));
-    EXPECT_LT(now, before);
+    ranks[0]->barrier(stream);
+    EXPECT_LT(freeBytes(), before);
   }
-  ok(orStreamSynchronize(stream.handle));
+  ok(orStreamSynchronize(stream));
   const auto begin = steady_clock::now();
-  while (now != before && secondsSince(begin) < 10) {
-    sleepMs(1);
-    ok(orMemGetInfo(&now, &total));
-  }
-  EXPECT_EQ(now, before);
+  while (freeBytes() != before && secondsSince(begin) < 10) sleepMs(1);
+  EXPECT_EQ(freeBytes(), before);
 }
 
 TEST(Abort, frees_the_memory_while_another_stream_is_captured) {
-  size_t before = 0, now = 0, total = 0;
   ok(orSetDevice(0));
-  ok(orMemGetInfo(&before, &total));
+  const size_t before = freeBytes();
   Table table;
   const Stream stream, captured;
   auto group = makeGroup(0, 1, table.exchange());
-  group->barrier(stream.handle);
-  ok(orStreamSynchronize(stream.handle));
-  ok(orStreamBeginCapture(captured.handle, orStreamCaptureModeGlobal));
+  group->meet(stream);
+  ok(orStreamBeginCapture(captured, orStreamCaptureModeGlobal));
   group.reset();
   const auto begin = steady_clock::now();
-  while (now != before && secondsSince(begin) < 5) {
-    sleepMs(1);
-    ok(orMemGetInfo(&now, &total));
-  }
-  EXPECT_EQ(now, before);
+  while (freeBytes() != before && secondsSince(begin) < 5) sleepMs(1);
+  EXPECT_EQ(freeBytes(), before);
   orGraph_t graph = nullptr;
-  EXPECT_EQ(orStreamEndCapture(captured.handle, &graph), orSuccess)
+  EXPECT_EQ(orStreamEndCapture(captured, &graph), orSuccess)
       << orGetErrorDetail();
   if (graph) ok(orGraphDestroy(graph));
 }
@@ -244,8 +232,7 @@ TEST(Request, may_be_freed_when_there_is_none) {
 TEST(Ending, a_killed_peer_is_named) {
   const auto statuses = onProcesses(2, [](Group& group, orStream_t stream) {
     EXPECT_EQ(group.endedPeer(), "");
-    group.barrier(stream);
-    ok(orStreamSynchronize(stream));
+    group.meet(stream);
     if (group.rank() == 1) {
       std::ofstream(std::string(std::getenv("OPENREG_TEST_FOLDER")) + "/pid")
           << getpid();
@@ -271,8 +258,7 @@ TEST(Ending, a_killed_peer_is_named) {
 
 TEST(Ending, a_peer_that_left_is_not_named) {
   onGoodProcesses(2, [](Group& group, orStream_t stream) {
-    group.barrier(stream);
-    ok(orStreamSynchronize(stream));
+    group.meet(stream);
     // The other process ends when its test does.
     if (group.rank() == 1) return;
     for (int turn = 0; turn < 50; ++turn) {
@@ -285,8 +271,7 @@ TEST(Ending, a_peer_that_left_is_not_named) {
 TEST(Ending, a_process_may_exit_with_work_pending) {
   const auto begin = steady_clock::now();
   onGoodProcesses(2, [](Group& group, orStream_t stream) {
-    group.barrier(stream);
-    ok(orStreamSynchronize(stream));
+    group.meet(stream);
     const Block block(16 << 20);
     if (group.rank() == 0) group.barrier(stream);
     const Transfer receive{false, 1, block.data, 16 << 20};
@@ -298,8 +283,7 @@ TEST(Ending, a_process_may_exit_with_work_pending) {
 
 TEST(Ending, a_lost_device_ends_the_waits) {
   onGoodProcesses(2, [](Group& group, orStream_t stream) {
-    group.barrier(stream);
-    ok(orStreamSynchronize(stream));
+    group.meet(stream);
     if (group.rank() == 1) return;
     group.barrier(stream);
     ok(orInject("lost:0@1"));
@@ -325,9 +309,8 @@ TEST(Ending, of_a_communicator_on_a_lost_device_leaves_no_thread) {
     const std::vector<Stream> streams(2);
     for (int rank = 0; rank < 2; ++rank)
       ranks.push_back(makeGroup(rank, 2, table.exchange()));
-    for (int rank = 0; rank < 2; ++rank)
-      ranks[rank]->barrier(streams[rank].handle);
-    for (const Stream& each : streams) ok(orStreamSynchronize(each.handle));
+    for (int rank = 0; rank < 2; ++rank) ranks[rank]->barrier(streams[rank]);
+    for (const Stream& each : streams) ok(orStreamSynchronize(each));
     ok(orInject("lost:0@1"));
     EXPECT_EQ(openreg::launch(stream, "any", [] {}), orErrorDeviceLost);
     const size_t before = countThreads();
@@ -350,19 +333,18 @@ std::string refusalOf(orcclResult_t code, Call call) {
   }
   return "nothing was refused";
 }
+#define REFUSAL(code, ...) refusalOf(code, [&] { __VA_ARGS__; })
 
 TEST(Refusal, names_the_argument) {
   Table table;
-  EXPECT_EQ(refusalOf(orcclInvalidArgument,
-                      [&] { makeGroup(0, 65, table.exchange()); }),
+  EXPECT_EQ(REFUSAL(orcclInvalidArgument, makeGroup(0, 65, table.exchange())),
             "A group on one host has 1 to 64 ranks; 65 were asked for.");
-  EXPECT_EQ(refusalOf(orcclInvalidArgument,
-                      [&] { makeGroup(2, 2, table.exchange()); }),
+  EXPECT_EQ(REFUSAL(orcclInvalidArgument, makeGroup(2, 2, table.exchange())),
             "Rank 2 is not in a group with the ranks 0 to 1.");
   const auto group = makeGroup(0, 1, table.exchange());
-  EXPECT_EQ(refusalOf(orcclInvalidArgument,
-                      [&] { group->broadcast(nullptr, nullptr, 0, 1); }),
-            "The root is rank 1; the group has the ranks 0 to 0.");
+  EXPECT_EQ(
+      REFUSAL(orcclInvalidArgument, group->broadcast(nullptr, nullptr, 0, 1)),
+      "The root is rank 1; the group has the ranks 0 to 0.");
   const auto reduce = [&](orcclDataType_t type, orcclRedOp_t reduction,
                           size_t count = 0) {
     return refusalOf(orcclInvalidArgument, [&] {
@@ -371,11 +353,9 @@ TEST(Refusal, names_the_argument) {
   };
   EXPECT_EQ(reduce(orcclFloat32, orcclSum, size_t{1} << 62),
             "4611686018427387904 elements are more than memory has.");
-  EXPECT_EQ(refusalOf(orcclInvalidArgument,
-                      [] {
-                        check(orcclReduceLocal(nullptr, 0, nullptr, 4,
-                                               orcclFloat32, orcclSum));
-                      }),
+  EXPECT_EQ(REFUSAL(orcclInvalidArgument,
+                    check(orcclReduceLocal(nullptr, 0, nullptr, 4, orcclFloat32,
+                                           orcclSum))),
             "A reduction of 0 inputs has no result.");
   EXPECT_EQ(reduce(orcclBool, orcclAvg),
             "Numbers of type boolean have no average.");
@@ -389,8 +369,7 @@ TEST(Refusal, of_transfers_names_the_rank) {
   Table table;
   const auto group = makeGroup(0, 1, table.exchange());
   const auto transfer = [&](std::vector<Transfer> transfers) {
-    return refusalOf(orcclInvalidArgument,
-                     [&] { group->transfer(nullptr, transfers); });
+    return REFUSAL(orcclInvalidArgument, group->transfer(nullptr, transfers));
   };
   EXPECT_EQ(transfer({{true, 3, nullptr, 0}}),
             "The receiver is rank 3; the group has the ranks 0 to 0.");
@@ -410,8 +389,7 @@ TEST(Refusal, of_a_send_to_itself_names_the_rank_that_calls) {
     const Block block(8);
     const std::vector<Transfer> transfers{{true, group.rank(), block.data, 8},
                                           {false, group.rank(), block.data, 4}};
-    EXPECT_EQ(refusalOf(orcclInvalidArgument,
-                        [&] { group.transfer(stream, transfers); }),
+    EXPECT_EQ(REFUSAL(orcclInvalidArgument, group.transfer(stream, transfers)),
               "Rank " + rank + " sends 8 bytes to itself, and receives 4.");
   });
 }
@@ -436,9 +414,9 @@ TEST(Refusal, of_a_group_of_calls_says_what_is_wrong_with_it) {
                       }),
             sentence);
   EXPECT_EQ(refusalOf(orcclInvalidUsage, end), sentence);
-  EXPECT_EQ(refusalOf(orcclInvalidArgument,
-                      [] { check(orcclBarrier(nullptr, nullptr)); }),
-            "The communicator is null.");
+  EXPECT_EQ(
+      REFUSAL(orcclInvalidArgument, check(orcclBarrier(nullptr, nullptr))),
+      "The communicator is null.");
 }
 
 TEST(Refusal, of_the_bootstrap_is_passed_on) {
@@ -449,17 +427,15 @@ TEST(Refusal, of_the_bootstrap_is_passed_on) {
       [](void*, const char*, void*, size_t, size_t*) {
         return orcclRemoteError;
       }};
-  EXPECT_EQ(
-      refusalOf(orcclSystemError,
-                [&] { check(orcclCommInitRank(&comm, 2, &bootstrap, 1)); }),
-      "The bootstrap could not publish mailbox/1.");
+  EXPECT_EQ(REFUSAL(orcclSystemError,
+                    check(orcclCommInitRank(&comm, 2, &bootstrap, 1))),
+            "The bootstrap could not publish mailbox/1.");
   bootstrap.publish = [](void*, const char*, const void*, size_t) {
     return orcclSuccess;
   };
   check(orcclCommInitRank(&comm, 2, &bootstrap, 1));
-  EXPECT_EQ(
-      refusalOf(orcclRemoteError, [&] { check(orcclBarrier(comm, nullptr)); }),
-      "The bootstrap could not look up mailbox/0.");
+  EXPECT_EQ(REFUSAL(orcclRemoteError, check(orcclBarrier(comm, nullptr))),
+            "The bootstrap could not look up mailbox/0.");
   check(orcclCommDestroy(comm));
 }
 
@@ -467,13 +443,12 @@ TEST(Refusal, of_a_capture_says_what_to_do) {
   Table table;
   const auto group = makeGroup(0, 1, table.exchange());
   const Stream stream;
-  ok(orStreamBeginCapture(stream.handle, orStreamCaptureModeRelaxed));
-  EXPECT_EQ(
-      refusalOf(orcclInvalidUsage, [&] { group->barrier(stream.handle); }),
-      "A graph cannot hold communication with other processes; call it "
-      "before or after the capture.");
+  ok(orStreamBeginCapture(stream, orStreamCaptureModeRelaxed));
+  EXPECT_EQ(REFUSAL(orcclInvalidUsage, group->barrier(stream)),
+            "A graph cannot hold communication with other processes; call it "
+            "before or after the capture.");
   orGraph_t graph;
-  ok(orStreamEndCapture(stream.handle, &graph));
+  ok(orStreamEndCapture(stream, &graph));
   ok(orGraphDestroy(graph));
 }
 
@@ -483,8 +458,7 @@ TEST(Connecting, to_a_rank_that_has_left_is_refused) {
   makeGroup(0, 2, table.exchange());
   const auto group = makeGroup(1, 2, table.exchange());
   sleepMs(100);
-  const std::string said =
-      refusalOf(orcclRemoteError, [&] { group->barrier(stream.handle); });
+  const std::string said = REFUSAL(orcclRemoteError, group->barrier(stream));
   EXPECT_EQ(said.rfind("Rank 0 has left the group before rank 1 has connected "
                        "to it, or has published a wrong address",
                        0),
@@ -501,13 +475,13 @@ TEST(Connecting, to_a_rank_that_has_left_after_it_sent_something_finds_it) {
   const auto receiver = makeGroup(1, 2, table.exchange());
   {
     const auto sender = makeGroup(0, 2, table.exchange());
-    write(sent, std::vector<int>{42}, stream.handle);
-    sender->transfer(stream.handle, {{true, 1, sent.data, 4}});
-    ok(orStreamSynchronize(stream.handle));
+    write(sent, std::vector<int>{42}, stream);
+    sender->transfer(stream, {{true, 1, sent.data, 4}});
+    ok(orStreamSynchronize(stream));
   }
   sleepMs(100);
-  receiver->transfer(stream.handle, {{false, 0, received.data, 4}});
-  EXPECT_EQ(read<int>(received, 1, stream.handle), std::vector<int>{42});
+  receiver->transfer(stream, {{false, 0, received.data, 4}});
+  EXPECT_EQ(read<int>(received, 1, stream), std::vector<int>{42});
   EXPECT_EQ(receiver->endedPeer(), "");
 }
 
@@ -520,7 +494,7 @@ std::string saidOf(const std::function<void(std::string&)>& change,
   std::string card = table.exchange().lookUp("mailbox/0");
   change(card);
   table.exchange().publish("mailbox/1", card);
-  return refusalOf(code, [&] { group->barrier(stream.handle); });
+  return refusalOf(code, [&] { group->barrier(stream); });
 }
 
 template <class Value>
@@ -567,7 +541,7 @@ TEST(Connecting, to_something_else_is_refused) {
   table.exchange().publish("mailbox/0", "abc");
   const auto group = makeGroup(1, 2, table.exchange());
   const std::string refusal =
-      refusalOf(orcclInternalError, [&] { group->barrier(stream.handle); });
+      REFUSAL(orcclInternalError, group->barrier(stream));
   EXPECT_EQ(refusal.rfind("Rank 0 has published 3 bytes where its mailbox "
                           "should be described in ",
                           0),

@@ -75,7 +75,9 @@ class Block {
 
 struct Stream {
   Stream() { ok(orStreamCreate(&handle)); }
+  Stream(const Stream&) = delete;
   ~Stream() { orStreamDestroy(handle); }
+  operator orStream_t() const { return handle; }
   orStream_t handle = nullptr;
 };
 
@@ -157,6 +159,11 @@ class Group {
   int rank() const { return rank_; }
   int size() const { return size_; }
   void barrier(orStream_t stream) { check(orcclBarrier(comm, stream)); }
+  /// Waits until all ranks have come here.
+  void meet(orStream_t stream) {
+    barrier(stream);
+    ok(orStreamSynchronize(stream));
+  }
   void broadcast(orStream_t stream, void* data, size_t bytes, int root) {
     check(orcclBroadcast(data, bytes, orcclBytes, root, comm, stream));
   }

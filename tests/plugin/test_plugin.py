@@ -10,13 +10,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def pytest_on(folder, program, *arguments, **variables):
-    """What pytest says of a file with this program, and its exit status."""
-    (folder / "test_it.py").write_text(f"import pytest, torch\n{program}")
+def pytest_in(folder, *arguments, **variables):
+    """What pytest says of the tests in the folder, or of those that are named, and how it ends."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-    done = subprocess.run(command, cwd=folder, env={**os.environ, "PYTEST_ADDOPTS": "", **variables},
-        capture_output=True, text=True)  # fmt: skip
+    environment = {**os.environ, "PYTEST_ADDOPTS": "", **variables}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     return done.stdout, done.returncode
+
+
+def pytest_on(folder, program, *arguments, **variables):
+    """The same of a file with this program."""
+    (folder / "test_it.py").write_text(f"import pytest, torch\n{program}")
+    return pytest_in(folder, *arguments, **variables)
 
 
 def test_a_device_is_a_fixture(tmp_path):
@@ -118,9 +123,7 @@ def run(waits):
 
 
 def test_a_race_fails_the_test_that_has_it_and_not_the_next(tmp_path):
-    program = (
-        RUN
-        + """
+    program = """
 def test_wrong(openreg_races): run(waits=False)
 def test_right(openreg_races): run(waits=True)
 def test_cleared(openreg_races):
@@ -130,8 +133,7 @@ def test_cleared(openreg_races):
     torch.openreg.sanitizer.clear()
 def test_without(openreg_device): run(waits=False)
 """
-    )
-    said, status = pytest_on(tmp_path, program)
+    said, status = pytest_on(tmp_path, RUN + program)
     assert "This stream reads what" in said, said
     assert "ERROR test_it.py::test_wrong" in said
     assert "4 passed, 1 error" in said
@@ -139,46 +141,37 @@ def test_without(openreg_device): run(waits=False)
 
 
 def test_a_race_of_an_earlier_test_is_not_charged_to_one_that_has_the_fixture(tmp_path):
-    program = (
-        RUN
-        + """
+    program = """
 def test_without(openreg_device): run(waits=False)
 def test_right(openreg_races): run(waits=True)
 def test_wrong(openreg_races): run(waits=False)
 def test_right_again(openreg_races): run(waits=True)
 """
-    )
-    said, _ = pytest_on(tmp_path, program, OPENREG_SANITIZE="races")
+    said, _ = pytest_on(tmp_path, RUN + program, OPENREG_SANITIZE="races")
     assert "ERROR test_it.py::test_wrong" in said, said
     assert said.count("An earlier test has a race: This stream reads what") == 1
     assert "4 passed, 1 warning, 1 error" in said
 
 
 def test_the_example_passes(tmp_path):
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    example = ROOT / "examples/device_agnostic/test_einops.py"
-    done = subprocess.run([*command, example], cwd=tmp_path, capture_output=True, text=True)
-    assert "12 passed" in done.stdout, done.stdout
+    said, _ = pytest_in(tmp_path, ROOT / "examples/device_agnostic/test_einops.py")
+    assert "12 passed" in said, said
 
 
 def test_the_example_of_mistakes_has_a_race_although_its_results_are_right(tmp_path):
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     example = ROOT / "examples/device_agnostic/test_mistakes.py"
-    done = subprocess.run([*command, example], cwd=tmp_path, capture_output=True, text=True)
-    assert "2 passed, 1 error" in done.stdout, done.stdout
-    line = next(
-        at for at, text in enumerate(example.read_text().split("\n"), 1) if "y = x + 1" in text
-    )
+    said, _ = pytest_in(tmp_path, example)
+    assert "2 passed, 1 error" in said, said
+    lines = enumerate(example.read_text().split("\n"), 1)
+    line = next(at for at, text in lines if "y = x + 1" in text)
     sentence = (
         "This stream reads what the default stream of openreg:0 wrote, and nothing makes it wait"
     )
-    assert re.search(f"{sentence}; .* before .*test_mistakes.py:{line}", done.stdout), done.stdout
+    assert re.search(f"{sentence}; .* before .*test_mistakes.py:{line}", said), said
 
 
 def test_pytest_loads_the_plugin_without_pytorch(tmp_path):
-    (tmp_path / "test_it.py").write_text(
-        "def test(): import sys; assert 'torch' not in sys.modules"
-    )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
+    program = "def test(): import sys; assert 'torch' not in sys.modules"
+    (tmp_path / "test_it.py").write_text(program)
+    said, status = pytest_in(tmp_path)
+    assert status == 0, said

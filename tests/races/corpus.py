@@ -42,6 +42,12 @@ def on(stream):
     return torch.openreg.stream(stream)
 
 
+def follow(right, later, earlier):
+    """The edge that the wrong program lacks."""
+    if right:
+        later.wait_stream(earlier)
+
+
 def ones(*sizes):
     return torch.ones(*sizes or (N,), device=DEVICE)
 
@@ -68,8 +74,7 @@ def a_copy_from_the_host_does_not_block(right):
 def reads_an_input_too_early(right):
     side = stream()
     x = torch.zeros(N, device=DEVICE)  # first
-    if right:
-        side.wait_stream(current())
+    follow(right, side, current())
     with on(side):
         return x + 1  # second
 
@@ -79,8 +84,7 @@ def uses_a_result_too_early(right):
     side, x = stream(), ready()
     with on(side):
         y = x * 2  # first
-    if right:
-        current().wait_stream(side)
+    follow(right, current(), side)
     return y + 1  # second
 
 
@@ -89,8 +93,7 @@ def overwrites_what_is_still_read(right):
     side, x = stream(), ready()
     with on(side):
         y = x * 2  # first
-    if right:
-        current().wait_stream(side)
+    follow(right, current(), side)
     x.zero_()  # second
     return y
 
@@ -100,8 +103,7 @@ def two_streams_write(right):
     side, x = stream(), ready()
     with on(side):
         x.fill_(1)  # first
-    if right:
-        current().wait_stream(side)
+    follow(right, current(), side)
     x.fill_(2)  # second
 
 
@@ -112,8 +114,7 @@ def waits_before_the_work_is_enqueued(right):
         current().wait_stream(side)
     with on(side):
         y = x.exp()  # first
-    if right:
-        current().wait_stream(side)
+    follow(right, current(), side)
     return y.sum()  # second
 
 
@@ -123,8 +124,7 @@ def the_chain_lacks_its_middle(right):
     x = ready()
     with on(a):
         x.mul_(2)  # first
-    if right:
-        b.wait_stream(a)
+    follow(right, b, a)
     c.wait_stream(b)
     with on(c):
         return x.sum()  # second
@@ -158,8 +158,7 @@ def does_not_wait_back(right):
         side.wait_stream(current())
         with on(side):
             y = x * 2  # first
-        if right:
-            current().wait_stream(side)
+        follow(right, current(), side)
         x.add_(1)  # second
     return y
 
@@ -312,8 +311,7 @@ def a_temporary_of_an_expression(right):
     side.wait_stream(current())
     with on(side):
         y = temporary.sum()  # first
-    if right:
-        current().wait_stream(side)
+    follow(right, current(), side)
     del temporary
     return x * 2, y  # second
 
@@ -370,8 +368,7 @@ def two_streams_share_a_pinned_buffer(right):
     host, y = torch.zeros(N).pin_memory(), ready()
     with on(a):
         host.copy_(x, non_blocking=True)  # first
-    if right:
-        b.wait_stream(a)
+    follow(right, b, a)
     with on(b):
         y.copy_(host, non_blocking=True)  # second
 
@@ -400,8 +397,7 @@ def a_prefetcher_hands_over_too_early(right):
     torch.openreg.synchronize()
     with on(side):
         batch = host.to(DEVICE, non_blocking=True)  # first
-    if right:
-        current().wait_stream(side)
+    follow(right, current(), side)
     with torch.no_grad():
         return model(batch)  # second
 
@@ -411,8 +407,7 @@ def a_prefetcher_overwrites_the_batch_in_use(right):
     side, host = stream(), torch.ones(N).pin_memory()
     batch = ready()
     y = batch * 2  # first
-    if right:
-        side.wait_stream(current())
+    follow(right, side, current())
     with on(side):
         batch.copy_(host, non_blocking=True)  # second
     return y
@@ -424,8 +419,7 @@ def an_optimizer_on_a_side_stream_reads_gradients_too_early(right):
     weight = nn.Parameter(ready())
     optimizer = torch.optim.SGD([weight], lr=0.1, foreach=False)
     weight.grad = x * 2  # first
-    if right:
-        side.wait_stream(current())
+    follow(right, side, current())
     with on(side):
         optimizer.step()  # second
 
@@ -438,8 +432,7 @@ def the_next_step_reads_weights_during_the_update(right):
     weight.grad = ready()
     with on(side):
         optimizer.step()  # first
-    if right:
-        current().wait_stream(side)
+    follow(right, current(), side)
     return x * weight.detach()  # second
 
 
@@ -449,8 +442,7 @@ def gradients_are_zeroed_while_they_are_reduced(right):
     weight.grad = ready()
     with on(side):
         norm = weight.grad.norm()  # first
-    if right:
-        current().wait_stream(side)
+    follow(right, current(), side)
     weight.grad.zero_()  # second
     return norm
 
@@ -459,8 +451,7 @@ def gradients_are_zeroed_while_they_are_reduced(right):
 def an_average_of_weights_is_taken_during_the_update(right):
     side, weight, average = stream(), ready(), ready()
     weight.sub_(0.1)  # first
-    if right:
-        side.wait_stream(current())
+    follow(right, side, current())
     with on(side):
         average.lerp_(weight, 0.1)  # second
 
@@ -471,8 +462,7 @@ def a_checkpoint_is_copied_during_the_update(right):
     host = torch.zeros(N).pin_memory()
     with on(side):
         host.copy_(weight, non_blocking=True)  # first
-    if right:
-        current().wait_stream(side)
+    follow(right, current(), side)
     weight.sub_(0.1)  # second
 
 
@@ -482,8 +472,7 @@ def gradients_of_a_side_stream_are_used_on_the_main_one(right):
     with on(side):
         (weight * 2).sum().backward()
         weight.grad.mul_(0.5)  # first
-    if right:
-        current().wait_stream(side)
+    follow(right, current(), side)
     return weight.grad.norm()  # second
 
 
@@ -507,8 +496,7 @@ def gradients_are_unscaled_too_early(right):
     optimizer = torch.optim.SGD([weight], lr=0.1)
     torch.openreg.synchronize()
     weight.grad = torch.zeros(N, device=DEVICE)  # first
-    if right:
-        side.wait_stream(current())
+    follow(right, side, current())
     with on(side):
         scaler.unscale_(optimizer)  # second
 
@@ -517,8 +505,7 @@ def gradients_are_unscaled_too_early(right):
 def lists_of_tensors_are_touched_whole(right):
     side, weights = stream(), [ready(), ready()]
     torch._foreach_add_(weights, 1.0)  # first
-    if right:
-        side.wait_stream(current())
+    follow(right, side, current())
     with on(side):
         return weights[1].sum()  # second
 
@@ -527,8 +514,7 @@ def lists_of_tensors_are_touched_whole(right):
 def attention_reads_keys_too_early(right):
     side, q = stream(), ready(1, 2, 16, 8)
     k = torch.zeros(1, 2, 16, 8, device=DEVICE)  # first
-    if right:
-        side.wait_stream(current())
+    follow(right, side, current())
     with on(side):
         return F.scaled_dot_product_attention(q, k, q)  # second
 
@@ -537,8 +523,7 @@ def attention_reads_keys_too_early(right):
 def a_convolution_reads_its_weight_too_early(right):
     side, x, weight = stream(), ready(1, 3, 8, 8), ready(4, 3, 3, 3)
     weight.mul_(2)  # first
-    if right:
-        side.wait_stream(current())
+    follow(right, side, current())
     with on(side):
         return F.conv2d(x, weight)  # second
 
@@ -547,8 +532,7 @@ def a_convolution_reads_its_weight_too_early(right):
 def random_numbers_are_drawn_into_memory_in_use(right):
     side, x = stream(), ready()
     y = x * 2  # first
-    if right:
-        side.wait_stream(current())
+    follow(right, side, current())
     with on(side):
         x.normal_()  # second
     return y
@@ -558,8 +542,7 @@ def random_numbers_are_drawn_into_memory_in_use(right):
 def an_index_is_read_too_early(right):
     side, x = stream(), ready()
     index = torch.zeros(4, dtype=torch.long, device=DEVICE)  # first
-    if right:
-        side.wait_stream(current())
+    follow(right, side, current())
     with on(side):
         return x.index_select(0, index)  # second
 
@@ -616,8 +599,7 @@ def a_copy_to_another_device_is_used_too_early(right):
     other = torch.device("openreg", 1)
     side, x = torch.openreg.Stream(device=other), ready()
     y = x.to(other)  # first
-    if right:
-        side.wait_stream(torch.openreg.current_stream(other))
+    follow(right, side, torch.openreg.current_stream(other))
     with on(side):
         return y + 1  # second
 
@@ -639,8 +621,7 @@ def the_input_of_a_graph_is_filled_too_late(right):
     torch.openreg.synchronize()
     with on(side):
         x.fill_(3)  # first
-    if right:
-        current().wait_stream(side)
+    follow(right, current(), side)
     graph.replay()
 
 
@@ -650,8 +631,7 @@ def the_output_of_a_graph_is_read_too_early(right):
     graph, y = captured(lambda: x * 2)  # first
     torch.openreg.synchronize()
     graph.replay()
-    if right:
-        side.wait_stream(current())
+    follow(right, side, current())
     with on(side):
         return y + 1  # second
 
@@ -663,8 +643,7 @@ def branches_of_a_graph_share_memory(right):
     def body():
         side.wait_stream(current())
         y = x.mul_(2)  # first
-        if right:
-            side.wait_stream(current())
+        follow(right, side, current())
         with on(side):
             x.add_(1)  # second
         current().wait_stream(side)
@@ -687,8 +666,7 @@ def compiled_code_reads_its_input_too_early(right):
     compiled(ready())
     side, x = stream(), ready()
     x.mul_(2)  # first
-    if right:
-        side.wait_stream(current())
+    follow(right, side, current())
     with on(side):
         return compiled(x)
 
@@ -703,6 +681,5 @@ def the_result_of_compiled_code_is_used_too_early(right):
     compiled(x)
     with on(side):
         y = compiled(x)
-    if right:
-        current().wait_stream(side)
+    follow(right, current(), side)
     return y.sum()  # second

@@ -20,21 +20,12 @@ BOUND = 60
 
 # Wrong programs that have one result all the same: what is read too early or written too late is equal.
 SAVED = {
-    "a_copy_to_the_device_is_dropped",
-    "a_prefetcher_overwrites_the_batch_in_use",
-    "a_temporary_of_an_expression",
-    "an_index_is_read_too_early",
-    "attention_reads_keys_too_early",
-    "columns_of_one_matrix",
-    "every_second_element",
-    "gradients_are_unscaled_too_early",
-    "reads_a_pinned_number_too_early",
-    "reads_an_input_too_early",
-    "reuses_a_staging_buffer",
-    "rows_of_one_matrix",
-    "two_readers_and_a_writer",
-    "two_streams_train_one_batch_norm",
-}
+    "a_copy_to_the_device_is_dropped", "a_prefetcher_overwrites_the_batch_in_use",
+    "a_temporary_of_an_expression", "an_index_is_read_too_early", "attention_reads_keys_too_early",
+    "columns_of_one_matrix", "every_second_element", "gradients_are_unscaled_too_early",
+    "reads_a_pinned_number_too_early", "reads_an_input_too_early", "reuses_a_staging_buffer",
+    "rows_of_one_matrix", "two_readers_and_a_writer", "two_streams_train_one_batch_norm",
+}  # fmt: skip
 
 EXPLORE = """
 import json, sys

@@ -9,25 +9,14 @@ from torch_openreg import _C
 
 SIZE = 6
 PURE = [
-    "{x} + {y}",
-    "({x} * {y}).clamp(-3, 3)",
-    "({x} @ {y}) / 9",
-    "torch.cat([{x}[:3], {y}[3:]])",
-    "{x}.softmax(-1)",
-    "{x}.sort(-1).values",
-    "torch.where({x} > {y}, {x}, {y})",
-    "{x}.cumsum(0) / 6",
-    "torch.nn.functional.layer_norm({x}, (6,))",
-    "{x}.index_select(0, {y}.argsort(0)[0])",
-    "{x}.median(0).values * {y}",
-    "{x}.t().contiguous()",
-    "{x}.to(torch.float16).float()",
-    "torch.zeros_like({x}).index_add(0, {y}.argsort(0)[0], {x})",
-    "{x}.sum(0) + {y}",
-    "{x}.unfold(0, 6, 1)[0].t() + 0",
-    "torch.tril({x}) + {y}.triu()",
+    "{x} + {y}", "({x} * {y}).clamp(-3, 3)", "({x} @ {y}) / 9", "torch.cat([{x}[:3], {y}[3:]])",
+    "{x}.softmax(-1)", "{x}.sort(-1).values", "torch.where({x} > {y}, {x}, {y})",
+    "{x}.cumsum(0) / 6", "torch.nn.functional.layer_norm({x}, (6,))",
+    "{x}.index_select(0, {y}.argsort(0)[0])", "{x}.median(0).values * {y}", "{x}.t().contiguous()",
+    "{x}.to(torch.float16).float()", "torch.zeros_like({x}).index_add(0, {y}.argsort(0)[0], {x})",
+    "{x}.sum(0) + {y}", "{x}.unfold(0, 6, 1)[0].t() + 0", "torch.tril({x}) + {y}.triu()",
     "{x}.expand(3, 6, 6).amax(0)",
-]
+]  # fmt: skip
 DRAWS = [
     "torch.empty_like({x}).uniform_(-1, 1)",
     "torch.empty_like({x}).normal_(generator={g})",

@@ -8,23 +8,12 @@ from comparing import difference
 
 N = 1 << 14
 FUNCTIONS = [
-    "x + y",
-    "x * 0.5 - y",
-    "x.cumsum(0).remainder(7)",
-    "torch.maximum(x, y)",
-    "x.flip(0) + 1",
-    "x.view(128, 128).t().reshape(-1)",
-    "x.sort().values",
-    "torch.cat([x[::2], y[1::2]])",
-    "x.roll(3) - y",
-    "x.add_(y).remainder_(11)",
-    "x[100:9000].mul_(-1).sum() + x",
-    "x.copy_(y)",
-    "(x + 1).to('{other}').add_(1).to('{here}') + y",
-    "(x * 2).cpu().add_(1).to('{here}')",
-    "torch.zeros_like(x).add_(y)",
-    "(x + 1)[5:].repeat(2)[: x.shape[0]]",
-]
+    "x + y", "x * 0.5 - y", "x.cumsum(0).remainder(7)", "torch.maximum(x, y)", "x.flip(0) + 1",
+    "x.view(128, 128).t().reshape(-1)", "x.sort().values", "torch.cat([x[::2], y[1::2]])",
+    "x.roll(3) - y", "x.add_(y).remainder_(11)", "x[100:9000].mul_(-1).sum() + x", "x.copy_(y)",
+    "(x + 1).to('{other}').add_(1).to('{here}') + y", "(x * 2).cpu().add_(1).to('{here}')",
+    "torch.zeros_like(x).add_(y)", "(x + 1)[5:].repeat(2)[: x.shape[0]]",
+]  # fmt: skip
 WAITS = ("event", "event", "stream", "host")
 
 

@@ -19,12 +19,7 @@ WRONG = {
         "t4 = wrong(t2)",
         "t5 = torch.add(t3, t1)",
     ],
-    "compiled": [
-        "# 3 4 static ['dense', 'dense']",
-        "t1 = a.sin()",
-        "t2 = wrong(a)",
-        "t3 = t1 + b",
-    ],
+    "compiled": ["# 3 4 static ['dense', 'dense']", "t1 = a.sin()", "t2 = wrong(a)", "t3 = t1 + b"],
     "graphs": ["# graph, own memory", "t1 = x0 + x1", "t2 = wrong(x0)", "x1.add_(t1)"],
     "streams": [
         "t1 = tensor(0, 1, 'device')",
@@ -32,11 +27,7 @@ WRONG = {
         "t3 = wrong(t1)",
         "busy(1)",
     ],
-    "groups": [
-        "t1 = tensor((4,), 'float32', rank)",
-        "t2 = wrong(t1)",
-        "dist.all_reduce(t1)",
-    ],
+    "groups": ["t1 = tensor((4,), 'float32', rank)", "t2 = wrong(t1)", "dist.all_reduce(t1)"],
 }
 
 

@@ -62,10 +62,19 @@ def test_every_page_of_the_book_is_there(site):
     assert written == {p.relative_to(DOCS).with_suffix("").as_posix() for p in DOCS.rglob("*.md")}
 
 
+def onward(site, page):
+    """What is said at the end of a page of where each way goes on."""
+    text = (site / page).read_text("utf-8")
+    return re.findall(r'<p class="reading">Next for (.*?): <a [^>]*href="([^"]*)"', text)
+
+
 def test_a_page_leads_to_the_next_one_of_each_way_at_its_end(site):
-    text = (site / "first/limits.html").read_text("utf-8")
-    onward = re.findall(r'<p class="reading">Next for (.*?): <a [^>]*href="([^"]*)"', text)
-    assert onward == [("the curious", "../one_call.html"), ("the vendor", "../driver.html")]
+    limits = [("the curious", "../one_call.html"), ("the vendor", "../driver.html")]
+    assert onward(site, "first/limits.html") == limits
+
+
+def test_ways_that_go_on_together_share_a_line(site):
+    assert onward(site, "first/guard.html") == [("the curious and the vendor", "memory.html")]
 
 
 def test_what_changed_between_two_files_is_shown_without_their_paths(site):
@@ -73,12 +82,6 @@ def test_what_changed_between_two_files_is_shown_without_their_paths(site):
     changed = re.findall(r"highlight-udiff.*?<pre>(.*?)</pre>", text, re.DOTALL)
     assert changed and all("@@ -" in block for block in changed)
     assert str(DOCS.parent) not in text
-
-
-def test_ways_that_go_on_together_share_a_line(site):
-    text = (site / "first/guard.html").read_text("utf-8")
-    onward = re.findall(r'<p class="reading">Next for (.*?): <a [^>]*href="([^"]*)"', text)
-    assert onward == [("the curious and the vendor", "memory.html")]
 
 
 class Links(HTMLParser):

@@ -39,6 +39,8 @@ def ranks(tmp_path):
         )
         for rank in range(2)
     ]
+    for rank in started:
+        assert rank.stdout.readline() == "ready\n"
     yield started
     for rank in started:
         rank.kill()
@@ -71,8 +73,6 @@ def named_sockets():
 
 def test_what_ranks_share_has_no_name_and_one_owner(ranks, tmp_path):
     for rank in ranks:
-        assert rank.stdout.readline() == "ready\n"
-    for rank in ranks:
         assert shared_by(rank.pid) == {"/memfd:openreg (deleted)"}
         files = opened_by(rank.pid)
         memory = [number for number, name in files.items() if name.startswith("/memfd:openreg")]
@@ -87,8 +87,6 @@ def test_what_ranks_share_has_no_name_and_one_owner(ranks, tmp_path):
 
 
 def test_killed_ranks_leave_nothing(ranks, tmp_path):
-    for rank in ranks:
-        assert rank.stdout.readline() == "ready\n"
     before = {rank.pid for rank in ranks}
     for rank in ranks:
         rank.send_signal(signal.SIGKILL)

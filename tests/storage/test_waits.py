@@ -43,6 +43,12 @@ def occupied(call, stream=None):
     return waited, max(pauses)
 
 
+def assert_lets_others_run(call, stream=None):
+    waited, pause = occupied(call, stream)
+    assert waited > BUSY / 2
+    assert pause < BUSY / 2
+
+
 WAITS = {
     "cpu": lambda there, here: there.cpu(),
     "to": lambda there, here: here.to("openreg"),
@@ -72,9 +78,7 @@ WAITS = {
 def test_a_thread_that_waits_lets_others_run(name):
     there, here = torch.ones(1 << 16, device="openreg"), torch.ones(1 << 16)
     torch.save(there, io.BytesIO())  # The first time it starts PyTorch's writer, which is slow.
-    waited, pause = occupied(lambda: WAITS[name](there, here))
-    assert waited > BUSY / 2
-    assert pause < BUSY / 2
+    assert_lets_others_run(lambda: WAITS[name](there, here))
 
 
 def test_dropping_tensors_lets_others_run_when_a_queue_is_full():
@@ -82,9 +86,7 @@ def test_dropping_tensors_lets_others_run_when_a_queue_is_full():
     tensors = [torch.ones(8, device="openreg") for _ in range(5000)]
     for tensor in tensors:
         tensor.record_stream(stream)
-    waited, pause = occupied(tensors.clear, stream)
-    assert waited > BUSY / 2
-    assert pause < BUSY / 2
+    assert_lets_others_run(tensors.clear, stream)
 
 
 def test_dropping_pinned_tensors_lets_others_run_when_a_queue_is_full():
@@ -95,9 +97,7 @@ def test_dropping_pinned_tensors_lets_others_run_when_a_queue_is_full():
             tensor.to("openreg", non_blocking=True)
         pinned.clear()
 
-    waited, pause = occupied(copy_and_drop)
-    assert waited > BUSY / 2
-    assert pause < BUSY / 2
+    assert_lets_others_run(copy_and_drop)
 
 
 def test_a_deep_copy_waits_for_nothing():

@@ -11,40 +11,20 @@ TEST_F(Refused, destroyed_streams) {
   int number;
   orStreamCaptureStatus status;
   for (orStream_t stream : {gone_stream, no_stream}) {
-    expectAll({
-        {"destroy", orErrorInvalidResourceHandle,
-         [=] { return orStreamDestroy(stream); }},
-        {"query", orErrorInvalidResourceHandle,
-         [=] { return orStreamQuery(stream); }},
-        {"synchronize", orErrorInvalidResourceHandle,
-         [=] { return orStreamSynchronize(stream); }},
-        {"priority", orErrorInvalidResourceHandle,
-         [&] { return orStreamGetPriority(stream, &number); }},
-        {"device", orErrorInvalidResourceHandle,
-         [&] { return orStreamGetDevice(stream, &number); }},
-        {"captured", orErrorInvalidResourceHandle,
-         [&] { return orStreamIsCapturing(stream, &status); }},
-        {"wait", orErrorInvalidResourceHandle,
-         [&] { return orStreamWaitEvent(stream, event, 0); }},
-        {"record", orErrorInvalidResourceHandle,
-         [&] { return orEventRecord(event, stream); }},
-        {"launch", orErrorInvalidResourceHandle,
-         [=] { return enqueue(stream, [] {}); }},
-        {"copy", orErrorInvalidResourceHandle,
-         [&] {
-           return orMemcpyAsync(block, host, 1, orMemcpyHostToDevice, stream);
-         }},
-        {"copy nothing", orErrorInvalidResourceHandle,
-         [&] {
-           return orMemcpyAsync(block, host, 0, orMemcpyHostToDevice, stream);
-         }},
-        {"set", orErrorInvalidResourceHandle,
-         [&] { return orMemsetAsync(block, 0, 1, stream); }},
-        {"set nothing", orErrorInvalidResourceHandle,
-         [&] { return orMemsetAsync(block, 0, 0, stream); }},
-        {"peer nothing", orErrorInvalidResourceHandle,
-         [&] { return orMemcpyPeerAsync(block, 0, block, 0, 0, stream); }},
-    });
+    expectAll(
+        orErrorInvalidResourceHandle,
+        {CALL(orStreamDestroy(stream)), CALL(orStreamQuery(stream)),
+         CALL(orStreamSynchronize(stream)),
+         CALL(orStreamGetPriority(stream, &number)),
+         CALL(orStreamGetDevice(stream, &number)),
+         CALL(orStreamIsCapturing(stream, &status)),
+         CALL(orStreamWaitEvent(stream, event, 0)),
+         CALL(orEventRecord(event, stream)), CALL(enqueue(stream, [] {})),
+         CALL(orMemcpyAsync(block, host, 1, orMemcpyHostToDevice, stream)),
+         CALL(orMemcpyAsync(block, host, 0, orMemcpyHostToDevice, stream)),
+         CALL(orMemsetAsync(block, 0, 1, stream)),
+         CALL(orMemsetAsync(block, 0, 0, stream)),
+         CALL(orMemcpyPeerAsync(block, 0, block, 0, 0, stream))});
   }
 }
 
@@ -60,20 +40,11 @@ TEST_F(Refused, destroyed_streams_that_still_have_work) {
 TEST_F(Refused, destroyed_events) {
   float ms;
   for (orEvent_t gone : {gone_event, no_event}) {
-    expectAll({
-        {"destroy", orErrorInvalidResourceHandle,
-         [=] { return orEventDestroy(gone); }},
-        {"record", orErrorInvalidResourceHandle,
-         [=] { return orEventRecord(gone, nullptr); }},
-        {"query", orErrorInvalidResourceHandle,
-         [=] { return orEventQuery(gone); }},
-        {"synchronize", orErrorInvalidResourceHandle,
-         [=] { return orEventSynchronize(gone); }},
-        {"wait", orErrorInvalidResourceHandle,
-         [=] { return orStreamWaitEvent(nullptr, gone, 0); }},
-        {"elapsed", orErrorInvalidResourceHandle,
-         [&] { return orEventElapsedTime(&ms, event, gone); }},
-    });
+    expectAll(orErrorInvalidResourceHandle,
+              {CALL(orEventDestroy(gone)), CALL(orEventRecord(gone, nullptr)),
+               CALL(orEventQuery(gone)), CALL(orEventSynchronize(gone)),
+               CALL(orStreamWaitEvent(nullptr, gone, 0)),
+               CALL(orEventElapsedTime(&ms, event, gone))});
   }
 }
 

@@ -10,94 +10,78 @@ namespace {
 
 TEST(Event, an_event_never_recorded_is_ready_and_blocks_nobody) {
   Stream stream;
-  orEvent_t event;
-  orEventCreate(&event);
+  Event event;
   EXPECT_EQ(orEventQuery(event), orSuccess);
   EXPECT_EQ(orEventSynchronize(event), orSuccess);
-  EXPECT_EQ(orStreamWaitEvent(stream.handle, event, 0), orSuccess);
-  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
-  EXPECT_EQ(orEventDestroy(event), orSuccess);
+  EXPECT_EQ(orStreamWaitEvent(stream, event, 0), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(stream), orSuccess);
 }
 
 TEST(Event, a_stream_waits_for_what_the_event_recorded_before) {
   Stream a, b;
-  orEvent_t event;
-  orEventCreate(&event);
+  Event event;
   std::atomic<bool> go{false};
   std::atomic<int> value{0};
-  enqueue(a.handle, [&] {
+  enqueue(a, [&] {
     while (!go) usleep(10);
     value = 1;
   });
-  orEventRecord(event, a.handle);
-  orStreamWaitEvent(b.handle, event, 0);
+  orEventRecord(event, a);
+  orStreamWaitEvent(b, event, 0);
   int seen = -1;
-  enqueue(b.handle, [&] { seen = value; });
+  enqueue(b, [&] { seen = value; });
   usleep(2000);
-  EXPECT_EQ(orStreamQuery(b.handle), orErrorNotReady);
+  EXPECT_EQ(orStreamQuery(b), orErrorNotReady);
   EXPECT_EQ(orEventQuery(event), orErrorNotReady);
   go = true;
-  orStreamSynchronize(b.handle);
+  orStreamSynchronize(b);
   EXPECT_EQ(seen, 1);
-  orEventDestroy(event);
 }
 
 TEST(Event, recording_again_does_not_move_the_point_others_wait_for) {
   Stream a, b;
-  orEvent_t event;
-  orEventCreate(&event);
+  Event event;
   std::atomic<bool> first{false}, second{false};
-  enqueue(a.handle, [&] {
-    while (!first) usleep(10);
-  });
-  orEventRecord(event, a.handle);
-  orStreamWaitEvent(b.handle, event, 0);
-  enqueue(a.handle, [&] {
-    while (!second) usleep(10);
-  });
-  orEventRecord(event, a.handle);
+  enqueue(a, until(first));
+  orEventRecord(event, a);
+  orStreamWaitEvent(b, event, 0);
+  enqueue(a, until(second));
+  orEventRecord(event, a);
   first = true;
-  EXPECT_EQ(orStreamSynchronize(b.handle), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(b), orSuccess);
   EXPECT_EQ(orEventQuery(event), orErrorNotReady);
   second = true;
   EXPECT_EQ(orEventSynchronize(event), orSuccess);
-  orEventDestroy(event);
 }
 
 TEST(Event, the_time_between_two_events_is_told_in_milliseconds) {
   Stream stream;
-  orEvent_t start, end;
-  orEventCreate(&start);
-  orEventCreate(&end);
+  Event start, end;
   float ms = 0;
   EXPECT_EQ(orEventElapsedTime(&ms, start, end), orErrorInvalidValue);
-  orEventRecord(start, stream.handle);
-  enqueue(stream.handle, [] { usleep(20000); });
-  orEventRecord(end, stream.handle);
+  orEventRecord(start, stream);
+  enqueue(stream, [] { usleep(20000); });
+  orEventRecord(end, stream);
   orEventSynchronize(end);
   EXPECT_EQ(orEventElapsedTime(&ms, start, end), orSuccess);
   EXPECT_GE(ms, 20);
-  orEventDestroy(start);
-  orEventDestroy(end);
 }
 
 TEST(Event, waiting_many_times_loses_no_wake_up) {
   Stream a, b;
-  orEvent_t event;
-  orEventCreateWithFlags(&event, orEventDisableTiming);
+  Event event(orEventDisableTiming);
   int value = 0;
   for (int i = 0; i < 20000; ++i) {
-    enqueue(a.handle, [&] { ++value; });
-    orEventRecord(event, a.handle);
-    orStreamWaitEvent(b.handle, event, 0);
-    enqueue(b.handle, [&] { ++value; });
-    orEventRecord(event, b.handle);
-    orStreamWaitEvent(a.handle, event, 0);
+    enqueue(a, [&] { ++value; });
+    orEventRecord(event, a);
+    orStreamWaitEvent(b, event, 0);
+    enqueue(b, [&] { ++value; });
+    orEventRecord(event, b);
+    orStreamWaitEvent(a, event, 0);
     if (i % 100 == 0) orEventSynchronize(event);
   }
   EXPECT_EQ(orDeviceSynchronize(), orSuccess);
   EXPECT_EQ(value, 40000);
-  orEventDestroy(event);
 }
 
 }  // namespace

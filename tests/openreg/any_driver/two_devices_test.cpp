@@ -15,24 +15,22 @@ namespace {
 
 TEST(TwoDevices, devices_wait_for_each_other) {
   Stream a;
-  orEvent_t event;
-  orEventCreate(&event);
+  Event event;
   std::atomic<int> value{0};
-  enqueue(a.handle, [&] {
+  enqueue(a, [&] {
     usleep(5000);
     value = 1;
   });
-  orEventRecord(event, a.handle);
+  orEventRecord(event, a);
   orSetDevice(1);
   Stream b;
-  orStreamWaitEvent(b.handle, event, 0);
+  orStreamWaitEvent(b, event, 0);
   int seen = -1;
-  enqueue(b.handle, [&] { seen = value; });
-  orStreamSynchronize(b.handle);
+  enqueue(b, [&] { seen = value; });
+  orStreamSynchronize(b);
   EXPECT_EQ(seen, 1);
-  EXPECT_EQ(orEventRecord(event, b.handle), orErrorInvalidValue);
+  EXPECT_EQ(orEventRecord(event, b), orErrorInvalidValue);
   orSetDevice(0);
-  orEventDestroy(event);
 }
 
 TEST(TwoDevices, freeing_waits_for_another_devices_copy) {
@@ -85,9 +83,7 @@ TEST(TwoDevices, waiting_for_all_streams_is_not_confused_by_a_destroyed_one) {
   Stream held;
   orStream_t idle;
   orStreamCreate(&idle);
-  enqueue(held.handle, [&] {
-    while (!go) usleep(10);
-  });
+  enqueue(held, until(go));
   std::thread waiter([&] {
     orDeviceSynchronize();
     has_waited = true;
@@ -100,14 +96,14 @@ TEST(TwoDevices, waiting_for_all_streams_is_not_confused_by_a_destroyed_one) {
     std::vector<Stream> others(64);
     std::atomic<bool> stay{true};
     for (Stream& other : others)
-      enqueue(other.handle, [&] {
+      enqueue(other, [&] {
         while (stay) usleep(10);
       });
     go = true;
     EXPECT_TRUE(eventually([&] { return has_waited.load(); }));
     stay = false;
     waiter.join();
-    for (Stream& other : others) orStreamSynchronize(other.handle);
+    for (Stream& other : others) orStreamSynchronize(other);
   }
   orSetDevice(0);
 }
@@ -122,9 +118,7 @@ TEST(TwoDevices, a_copy_names_the_device_of_each_side) {
 }
 
 TEST(TwoDevices, there_is_no_time_between_their_events) {
-  orEvent_t here, there;
-  orEventCreate(&here);
-  orEventCreate(&there);
+  Event here, there;
   orEventRecord(here, nullptr);
   orSetDevice(1);
   orEventRecord(there, nullptr);
@@ -138,8 +132,6 @@ TEST(TwoDevices, there_is_no_time_between_their_events) {
       "only between two events of one device.";
   EXPECT_EQ(orGetErrorDetail(), refused)
       << "See refuseTimeBetween in failure.h.";
-  orEventDestroy(here);
-  orEventDestroy(there);
 }
 
 }  // namespace

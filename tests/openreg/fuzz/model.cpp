@@ -12,6 +12,10 @@ namespace {
 constexpr size_t kHostBytes = 1 << 17;
 constexpr size_t kMost = std::numeric_limits<size_t>::max();
 
+// A call is logged by its text.
+#define JUDGE(...) judge(#__VA_ARGS__, __VA_ARGS__)
+#define DEMAND(...) demand(#__VA_ARGS__, __VA_ARGS__)
+
 /// What the kernel of the programs does.
 void flip(uint8_t* bytes, size_t count, uint8_t value) {
   for (size_t i = 0; i < count; ++i)
@@ -22,12 +26,11 @@ void flip(uint8_t* bytes, size_t count, uint8_t value) {
 
 Program::Program(uint64_t seed, bool alone)
     : seed_(seed), alone_(alone), random_(seed), host_(kHostBytes) {
-  demand("orGetDeviceCount", orGetDeviceCount(&devices_));
+  DEMAND(orGetDeviceCount(&devices_));
   devices_ = std::min(devices_, 2);
   for (int device = 0; device < devices_; ++device) {
     Stream stream{nullptr, device};
-    demand("orDeviceGetDefaultStream",
-           orDeviceGetDefaultStream(&stream.handle, device));
+    DEMAND(orDeviceGetDefaultStream(&stream.handle, device));
     streams_.push_back(stream);
   }
   for (int device = kHost; device < devices_; ++device)
@@ -35,8 +38,8 @@ Program::Program(uint64_t seed, bool alone)
   for (int device = 0; device < devices_; ++device) {
     void* address = nullptr;
     choose(device);
-    demand("orMalloc", orMalloc(&address, sizeof(uint32_t)));
-    demand("orMemset", orMemset(address, 0, sizeof(uint32_t)));
+    DEMAND(orMalloc(&address, sizeof(uint32_t)));
+    DEMAND(orMemset(address, 0, sizeof(uint32_t)));
     numbers_.push_back({static_cast<uint8_t*>(address), streams_[device], 0});
   }
 }
@@ -52,12 +55,10 @@ void Program::run() {
   for (size_t block = 0; block < blocks_.size(); ++block) {
     if (blocks_[block].address) releaseBlock(block);
   }
-  for (const Number& number : numbers_)
-    demand("orFree", orFree(number.address));
-  for (const Event& event : events_)
-    demand("orEventDestroy", orEventDestroy(event.handle));
+  for (const Number& number : numbers_) DEMAND(orFree(number.address));
+  for (const Event& event : events_) DEMAND(orEventDestroy(event.handle));
   for (size_t i = devices_; i < streams_.size(); ++i) {
-    demand("orStreamDestroy", orStreamDestroy(streams_[i].handle));
+    DEMAND(orStreamDestroy(streams_[i].handle));
   }
 }
 
@@ -197,11 +198,10 @@ void Program::fail(const std::string& why) {
 void Program::order(Stream first, Stream second) {
   orEvent_t event;
   choose(first.device);
-  demand("orEventCreateWithFlags",
-         orEventCreateWithFlags(&event, orEventDisableTiming));
-  demand("orEventRecord", orEventRecord(event, first.handle));
-  demand("orStreamWaitEvent", orStreamWaitEvent(second.handle, event, 0));
-  demand("orEventDestroy", orEventDestroy(event));
+  DEMAND(orEventCreateWithFlags(&event, orEventDisableTiming));
+  DEMAND(orEventRecord(event, first.handle));
+  DEMAND(orStreamWaitEvent(second.handle, event, 0));
+  DEMAND(orEventDestroy(event));
 }
 
 void Program::useOn(size_t block, Stream stream) {
@@ -213,13 +213,13 @@ void Program::useOn(size_t block, Stream stream) {
 void Program::compare(size_t block) {
   const Block& each = blocks_[block];
   std::vector<uint8_t> found(each.bytes.size());
-  demand("orStreamSynchronize", orStreamSynchronize(each.stream.handle));
+  DEMAND(orStreamSynchronize(each.stream.handle));
   if (each.device == kHost) {
     std::memcpy(found.data(), each.address, found.size());
   } else {
     choose(each.device);
-    demand("orMemcpy", orMemcpy(found.data(), each.address, found.size(),
-                                orMemcpyDeviceToHost));
+    DEMAND(orMemcpy(found.data(), each.address, found.size(),
+                    orMemcpyDeviceToHost));
   }
   const auto [have, want] =
       std::mismatch(found.begin(), found.end(), each.bytes.begin());
@@ -254,7 +254,7 @@ void Program::allocateOn(int device, size_t bytes) {
   if (device == kHost) {
     std::memset(begin, 0, bytes);
   } else {
-    demand("orMemsetAsync", orMemsetAsync(begin, 0, bytes, first.handle));
+    DEMAND(orMemsetAsync(begin, 0, bytes, first.handle));
   }
 }
 
@@ -406,14 +406,11 @@ void Program::signal() {
   uint8_t* wrong = chance(50) ? number.address + 1 : nullptr;
   uint8_t* to = isWrong({orErrorInvalidValue}) ? wrong : number.address;
   const uint32_t next = number.value + 1;
-  if (!judge("orStreamWriteValue32",
-             orStreamWriteValue32(pass(writer), to, next)))
-    return;
+  if (!JUDGE(orStreamWriteValue32(pass(writer), to, next))) return;
   number.value = next;
   number.stream = writer;
   uint8_t* from = isWrong({orErrorInvalidValue}) ? wrong : number.address;
-  if (judge("orStreamWaitValue32",
-            orStreamWaitValue32(pass(waiter), from, next))) {
+  if (JUDGE(orStreamWaitValue32(pass(waiter), from, next))) {
     blocks_[block].stream = number.stream = waiter;
   }
 }
@@ -427,8 +424,7 @@ void Program::createStream() {
   orStream_t* out = passOut(stream.handle);
   const unsigned flags = passFlags(0);
   const int priority = static_cast<int>(below(200)) - 100;
-  if (judge("orStreamCreateWithPriority",
-            orStreamCreateWithPriority(out, flags, priority))) {
+  if (JUDGE(orStreamCreateWithPriority(out, flags, priority))) {
     streams_.push_back(stream);
   }
 }
@@ -438,7 +434,7 @@ void Program::destroyStream() {
   const Stream stream = streams_[number];
   if (number < static_cast<size_t>(devices_)) {  // The default streams stay.
     expected_ = {orErrorInvalidValue, orErrorInvalidResourceHandle};
-    judge("orStreamDestroy", orStreamDestroy(stream.handle));
+    JUDGE(orStreamDestroy(stream.handle));
     return;
   }
   const orStream_t handle = pass(stream);
@@ -452,7 +448,7 @@ void Program::destroyStream() {
     order(number.stream, next);
     number.stream = next;
   }
-  if (judge("orStreamDestroy", orStreamDestroy(handle))) {
+  if (JUDGE(orStreamDestroy(handle))) {
     streams_.erase(streams_.begin() + number);
     gone_streams_.push_back(handle);
   }
@@ -465,15 +461,14 @@ void Program::createEvent() {
       chance(50) ? orEventEnableTiming : orEventDisableTiming;
   orEvent_t* out = passOut(event.handle);
   const unsigned flags = passFlags(timing);
-  if (judge("orEventCreateWithFlags", orEventCreateWithFlags(out, flags)))
-    events_.push_back(event);
+  if (JUDGE(orEventCreateWithFlags(out, flags))) events_.push_back(event);
 }
 
 void Program::destroyEvent() {
   if (events_.empty()) return;
   const size_t number = below(events_.size());
   const orEvent_t handle = pass(events_[number]);
-  if (judge("orEventDestroy", orEventDestroy(handle))) {
+  if (JUDGE(orEventDestroy(handle))) {
     events_.erase(events_.begin() + number);
     gone_events_.push_back(handle);
   }
@@ -484,22 +479,19 @@ void Program::recordAndWait() {
   Event& event = events_[below(events_.size())];
   if (event.is_recorded && devices_ > 1 && chance(15)) {
     expected_ = {orErrorInvalidValue};
-    judge("orEventRecord",
-          orEventRecord(event.handle, someStream(1 - event.device).handle));
+    JUDGE(orEventRecord(event.handle, someStream(1 - event.device).handle));
     return;
   }
   // The first recording decides on the device.
   const int device =
       event.is_recorded ? event.device : static_cast<int>(below(devices_));
   const orEvent_t recorded = pass(event);
-  if (!judge("orEventRecord",
-             orEventRecord(recorded, pass(someStream(device)))))
-    return;
+  if (!JUDGE(orEventRecord(recorded, pass(someStream(device))))) return;
   event.is_recorded = true;
   event.device = device;
   const orStream_t waits = pass(someStream(static_cast<int>(below(devices_))));
   const orEvent_t awaited = pass(event);
-  judge("orStreamWaitEvent", orStreamWaitEvent(waits, awaited, passFlags(0)));
+  JUDGE(orStreamWaitEvent(waits, awaited, passFlags(0)));
 }
 
 void Program::capture() {
@@ -508,8 +500,7 @@ void Program::capture() {
   const Stream stream = streams_[number];
   if (number < static_cast<size_t>(devices_)) {
     expected_ = {orErrorInvalidValue};
-    judge("orStreamBeginCapture",
-          orStreamBeginCapture(stream.handle, orStreamCaptureModeThreadLocal));
+    JUDGE(orStreamBeginCapture(stream.handle, orStreamCaptureModeThreadLocal));
     return;
   }
   const size_t first = someBlock(stream.device),
@@ -519,8 +510,7 @@ void Program::capture() {
   choose(stream.device);
   Graph graph{nullptr, stream.device, {first, second}, {}};
   const orStream_t begun = pass(stream);
-  if (!judge("orStreamBeginCapture",
-             orStreamBeginCapture(begun, orStreamCaptureModeThreadLocal))) {
+  if (!JUDGE(orStreamBeginCapture(begun, orStreamCaptureModeThreadLocal))) {
     return;
   }
   const size_t count =
@@ -558,16 +548,14 @@ void Program::capture() {
     expected_ = {orErrorStreamCaptureInvalidated};
   }
   orGraph_t recorded = nullptr;
-  if (!judge("orStreamEndCapture",
-             orStreamEndCapture(stream.handle, &recorded))) {
+  if (!JUDGE(orStreamEndCapture(stream.handle, &recorded))) {
     if (recorded) fail("left a graph");
     return;
   }
   orGraphExec_t* out = passOut(graph.handle);
-  const bool there =
-      judge("orGraphInstantiate", orGraphInstantiate(out, recorded));
+  const bool there = JUDGE(orGraphInstantiate(out, recorded));
   expected_ = {};
-  demand("orGraphDestroy", orGraphDestroy(recorded));
+  DEMAND(orGraphDestroy(recorded));
   if (there) graphs_.push_back(graph);
 }
 
@@ -578,13 +566,13 @@ void Program::replay() {
   for (size_t block : graph.blocks) useOn(block, stream);
   const bool is_wrong = isWrong({orErrorInvalidResourceHandle});
   const orGraphExec_t handle = is_wrong ? forge(gone_graphs_) : graph.handle;
-  if (judge("orGraphLaunch", orGraphLaunch(handle, pass(stream)))) {
+  if (JUDGE(orGraphLaunch(handle, pass(stream)))) {
     for (const auto& change : graph.changes) change();
   }
 }
 
 void Program::dropGraph(size_t graph) {
-  demand("orGraphExecDestroy", orGraphExecDestroy(graphs_[graph].handle));
+  DEMAND(orGraphExecDestroy(graphs_[graph].handle));
   gone_graphs_.push_back(graphs_[graph].handle);
   graphs_.erase(graphs_.begin() + graph);
 }
@@ -596,17 +584,15 @@ void Program::ask() {
   const Stream stream = someStream(device);
   switch (below(9)) {
     case 0:
-      judge("orStreamQuery", orStreamQuery(pass(stream)), true);
+      JUDGE(orStreamQuery(pass(stream)), true);
       break;
     case 1:
-      judge("orStreamSynchronize", orStreamSynchronize(pass(stream)));
+      JUDGE(orStreamSynchronize(pass(stream)));
       break;
     case 2: {
       int found = -7;
       const orStream_t asked = pass(stream);
-      if (judge("orStreamGetDevice",
-                orStreamGetDevice(asked, passOut(found))) &&
-          found != device) {
+      if (JUDGE(orStreamGetDevice(asked, passOut(found))) && found != device) {
         fail("named another device");
       }
       break;
@@ -616,8 +602,7 @@ void Program::ask() {
       const int where = static_cast<int>(below(devices_ + 1)) - 1;
       const Block& block = blocks_[someBlock(where)];
       const uint8_t* inside = block.address + below(block.bytes.size());
-      if (judge("orPointerGetAttributes",
-                orPointerGetAttributes(passOut(found), inside)) &&
+      if (JUDGE(orPointerGetAttributes(passOut(found), inside)) &&
           (found.pointer != block.address || found.size != block.bytes.size() ||
            found.device != where ||
            found.type !=
@@ -629,8 +614,7 @@ void Program::ask() {
     case 4: {
       size_t free = 0, total = 0;
       size_t* out = passOut(free);
-      if (judge("orMemGetInfo", orMemGetInfo(out, passOut(total))) &&
-          free > total) {
+      if (JUDGE(orMemGetInfo(out, passOut(total))) && free > total) {
         fail("has more free than there is");
       }
       break;
@@ -638,25 +622,24 @@ void Program::ask() {
     case 5: {
       if (!events_.empty()) {
         const Event& event = events_[below(events_.size())];
-        if (judge("orEventQuery", orEventQuery(pass(event)), true)) {
-          judge("orEventSynchronize", orEventSynchronize(pass(event)));
+        if (JUDGE(orEventQuery(pass(event)), true)) {
+          JUDGE(orEventSynchronize(pass(event)));
         }
       }
       break;
     }
     case 6:
-      judge("orSetDevice", orSetDevice(passDevice(device)));
+      JUDGE(orSetDevice(passDevice(device)));
       break;
     case 7: {
       orDeviceProp properties;
       orDeviceProp* out = passOut(properties);
-      judge("orGetDeviceProperties",
-            orGetDeviceProperties(out, passDevice(device)));
+      JUDGE(orGetDeviceProperties(out, passDevice(device)));
       break;
     }
     case 8:
       // Not while another thread may capture.
-      if (alone_) judge("orDeviceSynchronize", orDeviceSynchronize());
+      if (alone_) JUDGE(orDeviceSynchronize());
       break;
   }
 }
@@ -666,27 +649,24 @@ void Program::useTools() {
     case 0: {
       orObserver_t observer = nullptr;
       const auto observe = [](const orRecord*, void*) {};
-      if (!judge("orAddObserver",
-                 orAddObserver(passOut(observer), observe, nullptr)))
-        break;
+      if (!JUDGE(orAddObserver(passOut(observer), observe, nullptr))) break;
       const bool forged = isWrong({orErrorInvalidResourceHandle});
-      judge("orRemoveObserver",
-            orRemoveObserver(forged ? forge<orObserver_t>({}) : observer));
+      JUDGE(orRemoveObserver(forged ? forge<orObserver_t>({}) : observer));
       expected_ = {};
-      if (forged) demand("orRemoveObserver", orRemoveObserver(observer));
+      if (forged) DEMAND(orRemoveObserver(observer));
       break;
     }
     case 1:
-      demand("orRangePush", orRangePush(chance(50) ? "a range" : nullptr));
-      demand("orRangePop", orRangePop());
+      DEMAND(orRangePush(chance(50) ? "a range" : nullptr));
+      DEMAND(orRangePop());
       expected_ = {orErrorInvalidValue};
-      judge("orRangePop", orRangePop());
+      JUDGE(orRangePop());
       break;
     case 2: {
       orIpcMemHandle_t handle;
       const size_t block = someBlock(static_cast<int>(below(devices_)));
       uint8_t* address = passBegin(block);
-      judge("orIpcGetMemHandle", orIpcGetMemHandle(passOut(handle), address));
+      JUDGE(orIpcGetMemHandle(passOut(handle), address));
       break;
     }
     case 3: {
@@ -694,7 +674,7 @@ void Program::useTools() {
       for (char& each : handle.reserved) each = static_cast<char>(below(256));
       void* opened = nullptr;
       expected_ = {orErrorInvalidResourceHandle};
-      judge("orIpcOpenMemHandle", orIpcOpenMemHandle(&opened, handle));
+      JUDGE(orIpcOpenMemHandle(&opened, handle));
       break;
     }
   }

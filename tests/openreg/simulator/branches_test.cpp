@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -18,14 +17,6 @@
 namespace {
 
 using openreg::launch;
-
-/// Makes `to` wait for what is enqueued on `from` so far.
-void follow(const Stream& to, const Stream& from) {
-  Event event;
-  EXPECT_EQ(orEventRecord(event.handle, from.handle), orSuccess) << detail();
-  EXPECT_EQ(orStreamWaitEvent(to.handle, event.handle, 0), orSuccess)
-      << detail();
-}
 
 /// Whether another kernel comes here within ten seconds.
 class Meeting {
@@ -44,20 +35,20 @@ TEST(Branches, of_a_graph_run_at_the_same_time) {
   Stream main, side;
   auto meeting = std::make_shared<Meeting>();
   std::atomic<int> met{0};
-  orGraphExec_t exec = executable(captured(main, [&] {
+  const Executable exec = executable(main, [&] {
     follow(side, main);
     for (const Stream* stream : {&main, &side})
       launch(stream->handle, "meet", [&, meeting] { met += meeting->meet(); });
     follow(main, side);
-  }));
-  orGraphLaunch(exec, main.handle);
-  orStreamSynchronize(main.handle);
+  });
+  launchAndWait(exec, main);
   EXPECT_EQ(met, 2);
-  orGraphExecDestroy(exec);
 }
 
 // Each value is computed from two others, one of which is on the other stream.
-TEST(Branches, DISABLED_every_order) {
+TEST(Branches, meet_where_they_were_captured_to_under_every_schedule) {
+  if (ranAgain(under({"threads", "blocking", "seed:1", "seed:2", "seed:3"})))
+    return;
   constexpr int kRounds = 8;
   Stream main, side, other;
   // Row r + 1 is computed from row r, one column on each stream.
@@ -69,25 +60,25 @@ TEST(Branches, DISABLED_every_order) {
     expected[0] = sum;
   }
   long start = 0, result = 0;
-  orGraphExec_t exec = executable(captured(main, [&] {
-    launch(main.handle, "start", [&] { rows[0] = {start, start}; });
+  Executable exec = executable(main, [&] {
+    launch(main, "start", [&] { rows[0] = {start, start}; });
     for (int r = 0; r < kRounds; ++r) {
       follow(side, main);
       follow(main, side);
-      launch(main.handle, "sum",
+      launch(main, "sum",
              [&, r] { rows[r + 1].first = rows[r].first + rows[r].second; });
-      launch(side.handle, "mix", [&, r] {
+      launch(side, "mix", [&, r] {
         rows[r + 1].second = 2 * rows[r].first + rows[r].second;
       });
     }
     follow(main, side);
-  }));
+  });
   long wrong = 0, launches = 0;
   for (int i = 1; i <= 20; ++i) {
     const Stream& stream = i % 3 ? main : other;
-    launch(stream.handle, "set", [&start, i] { start = i; });
-    orGraphLaunch(exec, stream.handle);
-    launch(stream.handle, "check", [&, i] {
+    launch(stream, "set", [&start, i] { start = i; });
+    orGraphLaunch(exec, stream);
+    launch(stream, "check", [&, i] {
       result = rows[kRounds].first - rows[kRounds].second;
       wrong += result != i * (expected[0] - expected[1]);
       ++launches;
@@ -95,140 +86,106 @@ TEST(Branches, DISABLED_every_order) {
     // The other stream sets `start` next.
     follow(i % 3 == 2 ? other : main, stream);
   }
-  orGraphExecDestroy(exec);
+  exec.destroy();
   orDeviceSynchronize();
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(launches, 20);
-}
-
-TEST(Branches, meet_where_they_were_captured_to_under_every_schedule) {
-  for (const char* schedule :
-       {"threads", "blocking", "seed:1", "seed:2", "seed:3"}) {
-    EXPECT_EQ(again("Branches.DISABLED_every_order",
-                    {std::string("OPENREG_SCHEDULE=") + schedule}),
-              0)
-        << schedule;
-  }
 }
 
 TEST(Branches, may_begin_and_end_where_the_first_one_has_no_node) {
   Stream main, side;
   std::string order;
   const auto note = [&](const Stream& stream, char letter) {
-    launch(stream.handle, "note", [&order, letter] {
+    launch(stream, "note", [&order, letter] {
       usleep(1000);
       order += letter;
     });
   };
-  orGraphExec_t exec = executable(captured(main, [&] {
+  const Executable exec = executable(main, [&] {
     follow(side, main);
     note(side, 'b');
     note(side, 'c');
     follow(main, side);
-  }));
+  });
   note(main, 'a');
-  orGraphLaunch(exec, main.handle);
+  orGraphLaunch(exec, main);
   note(main, 'd');
-  orStreamSynchronize(main.handle);
+  orStreamSynchronize(main);
   EXPECT_EQ(order, "abcd");
-  orGraphExecDestroy(exec);
 }
 
 TEST(Branches, pass_on_what_a_kernel_of_one_refuses) {
   Stream main, side, other, reader;
-  orGraphExec_t exec = executable(captured(main, [&] {
+  const Executable exec = executable(main, [&] {
     follow(side, main);
-    launch(side.handle, "halve",
-           [] { throw openreg::Refusal("3 is not even"); });
-    launch(main.handle, "nothing", [] {});
+    launch(side, "halve", [] { throw openreg::Refusal("3 is not even"); });
+    launch(main, "nothing", [] {});
     follow(main, side);
-  }));
-  orGraphLaunch(exec, main.handle);
+  });
+  orGraphLaunch(exec, main);
   follow(reader, main);
-  EXPECT_EQ(orStreamSynchronize(other.handle), orSuccess);
-  EXPECT_EQ(orStreamSynchronize(reader.handle), orErrorKernelRefused);
+  EXPECT_EQ(orStreamSynchronize(other), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(reader), orErrorKernelRefused);
   EXPECT_STREQ(orGetErrorDetail(),
                "openreg:0 could not run halve: 3 is not even");
   EXPECT_EQ(orDeviceSynchronize(), orSuccess);
-  orGraphExecDestroy(exec);
 }
 
 TEST(Branches, stop_when_a_kernel_of_one_throws) {
   Stream main, side;
   std::atomic<int> after{0};
   bool is_wrong = true;
-  orGraphExec_t exec = executable(captured(main, [&] {
-    launch(main.handle, "wrong", [&] {
+  const Executable exec = executable(main, [&] {
+    launch(main, "wrong", [&] {
       if (is_wrong) throw std::runtime_error("no.");
     });
     follow(side, main);
-    launch(side.handle, "next", [&] { ++after; });
-    launch(main.handle, "next", [&] { ++after; });
+    launch(side, "next", [&] { ++after; });
+    launch(main, "next", [&] { ++after; });
     follow(main, side);
-  }));
-  orGraphLaunch(exec, main.handle);
-  EXPECT_EQ(orStreamSynchronize(main.handle), orErrorLaunchFailure);
-  EXPECT_EQ(orGraphLaunch(exec, main.handle), orErrorLaunchFailure);
+  });
+  orGraphLaunch(exec, main);
+  EXPECT_EQ(orStreamSynchronize(main), orErrorLaunchFailure);
+  EXPECT_EQ(orGraphLaunch(exec, main), orErrorLaunchFailure);
   EXPECT_EQ(orDeviceReset(), orSuccess) << detail();
   EXPECT_EQ(after, 0);
   is_wrong = false;
-  EXPECT_EQ(orGraphLaunch(exec, main.handle), orSuccess) << detail();
+  EXPECT_EQ(orGraphLaunch(exec, main), orSuccess) << detail();
   orDeviceSynchronize();
   EXPECT_EQ(after, 2);
-  orGraphExecDestroy(exec);
 }
 
 TEST(Branches, of_a_launch_that_is_refused_run_nothing) {
   Stream main, side;
   std::atomic<int> runs{0};
-  orGraphExec_t exec = executable(captured(main, [&] {
+  const Executable exec = executable(main, [&] {
     follow(side, main);
-    launch(side.handle, "count", [&] { ++runs; });
-    launch(main.handle, "count", [&] { ++runs; });
+    launch(side, "count", [&] { ++runs; });
+    launch(main, "count", [&] { ++runs; });
     follow(main, side);
-  }));
+  });
   orSetDevice(1);
   EXPECT_EQ(orGraphLaunch(exec, nullptr), orErrorInvalidValue);
   orSetDevice(0);
   orDeviceSynchronize();
   EXPECT_EQ(runs, 0);
-  EXPECT_EQ(orGraphLaunch(exec, main.handle), orSuccess) << detail();
-  orStreamSynchronize(main.handle);
+  EXPECT_EQ(orGraphLaunch(exec, main), orSuccess) << detail();
+  orStreamSynchronize(main);
   EXPECT_EQ(runs, 2);
-  orGraphExecDestroy(exec);
 }
 
 TEST(Branches, are_reported_as_one_launch) {
   Stream main, side;
-  orGraphExec_t exec = executable(captured(main, [&] {
+  const Executable exec = executable(main, [&] {
     follow(side, main);
-    launch(side.handle, "mul", [] {});
-    launch(main.handle, "add", [] {});
+    launch(side, "mul", [] {});
+    launch(main, "add", [] {});
     follow(main, side);
-  }));
-  struct Seen {
-    std::mutex mutex;
-    std::vector<std::pair<std::string, orRecord>> all;
-  } seen;
-  orObserver_t observer;
-  orAddObserver(
-      &observer,
-      [](const orRecord* record, void* data) {
-        auto* seen = static_cast<Seen*>(data);
-        std::lock_guard lock(seen->mutex);
-        if (record->operation != orOperationSynchronize)
-          seen->all.emplace_back(record->name, *record);
-      },
-      &seen);
-  orGraphLaunch(exec, main.handle);
-  orDeviceSynchronize();
-  orRemoveObserver(observer);
-  // Of each node its beginning and end, of the launch also the call and that
-  // it was enqueued.
-  ASSERT_EQ(seen.all.size(), 8u);
+  });
+  const auto all = recordsOf(exec, main, 8);
   orRecord launched{}, mul{}, add{};
-  for (const auto& [name, record] : seen.all) {
-    EXPECT_EQ(record.correlation, seen.all[0].second.correlation);
+  for (const auto& [name, record] : all) {
+    EXPECT_EQ(record.correlation, all[0].second.correlation);
     if (record.phase != orCommandEnds) continue;
     (name == "graph" ? launched : name == "mul" ? mul : add) = record;
   }
@@ -239,7 +196,6 @@ TEST(Branches, are_reported_as_one_launch) {
     EXPECT_GE(node.begin, launched.begin);
     EXPECT_LE(node.end, launched.end);
   }
-  orGraphExecDestroy(exec);
 }
 
 TEST(Branches, are_launched_by_many_threads) {
@@ -249,20 +205,20 @@ TEST(Branches, are_launched_by_many_threads) {
       Stream main, side;
       for (int i = 0; i < 25; ++i) {
         int left = 0, right = 0, sum = 0;
-        orGraphExec_t exec = executable(captured(
+        Executable exec(captured(
             main,
             [&] {
               follow(side, main);
-              launch(main.handle, "count", [&] { ++left; });
-              launch(side.handle, "count", [&] { ++right; });
+              launch(main, "count", [&] { ++left; });
+              launch(side, "count", [&] { ++right; });
               follow(main, side);
-              launch(main.handle, "sum", [&] { sum = left + right; });
+              launch(main, "sum", [&] { sum = left + right; });
             },
             orStreamCaptureModeThreadLocal));
-        for (int n = 0; n < 3; ++n) orGraphLaunch(exec, main.handle);
+        for (int n = 0; n < 3; ++n) orGraphLaunch(exec, main);
         // The launches that were enqueued still run.
-        orGraphExecDestroy(exec);
-        orStreamSynchronize(main.handle);
+        exec.destroy();
+        orStreamSynchronize(main);
         EXPECT_EQ(sum, 6);
       }
     });

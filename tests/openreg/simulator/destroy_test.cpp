@@ -111,12 +111,10 @@ TEST(Destroy, a_stream_is_destroyed_while_others_use_it) {
   };
   const auto mark = [&] {
     const orStream_t stream = shared.get().first;
-    orEvent_t event;
-    orEventCreate(&event);
+    Event event;
     outcome.count(orEventRecord(event, stream));
     outcome.count(orStreamWaitEvent(stream, event, 0));
     orEventSynchronize(event);
-    orEventDestroy(event);
   };
   const auto all = [] {
     orSetDevice(1);
@@ -139,9 +137,7 @@ TEST(Destroy, a_destroyed_stream_that_still_has_work_answers_no_question) {
   orStream_t stream;
   ASSERT_EQ(orStreamCreate(&stream), orSuccess);
   std::atomic<bool> is_over{false};
-  enqueue(stream, [&] {
-    while (!is_over) std::this_thread::yield();
-  });
+  enqueue(stream, until(is_over));
   ASSERT_EQ(orStreamDestroy(stream), orSuccess);
   orStreamCaptureStatus status;
   uint64_t id;
@@ -157,9 +153,8 @@ TEST(Destroy, an_event_is_destroyed_while_others_use_it) {
   Outcome outcome;
   std::atomic<orEvent_t> shared{nullptr};
   Stream stream;
-  orEvent_t start;
-  orEventCreate(&start);
-  orEventRecord(start, stream.handle);
+  Event start;
+  orEventRecord(start, stream);
   const auto replace = [&] {
     const orEvent_t old = shared;
     if (old) outcome.count(orEventDestroy(old));
@@ -169,13 +164,11 @@ TEST(Destroy, an_event_is_destroyed_while_others_use_it) {
     std::this_thread::yield();
   };
   replace();
-  const auto record = [&] {
-    outcome.count(orEventRecord(shared, stream.handle));
-  };
+  const auto record = [&] { outcome.count(orEventRecord(shared, stream)); };
   const auto ask = [&] {
     outcome.count(orEventQuery(shared));
     outcome.count(orEventSynchronize(shared));
-    outcome.count(orStreamWaitEvent(stream.handle, shared, 0));
+    outcome.count(orStreamWaitEvent(stream, shared, 0));
   };
   const auto time = [&] {
     float ms = 0;
@@ -188,7 +181,6 @@ TEST(Destroy, an_event_is_destroyed_while_others_use_it) {
   EXPECT_EQ(outcome.wrong, 0);
   EXPECT_GT(outcome.accepted, 0);
   orEventDestroy(shared);
-  orEventDestroy(start);
 }
 
 TEST(Destroy, of_two_threads_that_destroy_a_stream_or_an_event_one_succeeds) {

@@ -17,7 +17,7 @@ orError_t onDevice(const std::function<orError_t()>& call) {
   Stream stream;
   std::atomic<bool> done{false};
   orError_t error = orErrorUnknown;
-  EXPECT_EQ(enqueue(stream.handle,
+  EXPECT_EQ(enqueue(stream,
                     [&] {
                       error = call();
                       done = true;
@@ -25,7 +25,7 @@ orError_t onDevice(const std::function<orError_t()>& call) {
             orSuccess);
   for (int ms = 0; ms < 5000 && !done; ++ms) {
     // Runs the function if the schedule is seeded.
-    orStreamQuery(stream.handle);
+    orStreamQuery(stream);
     usleep(1000);
   }
   if (!done) {
@@ -39,70 +39,45 @@ TEST_F(Refused, waiting_on_a_thread_of_the_device) {
   char large[1 << 17] = {};
   void* room;
   ASSERT_EQ(orMalloc(&room, sizeof(large)), orSuccess);
-  const std::vector<Refusal> calls = {
-      {"device", orErrorNotPermitted, [] { return orDeviceSynchronize(); }},
-      {"reset", orErrorNotPermitted, [] { return orDeviceReset(); }},
-      {"stream", orErrorNotPermitted,
-       [] { return orStreamSynchronize(nullptr); }},
-      {"event", orErrorNotPermitted, [&] { return orEventSynchronize(event); }},
-      {"free", orErrorNotPermitted, [&] { return orFree(block); }},
-      {"free host", orErrorNotPermitted, [&] { return orFreeHost(pinned); }},
-      {"copy", orErrorNotPermitted,
-       [&] { return orMemcpy(host, block, 100, orMemcpyDeviceToHost); }},
-      {"copy to pageable memory", orErrorNotPermitted,
-       [&] {
-         return orMemcpyAsync(host, block, 100, orMemcpyDeviceToHost, nullptr);
-       }},
-      {"large copy from pageable memory", orErrorNotPermitted,
-       [&] {
-         return orMemcpyAsync(room, large, sizeof(large), orMemcpyHostToDevice,
-                              nullptr);
-       }},
-      {"set", orErrorNotPermitted, [&] { return orMemset(block, 0, 100); }},
+  const Call calls[] = {
+      CALL(orDeviceSynchronize()),
+      CALL(orDeviceReset()),
+      CALL(orStreamSynchronize(nullptr)),
+      CALL(orEventSynchronize(event)),
+      CALL(orFree(block)),
+      CALL(orFreeHost(pinned)),
+      CALL(orMemset(block, 0, 100)),
+      CALL(orMemcpy(host, block, 100, orMemcpyDeviceToHost)),
+      // To pageable memory, and much from there.
+      CALL(orMemcpyAsync(host, block, 100, orMemcpyDeviceToHost, nullptr)),
+      CALL(orMemcpyAsync(room, large, sizeof(large), orMemcpyHostToDevice,
+                         nullptr)),
   };
-  for (const Refusal& call : calls) {
-    EXPECT_EQ(onDevice([&] { return call.call(); }), call.code) << call.what;
-  }
+  for (const auto& [text, make] : calls)
+    EXPECT_EQ(onDevice(make), orErrorNotPermitted) << text;
   EXPECT_EQ(orFree(room), orSuccess);
 }
 
 TEST_F(Refused, not_what_only_enqueues_queries_or_allocates) {
   std::atomic<int> ran{0};
-  const std::vector<Refusal> calls = {
-      {"launch", orSuccess, [&] { return enqueue(nullptr, [&] { ++ran; }); }},
-      {"record", orSuccess, [&] { return orEventRecord(event, nullptr); }},
-      {"wait for an event", orSuccess,
-       [&] { return orStreamWaitEvent(nullptr, event, 0); }},
-      {"small copy", orSuccess,
-       [&] {
-         return orMemcpyAsync(block, host, 100, orMemcpyHostToDevice, nullptr);
-       }},
-      {"copy to pinned memory", orSuccess,
-       [&] {
-         return orMemcpyAsync(pinned, block, 100, orMemcpyDeviceToHost,
-                              nullptr);
-       }},
-      {"query", orSuccess,
-       [&] {
-         const orError_t error = orStreamQuery(nullptr);
-         return error == orErrorNotReady ? orSuccess : error;
-       }},
-      {"query an event", orSuccess,
-       [&] {
-         const orError_t error = orEventQuery(event);
-         return error == orErrorNotReady ? orSuccess : error;
-       }},
-      {"allocate", orSuccess, [&] { return orMalloc(&freed, 100); }},
-      {"create and destroy", orSuccess,
-       [] {
-         orStream_t stream;
-         const orError_t error = orStreamCreate(&stream);
-         return error ? error : orStreamDestroy(stream);
-       }},
+  orStream_t stream;
+  const auto done = [](orError_t error) {
+    return error == orErrorNotReady ? orSuccess : error;
   };
-  for (const Refusal& call : calls) {
-    EXPECT_EQ(onDevice([&] { return call.call(); }), call.code) << call.what;
-  }
+  const Call calls[] = {
+      CALL(enqueue(nullptr, [&] { ++ran; })),
+      CALL(orEventRecord(event, nullptr)),
+      CALL(orStreamWaitEvent(nullptr, event, 0)),
+      CALL(orMemcpyAsync(block, host, 100, orMemcpyHostToDevice, nullptr)),
+      CALL(orMemcpyAsync(pinned, block, 100, orMemcpyDeviceToHost, nullptr)),
+      CALL(done(orStreamQuery(nullptr))),
+      CALL(done(orEventQuery(event))),
+      CALL(orMalloc(&freed, 100)),
+      CALL(orStreamCreate(&stream)),
+      CALL(orStreamDestroy(stream)),
+  };
+  for (const auto& [text, make] : calls)
+    EXPECT_EQ(onDevice(make), orSuccess) << text;
   EXPECT_EQ(orDeviceSynchronize(), orSuccess);
   EXPECT_EQ(ran, 1);
   EXPECT_EQ(orFree(freed), orSuccess);

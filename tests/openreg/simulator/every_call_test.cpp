@@ -17,16 +17,28 @@ namespace {
 
 using Step = std::function<orError_t()>;
 
-/// `make` is what is tried. `prepare` comes before each trial, and `undo` after
-/// it has succeeded.
-struct Call {
-  const char* name;
-  Step prepare, make, undo;
+/// What is tried. `prepare` comes before each trial, and `undo` after it has
+/// succeeded.
+struct Tried {
+  std::string name;
+  Step make;
+  Step prepare = [] { return orSuccess; }, undo = prepare;
   /// A call that is refused has ended what it should end nevertheless.
   bool ends_anyway = false;
-};
 
-orError_t nothing() { return orSuccess; }
+  Tried(const std::string& call, Step make)
+      : name(call.substr(0, call.find('('))), make(std::move(make)) {}
+  Tried after(Step step) && {
+    prepare = std::move(step);
+    return *this;
+  }
+  Tried before(Step step) && {
+    undo = std::move(step);
+    return *this;
+  }
+};
+#define TRY(...) Tried(#__VA_ARGS__, [&] { return __VA_ARGS__; })
+#define STEP(...) [&] { return __VA_ARGS__; }
 
 /// What the calls are about.
 struct Scene {
@@ -47,16 +59,22 @@ struct Scene {
   orGraph_t made_graph = nullptr;
   orGraphExec_t made_exec = nullptr;
   orObserver_t observer = nullptr;
+  // What a call answers.
   size_t size = 0;
   int number = 0;
+  float ms = 0;
+  uint64_t id = 0;
+  orDeviceProp properties;
+  orPointerAttributes attributes;
+  orIpcMemHandle_t handle;
+  orStreamCaptureStatus status;
 
   Scene() {
     EXPECT_EQ(orMallocHost(&pinned, kLarge), orSuccess);
     EXPECT_EQ(orMemset(block, 0, kLarge), orSuccess);
-    EXPECT_EQ(orEventRecord(early.handle, nullptr), orSuccess);
-    EXPECT_EQ(orEventRecord(late.handle, nullptr), orSuccess);
-    graph =
-        captured(stream, [&] { orMemsetAsync(block, 0, 8, stream.handle); });
+    EXPECT_EQ(orEventRecord(early, nullptr), orSuccess);
+    EXPECT_EQ(orEventRecord(late, nullptr), orSuccess);
+    graph = captured(stream, [&] { orMemsetAsync(block, 0, 8, stream); });
     EXPECT_EQ(orGraphInstantiate(&exec, graph), orSuccess);
   }
   ~Scene() {
@@ -68,241 +86,148 @@ struct Scene {
   }
 };
 
-std::vector<Call> memoryCalls(Scene& s) {
-  const Step free = [&] { return orFree(s.made); };
+std::vector<Tried> memoryCalls(Scene& s) {
+  const Step free = STEP(orFree(s.made)), free_host = STEP(orFreeHost(s.made));
   const Step wait = [] { return orDeviceSynchronize(); };
-  const auto copy = [&s, wait](const char* name, void* to, const void* from,
-                               size_t bytes, orMemcpyKind kind) {
-    return Call{name, nothing,
-                [=, &s] {
-                  return orMemcpyAsync(to, from, bytes, kind, s.stream.handle);
-                },
-                wait};
-  };
   const orStream_t& stream = s.stream.handle;
   return {
-      {"orMalloc", nothing, [&] { return orMalloc(&s.made, s.kSmall); }, free},
-      {"orFree", [&] { return orMalloc(&s.made, s.kSmall); }, free, nothing},
-      {"orMallocHost", nothing, [&] { return orMallocHost(&s.made, s.kSmall); },
-       [&] { return orFreeHost(s.made); }},
-      {"orFreeHost", [&] { return orMallocHost(&s.made, s.kSmall); },
-       [&] { return orFreeHost(s.made); }, nothing},
-      copy("of a few pageable bytes", s.block, s.host.data(), s.kSmall,
-           orMemcpyHostToDevice),
-      copy("of many pageable bytes", s.block, s.host.data(), s.kLarge,
-           orMemcpyHostToDevice),
-      copy("to pageable memory", s.host.data(), s.block, s.kLarge,
-           orMemcpyDeviceToHost),
-      copy("of pinned memory", s.block, s.pinned, s.kLarge,
-           orMemcpyHostToDevice),
-      copy("on the device", s.other, s.block, s.kLarge, orMemcpyDeviceToDevice),
-      {"orMemcpy", nothing,
-       [&] {
-         return orMemcpy(s.block, s.host.data(), s.kSmall,
-                         orMemcpyHostToDevice);
-       },
-       nothing},
-      {"orMemcpyPeerAsync", nothing,
-       [&] { return orMemcpyPeerAsync(s.other, 0, s.block, 0, 8, stream); },
-       wait},
-      {"orMemset", nothing, [&] { return orMemset(s.block, 1, 8); }, nothing},
-      {"orMemsetAsync", nothing,
-       [&] { return orMemsetAsync(s.block, 1, 8, stream); }, wait},
-      {"orMemGetInfo", nothing, [&] { return orMemGetInfo(&s.size, &s.size); },
-       nothing},
-      {"orPointerGetAttributes", nothing,
-       [&] {
-         orPointerAttributes found;
-         return orPointerGetAttributes(&found, s.block + 1);
-       },
-       nothing},
-      {"orIpcGetMemHandle", nothing,
-       [&] {
-         orIpcMemHandle_t handle;
-         return orIpcGetMemHandle(&handle, s.block);
-       },
-       nothing},
+      TRY(orMalloc(&s.made, s.kSmall)).before(free),
+      TRY(orFree(s.made)).after(STEP(orMalloc(&s.made, s.kSmall))),
+      TRY(orMallocHost(&s.made, s.kSmall)).before(free_host),
+      TRY(orFreeHost(s.made)).after(STEP(orMallocHost(&s.made, s.kSmall))),
+      TRY(orMemcpyAsync(s.block, s.host.data(), s.kSmall, orMemcpyHostToDevice,
+                        stream))
+          .before(wait),
+      TRY(orMemcpyAsync(s.block, s.host.data(), s.kLarge, orMemcpyHostToDevice,
+                        stream))
+          .before(wait),
+      TRY(orMemcpyAsync(s.host.data(), s.block, s.kLarge, orMemcpyDeviceToHost,
+                        stream))
+          .before(wait),
+      TRY(orMemcpyAsync(s.block, s.pinned, s.kLarge, orMemcpyHostToDevice,
+                        stream))
+          .before(wait),
+      TRY(orMemcpyAsync(s.other, s.block, s.kLarge, orMemcpyDeviceToDevice,
+                        stream))
+          .before(wait),
+      TRY(orMemcpy(s.block, s.host.data(), s.kSmall, orMemcpyHostToDevice)),
+      TRY(orMemcpyPeerAsync(s.other, 0, s.block, 0, 8, stream)).before(wait),
+      TRY(orMemset(s.block, 1, 8)),
+      TRY(orMemsetAsync(s.block, 1, 8, stream)).before(wait),
+      TRY(orMemGetInfo(&s.size, &s.size)),
+      TRY(orPointerGetAttributes(&s.attributes, s.block + 1)),
+      TRY(orIpcGetMemHandle(&s.handle, s.block)),
   };
 }
 
-std::vector<Call> streamCalls(Scene& s) {
+std::vector<Tried> streamCalls(Scene& s) {
   const orStream_t& stream = s.stream.handle;
   const orEvent_t& event = s.event.handle;
   const Step wait = [] { return orDeviceSynchronize(); };
-  const Step destroy = [&] { return orStreamDestroy(s.made_stream); };
-  const Step drop = [&] { return orEventDestroy(s.made_event); };
+  const Step work = STEP(orMemsetAsync(s.block, 0, 8, stream));
+  const Step record = STEP(orEventRecord(event, stream));
+  const Step destroy = STEP(orStreamDestroy(s.made_stream));
+  const Step drop = STEP(orEventDestroy(s.made_event));
   return {
-      {"orStreamCreate", nothing,
-       [&] { return orStreamCreate(&s.made_stream); }, destroy},
-      {"orStreamCreateWithPriority", nothing,
-       [&] { return orStreamCreateWithPriority(&s.made_stream, 0, -1); },
-       destroy},
-      {"orStreamDestroy", [&] { return orStreamCreate(&s.made_stream); },
-       destroy, nothing},
-      {"orStreamQuery", wait, [&] { return orStreamQuery(stream); }, nothing},
-      {"orStreamSynchronize",
-       [&] { return orMemsetAsync(s.block, 0, 8, stream); },
-       [&] { return orStreamSynchronize(stream); }, nothing},
-      {"orStreamGetDevice", nothing,
-       [&] { return orStreamGetDevice(stream, &s.number); }, nothing},
-      {"orStreamGetPriority", nothing,
-       [&] { return orStreamGetPriority(stream, &s.number); }, nothing},
-      {"orStreamWaitEvent", [&] { return orEventRecord(event, nullptr); },
-       [&] { return orStreamWaitEvent(stream, event, 0); }, wait},
-      {"orLaunchHostFunc", nothing,
-       [&] {
-         return orLaunchHostFunc(
-             stream, [](void*) {}, nullptr);
-       },
-       wait},
-      {"orLaunchCommand", nothing,
-       [&] { return openreg::launch(stream, "nothing", [] {}); }, wait},
-      {"orEventCreate", nothing, [&] { return orEventCreate(&s.made_event); },
-       drop},
-      {"orEventCreateWithFlags", nothing,
-       [&] {
-         return orEventCreateWithFlags(&s.made_event, orEventDisableTiming);
-       },
-       drop},
-      {"orEventDestroy", [&] { return orEventCreate(&s.made_event); }, drop,
-       nothing},
-      {"orEventRecord", nothing, [&] { return orEventRecord(event, stream); },
-       wait},
-      {"orEventSynchronize", [&] { return orEventRecord(event, stream); },
-       [&] { return orEventSynchronize(event); }, nothing},
-      {"orEventQuery", wait, [&] { return orEventQuery(event); }, nothing},
-      {"orEventElapsedTime", wait,
-       [&] {
-         float milliseconds;
-         return orEventElapsedTime(&milliseconds, s.early.handle,
-                                   s.late.handle);
-       },
-       nothing},
-      {"orStreamWriteValue32", nothing,
-       [&] { return orStreamWriteValue32(stream, s.block, 1); }, wait},
-      {"orStreamWaitValue32",
-       [&] { return orStreamWriteValue32(stream, s.block, 1); },
-       [&] { return orStreamWaitValue32(stream, s.block, 1); }, wait},
-      {"orDeviceSynchronize",
-       [&] { return orMemsetAsync(s.block, 0, 8, stream); }, wait, nothing},
+      TRY(orStreamCreate(&s.made_stream)).before(destroy),
+      TRY(orStreamCreateWithPriority(&s.made_stream, 0, -1)).before(destroy),
+      TRY(orStreamDestroy(s.made_stream))
+          .after(STEP(orStreamCreate(&s.made_stream))),
+      TRY(orStreamQuery(stream)).after(wait),
+      TRY(orStreamSynchronize(stream)).after(work),
+      TRY(orStreamGetDevice(stream, &s.number)),
+      TRY(orStreamGetPriority(stream, &s.number)),
+      TRY(orStreamWaitEvent(stream, event, 0))
+          .after(STEP(orEventRecord(event, nullptr)))
+          .before(wait),
+      TRY(orLaunchHostFunc(
+              stream, [](void*) {}, nullptr))
+          .before(wait),
+      Tried("orLaunchCommand", STEP(openreg::launch(stream, "nothing", [] {})))
+          .before(wait),
+      TRY(orEventCreate(&s.made_event)).before(drop),
+      TRY(orEventCreateWithFlags(&s.made_event, orEventDisableTiming))
+          .before(drop),
+      TRY(orEventDestroy(s.made_event))
+          .after(STEP(orEventCreate(&s.made_event))),
+      TRY(orEventRecord(event, stream)).before(wait),
+      TRY(orEventSynchronize(event)).after(record),
+      TRY(orEventQuery(event)).after(wait),
+      TRY(orEventElapsedTime(&s.ms, s.early, s.late)).after(wait),
+      TRY(orStreamWriteValue32(stream, s.block, 1)).before(wait),
+      TRY(orStreamWaitValue32(stream, s.block, 1))
+          .after(STEP(orStreamWriteValue32(stream, s.block, 1)))
+          .before(wait),
+      TRY(orDeviceSynchronize()).after(work),
   };
 }
 
-std::vector<Call> deviceCalls(Scene& s) {
+std::vector<Tried> deviceCalls(Scene& s) {
+  static constexpr auto ignore = [](const orRecord*, void*) {};
+  static constexpr auto go_on = [](void*) { return 0; };
+  static constexpr auto no_race = [](const orRace*, void*) {};
+  static constexpr auto no_violation = [](const orViolation*, void*) {};
+  const Step first = [] { return orSetDevice(0); };
   return {
-      {"orGetDeviceCount", nothing, [&] { return orGetDeviceCount(&s.number); },
-       nothing},
-      {"orGetDevice", nothing, [&] { return orGetDevice(&s.number); }, nothing},
-      {"orSetDevice", nothing, [] { return orSetDevice(1); },
-       [] { return orSetDevice(0); }},
-      {"orGetDeviceProperties", nothing,
-       [] {
-         orDeviceProp properties;
-         return orGetDeviceProperties(&properties, 0);
-       },
-       nothing},
-      {"orDeviceGetDefaultStream", nothing,
-       [&] { return orDeviceGetDefaultStream(&s.made_stream, 1); }, nothing},
-      {"orDeviceGetStreamPriorityRange", nothing,
-       [&] { return orDeviceGetStreamPriorityRange(&s.number, &s.number); },
-       nothing},
-      {"orDeviceReset", [] { return orSetDevice(1); },
-       [] { return orDeviceReset(); }, [] { return orSetDevice(0); }},
-      {"orInject", nothing, [] { return orInject("alloc:1000000000"); },
-       [] { return orInject(""); }},
-      {"orSetWaitCallback", nothing,
-       [] {
-         return orSetWaitCallback(
-             1'000'000'000, [](void*) { return 0; }, nullptr);
-       },
-       [] { return orSetWaitCallback(0, nullptr, nullptr); }},
-      {"orAddObserver", nothing,
-       [&] {
-         return orAddObserver(
-             &s.observer, [](const orRecord*, void*) {}, nullptr);
-       },
-       [&] { return orRemoveObserver(s.observer); }},
-      {"orRemoveObserver",
-       [&] {
-         return orAddObserver(
-             &s.observer, [](const orRecord*, void*) {}, nullptr);
-       },
-       [&] { return orRemoveObserver(s.observer); }, nothing},
-      {"orRangePush", nothing, [] { return orRangePush("a range"); },
-       [] { return orRangePop(); }},
-      {"orRangePop", [] { return orRangePush("a range"); },
-       [] { return orRangePop(); }, nothing},
-      {"orFindRaces", nothing, [] { return orFindRaces(1); },
-       [] { return orFindRaces(0); }},
-      {"orVisitRaces", nothing,
-       [] { return orVisitRaces([](const orRace*, void*) {}, nullptr); },
-       nothing},
-      {"orClearRaces", nothing, [] { return orClearRaces(); }, nothing},
-      {"orVisitViolations", nothing,
-       [] {
-         return orVisitViolations([](const orViolation*, void*) {}, nullptr);
-       },
-       nothing},
-      {"orClearViolations", nothing, [] { return orClearViolations(); },
-       nothing},
-      {"orMemoryIsGuarded", nothing,
-       [&] { return orMemoryIsGuarded(&s.number); }, nothing},
+      TRY(orGetDeviceCount(&s.number)),
+      TRY(orGetDevice(&s.number)),
+      TRY(orSetDevice(1)).before(first),
+      TRY(orGetDeviceProperties(&s.properties, 0)),
+      TRY(orDeviceGetDefaultStream(&s.made_stream, 1)),
+      TRY(orDeviceGetStreamPriorityRange(&s.number, &s.number)),
+      TRY(orDeviceReset()).after(STEP(orSetDevice(1))).before(first),
+      TRY(orInject("alloc:1000000000")).before(STEP(orInject(""))),
+      TRY(orSetWaitCallback(1'000'000'000, go_on, nullptr))
+          .before(STEP(orSetWaitCallback(0, nullptr, nullptr))),
+      TRY(orAddObserver(&s.observer, ignore, nullptr))
+          .before(STEP(orRemoveObserver(s.observer))),
+      TRY(orRemoveObserver(s.observer))
+          .after(STEP(orAddObserver(&s.observer, ignore, nullptr))),
+      TRY(orRangePush("a range")).before(STEP(orRangePop())),
+      TRY(orRangePop()).after(STEP(orRangePush("a range"))),
+      TRY(orFindRaces(1)).before(STEP(orFindRaces(0))),
+      TRY(orVisitRaces(no_race, nullptr)),
+      TRY(orClearRaces()),
+      TRY(orVisitViolations(no_violation, nullptr)),
+      TRY(orClearViolations()),
+      TRY(orMemoryIsGuarded(&s.number)),
   };
 }
 
-std::vector<Call> graphCalls(Scene& s) {
+std::vector<Tried> graphCalls(Scene& s) {
   const orStream_t& stream = s.stream.handle;
-  const Step begin = [&] {
-    return orStreamBeginCapture(stream, orStreamCaptureModeGlobal);
-  };
+  const Step begin =
+      STEP(orStreamBeginCapture(stream, orStreamCaptureModeGlobal));
   const Step end = [&] {
     const orError_t error = orStreamEndCapture(stream, &s.made_graph);
     return error ? error : orGraphDestroy(s.made_graph);
   };
-  const auto recorded = [=](const char* name, Step make) {
-    return Call{name, begin, std::move(make), end};
+  Tried ends("orStreamEndCapture", end);
+  ends.prepare = [=, &s] {
+    const orError_t error = begin();
+    return error ? error : orMemsetAsync(s.block, 0, 8, s.stream);
   };
+  ends.ends_anyway = true;
   return {
-      {"orStreamBeginCapture", nothing, begin, end},
-      {"orStreamEndCapture",
-       [=, &s] {
-         const orError_t error = begin();
-         return error ? error : orMemsetAsync(s.block, 0, 8, stream);
-       },
-       end, nothing, /*ends_anyway=*/true},
-      recorded("orMemsetAsync, captured",
-               [&] { return orMemsetAsync(s.block, 0, 8, stream); }),
-      recorded("orLaunchCommand, captured",
-               [&] { return openreg::launch(stream, "nothing", [] {}); }),
-      recorded("orEventRecord, captured",
-               [&] { return orEventRecord(s.event.handle, stream); }),
-      recorded("orStreamIsCapturing",
-               [&] {
-                 orStreamCaptureStatus status;
-                 return orStreamIsCapturing(stream, &status);
-               }),
-      recorded("orStreamGetCaptureId",
-               [&] {
-                 uint64_t id;
-                 return orStreamGetCaptureId(stream, &id);
-               }),
-      {"orGraphGetNodeCount", nothing,
-       [&] { return orGraphGetNodeCount(s.graph, &s.size); }, nothing},
-      {"orGraphDebugDotPrint", nothing,
-       [&] { return orGraphDebugDotPrint(s.graph, "/dev/null"); }, nothing},
-      {"orGraphInstantiate", nothing,
-       [&] { return orGraphInstantiate(&s.made_exec, s.graph); },
-       [&] { return orGraphExecDestroy(s.made_exec); }},
-      {"orGraphExecDestroy",
-       [&] { return orGraphInstantiate(&s.made_exec, s.graph); },
-       [&] { return orGraphExecDestroy(s.made_exec); }, nothing},
-      {"orGraphLaunch", nothing, [&] { return orGraphLaunch(s.exec, stream); },
-       [] { return orDeviceSynchronize(); }},
+      Tried("orStreamBeginCapture", begin).before(end),
+      ends,
+      TRY(orMemsetAsync(s.block, 0, 8, stream)).after(begin).before(end),
+      TRY(openreg::launch(stream, "nothing", [] {})).after(begin).before(end),
+      TRY(orEventRecord(s.event, stream)).after(begin).before(end),
+      TRY(orStreamIsCapturing(stream, &s.status)).after(begin).before(end),
+      TRY(orStreamGetCaptureId(stream, &s.id)).after(begin).before(end),
+      TRY(orGraphGetNodeCount(s.graph, &s.size)),
+      TRY(orGraphDebugDotPrint(s.graph, "/dev/null")),
+      TRY(orGraphInstantiate(&s.made_exec, s.graph))
+          .before(STEP(orGraphExecDestroy(s.made_exec))),
+      TRY(orGraphExecDestroy(s.made_exec))
+          .after(STEP(orGraphInstantiate(&s.made_exec, s.graph))),
+      TRY(orGraphLaunch(s.exec, stream)).before(STEP(orDeviceSynchronize())),
   };
 }
 
 /// Fails the first allocation of a call, then the second, until none is left.
-void tryEverywhere(const Call& call) {
+void tryEverywhere(const Tried& call) {
   SCOPED_TRACE(call.name);
   for (bool once : {true, false}) {
     for (int number = 0;; ++number) {
@@ -336,7 +261,7 @@ TEST(EveryCall, is_refused_or_does_without_memory) {
     Scene scene;
     for (const auto calls :
          {memoryCalls, streamCalls, deviceCalls, graphCalls}) {
-      for (const Call& call : calls(scene)) tryEverywhere(call);
+      for (const Tried& call : calls(scene)) tryEverywhere(call);
     }
   }
   ASSERT_EQ(orMemGetInfo(&after, &total), orSuccess);
@@ -354,9 +279,9 @@ TEST(EveryCall, is_refused_in_a_forked_child_if_it_needs_a_device) {
     std::string others;
     for (const auto calls :
          {memoryCalls, streamCalls, deviceCalls, graphCalls}) {
-      for (const Call& call : calls(scene)) {
+      for (const Tried& call : calls(scene)) {
         const orError_t error = call.make();
-        if (error != orErrorForked) others += call.name + std::string(" ");
+        if (error != orErrorForked) others += call.name + " ";
       }
     }
     const ssize_t written = write(words[1], others.data(), others.size());
@@ -377,11 +302,10 @@ TEST(EveryCall, is_refused_in_a_forked_child_if_it_needs_a_device) {
 }
 
 TEST(EveryCall, is_so_under_every_schedule_and_sanitizer) {
-  for (const char* setting :
-       {"OPENREG_SCHEDULE=blocking", "OPENREG_SCHEDULE=seed:1",
-        "OPENREG_SANITIZE=races", "OPENREG_SANITIZE=memory"}) {
-    EXPECT_EQ(again("EveryCall.is_refused*", {setting}), 0) << setting;
-  }
+  expectAgain("EveryCall.is_refused*", {{"OPENREG_SCHEDULE=blocking"},
+                                        {"OPENREG_SCHEDULE=seed:1"},
+                                        {"OPENREG_SANITIZE=races"},
+                                        {"OPENREG_SANITIZE=memory"}});
 }
 
 }  // namespace

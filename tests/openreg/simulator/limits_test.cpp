@@ -23,7 +23,9 @@ namespace {
 #if defined(OPENREG_TEST_LIMITS)
 constexpr size_t kMega = size_t{1} << 20;
 
-TEST(Limits, DISABLED_core) {
+TEST(Limits, a_core_dump_has_no_device_memory) {
+  // In a process of its own, without the stacks of the other tests' threads.
+  if (ranAgain({{}})) return;
   void *device, *pinned;
   ASSERT_EQ(orMalloc(&device, 64 << 20), orSuccess);
   ASSERT_EQ(orMallocHost(&pinned, 1 << 20), orSuccess);
@@ -42,11 +44,6 @@ TEST(Limits, DISABLED_core) {
   EXPECT_LT(dumped, 100 << 10);
   orFree(device);
   orFreeHost(pinned);
-}
-
-TEST(Limits, a_core_dump_has_no_device_memory) {
-  // In a process of its own, without the stacks of the other tests' threads.
-  EXPECT_EQ(again("Limits.DISABLED_core", {}), 0);
 }
 
 void limit(__rlimit_resource what, size_t most) {
@@ -77,20 +74,8 @@ void smallDeviceFits() {
             MAP_FAILED);
 }
 
-TEST(Limits, DISABLED_few_addresses) {
-  limit(RLIMIT_AS, 2048 * kMega);
-  smallDeviceFits();
-}
-
-TEST(Limits, DISABLED_few_addresses_left) {
-  ASSERT_NE(mmap(nullptr, 4096 * kMega, PROT_NONE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
-            MAP_FAILED);
-  limit(RLIMIT_AS, (4096 + 2048) * kMega);
-  smallDeviceFits();
-}
-
-TEST(Limits, DISABLED_too_few_addresses) {
+TEST(Limits, that_the_devices_do_not_fit_are_named_and_nothing_leaks) {
+  if (ranAgain({{"OPENREG_DEVICE_MEMORY=512M"}})) return;
   void* pointer;
   limit(RLIMIT_AS, 1024 * kMega);
   const int files = openFiles();
@@ -107,47 +92,39 @@ TEST(Limits, DISABLED_too_few_addresses) {
   EXPECT_EQ(orFree(pointer), orSuccess);
 }
 
-TEST(Limits, DISABLED_small_files) {
+TEST(Limits, of_files_are_named) {
+  if (ranAgain({{"OPENREG_DEVICE_MEMORY=64M"}})) return;
   void* pointer;
   limit(RLIMIT_FSIZE, 64 * kMega);
   EXPECT_EQ(orMalloc(&pointer, 1), orErrorUnknown);
   EXPECT_NE(detail().find("(`ulimit -f`)"), std::string::npos) << detail();
 }
 
-TEST(Limits, DISABLED_little_data) {
+TEST(Limits, of_addresses_shrink_the_reserves) {
+  if (ranAgain({{"OPENREG_DEVICE_MEMORY=64M"},
+                {"OPENREG_DEVICE_MEMORY=64M", "OPENREG_RESERVE=128M"}}))
+    return;
+  limit(RLIMIT_AS, 2048 * kMega);
+  smallDeviceFits();
+}
+
+TEST(Limits, of_addresses_count_those_in_use) {
+  if (ranAgain({{"OPENREG_DEVICE_MEMORY=64M"}})) return;
+  ASSERT_NE(mmap(nullptr, 4096 * kMega, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+            MAP_FAILED);
+  limit(RLIMIT_AS, (4096 + 2048) * kMega);
+  smallDeviceFits();
+}
+
+TEST(Limits, of_data_do_not_count_the_reserves) {
+  if (ranAgain({{"OPENREG_DEVICE_MEMORY=64M"}})) return;
   limit(RLIMIT_DATA, 256 * kMega);
   void *pointer, *more;
   ASSERT_EQ(orMallocHost(&pointer, 60 * kMega), orSuccess) << detail();
   std::memset(pointer, 1, 60 * kMega);
   EXPECT_EQ(orMallocHost(&more, 1024 * kMega), orErrorMemoryAllocation);
   EXPECT_EQ(orFreeHost(pointer), orSuccess);
-}
-
-TEST(Limits, of_addresses_shrink_the_reserves) {
-  EXPECT_EQ(
-      again("Limits.DISABLED_few_addresses", {"OPENREG_DEVICE_MEMORY=64M"}), 0);
-  EXPECT_EQ(again("Limits.DISABLED_few_addresses",
-                  {"OPENREG_DEVICE_MEMORY=64M", "OPENREG_RESERVE=128M"}),
-            0);
-}
-
-TEST(Limits, of_addresses_count_those_in_use) {
-  EXPECT_EQ(again("Limits.DISABLED_few_addresses_left",
-                  {"OPENREG_DEVICE_MEMORY=64M"}),
-            0);
-}
-
-TEST(Limits, that_the_devices_do_not_fit_are_named_and_nothing_leaks) {
-  EXPECT_EQ(again("Limits.DISABLED_too_few_addresses",
-                  {"OPENREG_DEVICE_MEMORY=512M"}),
-            0);
-  EXPECT_EQ(again("Limits.DISABLED_small_files", {"OPENREG_DEVICE_MEMORY=64M"}),
-            0);
-}
-
-TEST(Limits, of_data_do_not_count_the_reserves) {
-  EXPECT_EQ(again("Limits.DISABLED_little_data", {"OPENREG_DEVICE_MEMORY=64M"}),
-            0);
 }
 #endif
 

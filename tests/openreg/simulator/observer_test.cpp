@@ -2,7 +2,7 @@
 // What observers of the driver see, and what they never see.
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
-#include "torch_openreg/tests/openreg/printed.h"
+#include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -80,8 +80,7 @@ TEST(Observer, a_handle_is_never_given_out_again) {
 }  // namespace
 
 TEST(Observer, a_command_is_seen_enqueued_begun_and_ended_under_one_number) {
-  orStream_t stream;
-  orStreamCreate(&stream);
+  Stream stream;
   Watch watch;
   openreg::launch(stream, "add", [] {});
   openreg::launch(stream, "mul", [] {});
@@ -102,18 +101,16 @@ TEST(Observer, a_command_is_seen_enqueued_begun_and_ended_under_one_number) {
     EXPECT_LE(enqueued[i].record.begin, end.begin);
     EXPECT_LE(end.begin, end.end);
     EXPECT_EQ(end.operation, orOperationLaunch);
-    EXPECT_EQ(end.stream, stream);
+    EXPECT_EQ(end.stream, stream.handle);
     EXPECT_EQ(end.device, 0);
   }
-  orStreamDestroy(stream);
 }
 
 TEST(Observer, may_wait_for_a_thread_that_asks_about_the_stream) {
   struct Asking {
-    orStream_t stream;
+    Stream stream;
     bool answered = false;
   } asking;
-  orStreamCreate(&asking.stream);
   const orObserve observe = [](const orRecord* record, void* data) {
     if (record->phase != orCommandEnqueued) return;
     auto& asking = *static_cast<Asking*>(data);
@@ -131,7 +128,6 @@ TEST(Observer, may_wait_for_a_thread_that_asks_about_the_stream) {
   openreg::launch(asking.stream, "add", [] {});
   orRemoveObserver(observer);
   EXPECT_TRUE(asking.answered);
-  orStreamDestroy(asking.stream);
 }
 
 TEST(Observer, a_call_says_what_it_enqueued_and_how_long_it_took) {
@@ -205,15 +201,11 @@ TEST(Observer, allocations_and_frees_have_bytes_address_and_device) {
 }
 
 TEST(Observer, a_wait_begins_when_its_stream_reaches_it) {
-  orStream_t waits;
-  orEvent_t event;
-  orStreamCreate(&waits);
-  orEventCreate(&event);
+  Stream waits;
+  Event event;
   std::atomic<bool> released{false};
   Watch watch;
-  openreg::launch(nullptr, "long", [&] {
-    while (!released) usleep(100);
-  });
+  openreg::launch(nullptr, "long", until(released));
   orEventRecord(event, nullptr);
   orStreamWaitEvent(waits, event, 0);
   while (watch.in(orCommandBegins).size() < 2) usleep(100);
@@ -222,18 +214,15 @@ TEST(Observer, a_wait_begins_when_its_stream_reaches_it) {
   orDeviceSynchronize();
   for (const Seen& seen : watch.ends(3)) {
     if (seen.record.operation != orOperationWait) continue;
-    EXPECT_EQ(seen.record.stream, waits);
+    EXPECT_EQ(seen.record.stream, waits.handle);
     EXPECT_GE(seen.record.end - seen.record.begin, 10'000'000);
   }
   // Parked and run, but begun once.
   EXPECT_EQ(watch.in(orCommandBegins).size(), 3u);
-  orEventDestroy(event);
-  orStreamDestroy(waits);
 }
 
 TEST(Observer, a_host_function_and_an_event_are_commands_too) {
-  orEvent_t event;
-  orEventCreate(&event);
+  Event event;
   Watch watch;
   orLaunchHostFunc(
       nullptr, [](void*) {}, nullptr);
@@ -245,14 +234,11 @@ TEST(Observer, a_host_function_and_an_event_are_commands_too) {
   EXPECT_EQ(ends[0].name, "host function");
   EXPECT_EQ(ends[1].record.operation, orOperationRecord);
   EXPECT_EQ(watch.in(orCallReturns)[0].name, "orLaunchHostFunc");
-  orEventDestroy(event);
 }
 
 TEST(Observer, each_of_several_sees_what_began_after_it_was_added) {
   std::atomic<bool> released{false};
-  const auto wait = [&] {
-    while (!released) usleep(100);
-  };
+  const auto wait = until(released);
   Watch first;
   openreg::launch(nullptr, "first", wait);
   Watch second;

@@ -258,16 +258,16 @@ TEST(System, DISABLED_wait) {
   EXPECT_EQ(orMemset(words, 0, 64), orSuccess);
   {
     const TrialAsTold trial;
-    EXPECT_EQ(orStreamWaitValue32(one.handle, words, 1), orSuccess);
+    EXPECT_EQ(orStreamWaitValue32(one, words, 1), orSuccess);
     for (int i = 0; i < 5000 && !trial.hasFailed(); ++i) usleep(1000);
     EXPECT_TRUE(trial.hasFailed());
   }
-  EXPECT_EQ(orStreamWaitValue32(two.handle, words + 1, 1), orSuccess);
+  EXPECT_EQ(orStreamWaitValue32(two, words + 1, 1), orSuccess);
   usleep(20000);
   EXPECT_EQ(orStreamWriteValue32(nullptr, words, 1), orSuccess);
-  EXPECT_EQ(orStreamSynchronize(one.handle), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(one), orSuccess);
   EXPECT_EQ(orStreamWriteValue32(nullptr, words + 1, 1), orSuccess);
-  EXPECT_EQ(orStreamSynchronize(two.handle), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(two), orSuccess);
 }
 
 TEST(System, may_refuse_to_wait_for_several_numbers_at_once) {

@@ -21,11 +21,11 @@ namespace {
 TEST(Threads, two_streams_run_at_a_time) {
   Stream a, b;
   std::atomic<bool> a_runs{false}, b_runs{false};
-  enqueue(a.handle, [&] {
+  enqueue(a, [&] {
     a_runs = true;
     while (!b_runs) usleep(10);
   });
-  enqueue(b.handle, [&] {
+  enqueue(b, [&] {
     b_runs = true;
     while (!a_runs) usleep(10);
   });
@@ -37,7 +37,7 @@ TEST(Threads, the_more_urgent_stream_goes_first) {
   std::atomic<int> held{0};
   std::atomic<bool> go{false};
   for (auto& holder : holders) {
-    enqueue(holder.handle, [&] {
+    enqueue(holder, [&] {
       ++held;
       while (!go) usleep(10);
     });
@@ -55,10 +55,10 @@ TEST(Threads, the_more_urgent_stream_goes_first) {
       usleep(20000);
     };
   };
-  enqueue(low.handle, note('l'));
-  enqueue(low.handle, note('l'));
-  enqueue(low.handle, note('l'));
-  enqueue(high.handle, note('h'));
+  enqueue(low, note('l'));
+  enqueue(low, note('l'));
+  enqueue(low, note('l'));
+  enqueue(high, note('h'));
   go = true;
   orDeviceSynchronize();
   EXPECT_NE(order.substr(0, 2).find('h'), std::string::npos) << order;
@@ -69,12 +69,12 @@ TEST(Threads, a_busy_stream_makes_room_for_a_more_urgent_one) {
   std::atomic<int> held{0}, done{0}, done_before{-1};
   std::atomic<bool> go{false};
   for (auto& stream : busy) {
-    enqueue(stream.handle, [&] {
+    enqueue(stream, [&] {
       ++held;
       while (!go) usleep(10);
     });
     for (int i = 0; i < 30; ++i) {
-      enqueue(stream.handle, [&] {
+      enqueue(stream, [&] {
         ++done;
         usleep(1000);
       });
@@ -82,7 +82,7 @@ TEST(Threads, a_busy_stream_makes_room_for_a_more_urgent_one) {
   }
   while (held < 2) usleep(10);
   Stream urgent(-2);
-  enqueue(urgent.handle, [&] { done_before = done.load(); });
+  enqueue(urgent, [&] { done_before = done.load(); });
   go = true;
   EXPECT_EQ(orDeviceSynchronize(), orSuccess);
   EXPECT_LT(done_before, 10);
@@ -92,30 +92,25 @@ TEST(Threads, a_host_that_runs_ahead_waits_at_last) {
   Stream stream;
   std::atomic<bool> go{false};
   std::atomic<int> launched{0};
-  enqueue(stream.handle, [&] {
-    while (!go) usleep(10);
-  });
+  enqueue(stream, until(go));
   std::thread host([&] {
-    for (; launched < 10000; ++launched) enqueue(stream.handle, [] {});
+    for (; launched < 10000; ++launched) enqueue(stream, [] {});
   });
   usleep(50000);
   EXPECT_LT(launched, 5000);
   go = true;
   host.join();
-  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
+  EXPECT_EQ(orStreamSynchronize(stream), orSuccess);
 }
 
 TEST(Threads, a_query_does_not_wait_for_a_host_that_waits_for_room) {
   Stream stream;
-  orEvent_t event;
-  orEventCreate(&event);
+  Event event;
   std::atomic<bool> go{false};
   std::atomic<int> recorded{0};
-  enqueue(stream.handle, [&] {
-    while (!go) usleep(10);
-  });
+  enqueue(stream, until(go));
   std::thread host([&] {
-    for (; recorded < 10000; ++recorded) orEventRecord(event, stream.handle);
+    for (; recorded < 10000; ++recorded) orEventRecord(event, stream);
   });
   while (recorded < 4000) usleep(10);
   usleep(20000);  // Now the next recording waits for room.
@@ -124,14 +119,13 @@ TEST(Threads, a_query_does_not_wait_for_a_host_that_waits_for_room) {
     go = true;
   });
   EXPECT_EQ(orEventQuery(event), orErrorNotReady);
-  EXPECT_EQ(orStreamQuery(stream.handle), orErrorNotReady);
+  EXPECT_EQ(orStreamQuery(stream), orErrorNotReady);
   float ms;
   EXPECT_EQ(orEventElapsedTime(&ms, event, event), orErrorNotReady);
   EXPECT_FALSE(go) << "a query has waited";
   host.join();
   release.join();
-  EXPECT_EQ(orStreamSynchronize(stream.handle), orSuccess);
-  orEventDestroy(event);
+  EXPECT_EQ(orStreamSynchronize(stream), orSuccess);
 }
 
 TEST(Threads, the_devices_threads_may_run_on_every_core) {
@@ -142,7 +136,8 @@ TEST(Threads, the_devices_threads_may_run_on_every_core) {
   EXPECT_TRUE(CPU_EQUAL(&host, &device));
 }
 
-TEST(Threads, DISABLED_start_with_other_floating_point_modes) {
+TEST(Threads, have_floating_point_modes_of_their_own) {
+  if (ranAgain(under({"", "seed:1"}))) return;
   fesetround(FE_DOWNWARD);
   double device[2] = {}, host[2] = {};
   const auto tenth = [](double* to) {
@@ -161,16 +156,8 @@ TEST(Threads, DISABLED_start_with_other_floating_point_modes) {
   EXPECT_EQ(device[1], host[1]);
 }
 
-TEST(Threads, have_floating_point_modes_of_their_own) {
-  for (const char* schedule :
-       {"OPENREG_SCHEDULE=", "OPENREG_SCHEDULE=seed:1"}) {
-    EXPECT_EQ(again("Threads.DISABLED_start_with_other_floating_point_modes",
-                    {schedule}),
-              0);
-  }
-}
-
-TEST(Threads, DISABLED_copy_on_one_core) {
+TEST(Threads, that_help_with_a_copy_need_a_core) {
+  if (ranAgain({{}})) return;
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(sched_getcpu(), &one);
@@ -184,10 +171,6 @@ TEST(Threads, DISABLED_copy_on_one_core) {
     std::ifstream(thread.path() / "comm") >> name;
     EXPECT_NE(name, "openreg/copy");
   }
-}
-
-TEST(Threads, that_help_with_a_copy_need_a_core) {
-  EXPECT_EQ(again("Threads.DISABLED_copy_on_one_core", {}), 0);
 }
 
 TEST(Threads, an_idle_device_uses_no_processor_time) {

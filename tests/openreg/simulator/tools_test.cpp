@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
+#include "torch_openreg/tests/openreg/ipc.h"
 #include "torch_openreg/tests/openreg/shorthands.h"
 #include "torch_openreg/tests/openreg/streams.h"
 
@@ -122,7 +123,10 @@ TEST(Inject, one_kind_has_any_number_of_counts) {
   EXPECT_EQ(failing(3), "...");
 }
 
-TEST(Inject, DISABLED_lost) {
+TEST(Inject, a_lost_device_stays_lost_and_the_other_goes_on) {
+  if (ranAgain({{"OPENREG_INJECT=lost:0@2"},
+                {"OPENREG_INJECT=lost:0@3,lost:0@2,lost:1@99"}}))
+    return;
   ASSERT_EQ(openreg::launch(nullptr, "first", [] {}), orSuccess);
   EXPECT_EQ(openreg::launch(nullptr, "second", [] {}), orErrorDeviceLost);
   EXPECT_EQ(detail(), "openreg:0 is lost.");
@@ -135,20 +139,12 @@ TEST(Inject, DISABLED_lost) {
   EXPECT_EQ(orFree(pointer), orSuccess);
 }
 
-TEST(Inject, a_lost_device_stays_lost_and_the_other_goes_on) {
-  EXPECT_EQ(again("Inject.DISABLED_lost", {"OPENREG_INJECT=lost:0@2"}), 0);
-  EXPECT_EQ(again("Inject.DISABLED_lost",
-                  {"OPENREG_INJECT=lost:0@3,lost:0@2,lost:1@99"}),
-            0);
-}
-
 // Ends a wait at the callback whose number is given.
 int endAt(void* calls) { return --*static_cast<int*>(calls) == 0; }
 
 TEST(WaitCallback, ends_a_wait_and_leaves_its_work) {
   std::atomic<bool> go{false}, ran{false};
-  orEvent_t event;
-  ASSERT_EQ(orEventCreate(&event), orSuccess);
+  Event event;
   openreg::launch(nullptr, "held", [&] {
     while (!go) usleep(100);
     ran = true;
@@ -178,7 +174,6 @@ TEST(WaitCallback, ends_a_wait_and_leaves_its_work) {
   EXPECT_EQ(orSetWaitCallback(0, nullptr, nullptr), orSuccess);
   EXPECT_EQ(orSetWaitCallback(0, &endAt, &calls), orErrorInvalidValue);
   EXPECT_STREQ(orGetErrorDetail(), "A wait cannot call back every 0 ns.");
-  orEventDestroy(event);
 }
 
 // Waits itself, and would then end the wait of its caller.
@@ -215,15 +210,7 @@ TEST(WaitCallback, work_that_another_thread_enqueues_does_not_prolong_a_wait) {
 }
 
 TEST(Ipc, DISABLED_other_process) {
-  orIpcMemHandle_t handle;
-  const char* text = std::getenv("OPENREG_TEST_HANDLE");
-  for (size_t i = 0; i < sizeof(handle); ++i) {
-    unsigned byte;
-    std::sscanf(text + 2 * i, "%2x", &byte);
-    handle.reserved[i] = static_cast<char>(byte);
-  }
-  void* theirs;
-  ASSERT_EQ(orIpcOpenMemHandle(&theirs, handle), orSuccess) << detail();
+  void* theirs = openOfParent();
   char word[6] = {};
   EXPECT_EQ(orMemcpy(word, theirs, 5, orMemcpyDeviceToHost), orSuccess)
       << detail();
@@ -237,7 +224,8 @@ TEST(Ipc, DISABLED_other_process) {
   EXPECT_EQ(orIpcCloseMemHandle(theirs), orErrorInvalidValue);
   // Closing has given the addresses back.
   void* again = nullptr;
-  EXPECT_EQ(orIpcOpenMemHandle(&again, handle), orSuccess) << detail();
+  EXPECT_EQ(orIpcOpenMemHandle(&again, handleOfParent()), orSuccess)
+      << detail();
   EXPECT_EQ(again, theirs);
   EXPECT_EQ(orIpcCloseMemHandle(again), orSuccess);
 }
@@ -247,19 +235,12 @@ TEST(Ipc, another_process_opens_a_block_and_both_see_it) {
   orMalloc(&padding, 512);
   orMalloc(&ours, 10000);
   orMemcpy(ours, "hello", 5, orMemcpyHostToDevice);
-  orIpcMemHandle_t handle;
-  ASSERT_EQ(orIpcGetMemHandle(&handle, ours), orSuccess);
-  std::string text = "OPENREG_TEST_HANDLE=";
-  for (char byte : handle.reserved) {
-    char hex[3];
-    std::snprintf(hex, 3, "%02x", static_cast<unsigned char>(byte));
-    text += hex;
-  }
-  EXPECT_EQ(again("Ipc.DISABLED_other_process", {text}), 0);
+  EXPECT_EQ(again("Ipc.DISABLED_other_process", {handleOf(ours)}), 0);
   char word[6] = {};
   orMemcpy(word, ours, 5, orMemcpyDeviceToHost);
   EXPECT_STREQ(word, "world");
   int host;
+  orIpcMemHandle_t handle;
   EXPECT_EQ(orIpcGetMemHandle(&handle, &host), orErrorInvalidValue);
   orFree(ours);
   orFree(padding);
@@ -281,7 +262,33 @@ TEST(Debug, a_kernel_that_touches_freed_memory_is_reported) {
 }
 #endif
 
-TEST(Device, DISABLED_configuration) {
+TEST(Device, a_wrong_setting_is_named_with_what_is_allowed) {
+  const std::string bytes =
+      "; it must be a whole number from 1048576 to 1099511627776, in bytes or "
+      "with K, M or G.";
+  const std::string threads = "; it must be a whole number from 1 to 64.";
+  const std::string schedules =
+      "; it must be threads, blocking, seed:N or order:A,B.";
+  const std::pair<std::string, std::string> settings[] = {
+      {"OPENREG_DEVICE_COUNT=17", "; it must be a whole number from 0 to 16."},
+      {"OPENREG_DEVICE_THREADS=0", threads},
+      {"OPENREG_DEVICE_THREADS=many", threads},
+      {"OPENREG_DEVICE_MEMORY=1T", bytes},
+      {"OPENREG_DEVICE_MEMORY=64MB", bytes},
+      {"OPENREG_RESERVE=1023K", bytes},
+      {"OPENREG_SCHEDULE=seed:5x", schedules},
+      {"OPENREG_SCHEDULE=seed:x", schedules},
+      {"OPENREG_INJECT=alloc:1,more",
+       ". The part 'more' of the order cannot be read; it must be a list such "
+       "as alloc:3,copy:2+,launch:10,lost:1@20."},
+      {"OPENREG_INJECT=lost:2@1",
+       ". The part 'lost:2@1' of the order names openreg:2, but this machine "
+       "has 2 openreg devices, numbered from 0."}};
+  std::vector<std::vector<std::string>> processes;
+  for (const auto& [setting, allowed] : settings)
+    processes.push_back({setting, "OPENREG_TEST_SENTENCE=" + setting +
+                                      " is not allowed" + allowed});
+  if (ranAgain(processes)) return;
   int count = 0;
   void* pointer;
   EXPECT_EQ(orMalloc(&pointer, 1), orErrorInvalidConfiguration);
@@ -292,52 +299,15 @@ TEST(Device, DISABLED_configuration) {
   EXPECT_EQ(count, 0);
 }
 
-TEST(Device, a_wrong_setting_is_named_with_what_is_allowed) {
-  const std::vector<std::pair<std::string, std::string>> settings = {
-      {"OPENREG_DEVICE_COUNT=17", "it must be a whole number from 0 to 16."},
-      {"OPENREG_DEVICE_THREADS=0", "it must be a whole number from 1 to 64."},
-      {"OPENREG_DEVICE_MEMORY=1T",
-       "it must be a whole number from 1048576 to 1099511627776, in bytes or "
-       "with K, M or G."},
-      {"OPENREG_RESERVE=1023K",
-       "it must be a whole number from 1048576 to 1099511627776, in bytes or "
-       "with K, M or G."},
-      {"OPENREG_DEVICE_THREADS=many",
-       "it must be a whole number from 1 to 64."},
-      {"OPENREG_DEVICE_MEMORY=64MB",
-       "it must be a whole number from 1048576 to 1099511627776, in bytes or "
-       "with K, M or G."},
-      {"OPENREG_SCHEDULE=seed:5x",
-       "it must be threads, blocking, seed:N or order:A,B."},
-      {"OPENREG_SCHEDULE=seed:x",
-       "it must be threads, blocking, seed:N or order:A,B."},
-      {"OPENREG_INJECT=alloc:1,more",
-       "The part 'more' of the order cannot be read; it must be a list such "
-       "as alloc:3,copy:2+,launch:10,lost:1@20."},
-      {"OPENREG_INJECT=lost:2@1",
-       "The part 'lost:2@1' of the order names openreg:2, but this machine has "
-       "2 openreg devices, numbered from 0."}};
-  for (const auto& [setting, allowed] : settings) {
-    const bool of_order = setting.rfind("OPENREG_INJECT", 0) == 0;
-    const std::string sentence = "OPENREG_TEST_SENTENCE=" + setting +
-                                 " is not allowed" + (of_order ? ". " : "; ") +
-                                 allowed;
-    EXPECT_EQ(again("Device.DISABLED_configuration", {setting, sentence}), 0)
-        << setting;
-  }
-}
-
-TEST(Device, DISABLED_defaults) {
+TEST(Device, an_empty_setting_is_the_default) {
+  if (ranAgain({{"OPENREG_DEVICE_COUNT="}})) return;
   int count = 0;
   EXPECT_EQ(orGetDeviceCount(&count), orSuccess);
   EXPECT_EQ(count, 2);
 }
 
-TEST(Device, an_empty_setting_is_the_default) {
-  EXPECT_EQ(again("Device.DISABLED_defaults", {"OPENREG_DEVICE_COUNT="}), 0);
-}
-
-TEST(Device, DISABLED_events) {
+TEST(Device, has_room_for_a_million_events) {
+  if (ranAgain({{}})) return;
   constexpr int kMost = 1 << 20;
   std::vector<orEvent_t> events;
   orEvent_t event = nullptr;
@@ -351,28 +321,25 @@ TEST(Device, DISABLED_events) {
   EXPECT_EQ(orEventCreate(&event), orSuccess);
 }
 
-TEST(Device, has_room_for_a_million_events) {
-  EXPECT_EQ(again("Device.DISABLED_events", {}), 0);
-}
-
 // The first failure is the one that is told, and a query tells it, too.
 TEST(Device, a_second_failure_is_dropped) {
   Stream one, two;
   std::atomic<bool> go{false};
-  openreg::launch(two.handle, "second", [&go] {
+  openreg::launch(two, "second", [&go] {
     while (!go) usleep(100);
     throw std::runtime_error("two");
   });
-  openreg::launch(one.handle, "first", [] { throw std::runtime_error("one"); });
-  EXPECT_EQ(orStreamSynchronize(one.handle), orErrorLaunchFailure);
+  openreg::launch(one, "first", [] { throw std::runtime_error("one"); });
+  EXPECT_EQ(orStreamSynchronize(one), orErrorLaunchFailure);
   go = true;
   EXPECT_EQ(orDeviceSynchronize(), orErrorLaunchFailure);
   EXPECT_EQ(detail(), "openreg:0 stopped in first: one");
-  EXPECT_EQ(orStreamQuery(one.handle), orErrorLaunchFailure);
+  EXPECT_EQ(orStreamQuery(one), orErrorLaunchFailure);
   EXPECT_EQ(orDeviceReset(), orSuccess);
 }
 
-TEST(Device, DISABLED_none) {
+TEST(Device, a_machine_without_devices_says_so) {
+  if (ranAgain({{"OPENREG_DEVICE_COUNT=0"}})) return;
   void* pointer;
   EXPECT_EQ(orMalloc(&pointer, 1), orErrorNoDevice);
   EXPECT_EQ(orSetDevice(0), orErrorNoDevice);
@@ -384,10 +351,6 @@ TEST(Device, DISABLED_none) {
   EXPECT_EQ(orIpcCloseMemHandle(pointer), orErrorNoDevice);
   EXPECT_EQ(orDeviceSynchronize(), orErrorNoDevice);
   EXPECT_EQ(detail(), "This machine has no openreg device.");
-}
-
-TEST(Device, a_machine_without_devices_says_so) {
-  EXPECT_EQ(again("Device.DISABLED_none", {"OPENREG_DEVICE_COUNT=0"}), 0);
 }
 
 TEST(WaitCallback, may_never_be_called) {
