@@ -119,7 +119,9 @@ TEST(HostMemory, DISABLED_its_end_leaves_a_guarded_block_to_be_freed) {
     scarce::left = number;
     error = orRetireBlock(block, nullptr);
     scarce::left = scarce::kAll;
-    if (error) ASSERT_EQ(orFree(block), orSuccess) << orGetErrorDetail();
+    if (error) {
+      ASSERT_EQ(orFree(block), orSuccess) << orGetErrorDetail();
+    }
   }
   EXPECT_GT(number, 2);
 }
