@@ -51,6 +51,7 @@ void unscale(at::TensorList gradients, at::Tensor& found_inf,
   checkGradients(gradients, device);
   checkNumber(kUnscale, "found_inf", found_inf, at::kFloat, device);
   checkNumber(kUnscale, "inv_scale", inv_scale, at::kFloat, device);
+  WithoutGil others_run;  // A full queue makes the host wait.
   beginAccesses();
   std::vector<View> views(gradients.begin(), gradients.end());
   check(launch(currentNativeStream(device.index()), kUnscale,

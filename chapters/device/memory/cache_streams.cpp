@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/memory/cache.h"
-#include "torch_openreg/common/guarded.h"
 #include "torch_openreg/chapters/device/memory/memory_events.h"
 #include "torch_openreg/chapters/device/memory/poison.h"
+#include "torch_openreg/common/accesses.h"
 #include "torch_openreg/common/check.h"
+#include "torch_openreg/common/guarded.h"
 #include "torch_openreg/common/waiting.h"
 
 #include <algorithm>
@@ -41,10 +42,11 @@ Block* Cache::find(const void* data) {
 using StreamAndEvent = std::pair<orStream_t, orEvent_t>;
 
 static std::vector<StreamAndEvent> markStreams(
-    const std::vector<c10::Stream>& streams) {
+    const Block* block, const std::vector<c10::Stream>& streams) {
   std::vector<StreamAndEvent> marks;
   for (const c10::Stream& stream : streams) {
     marks.emplace_back(nativeStream(stream), eventIn(stream));
+    announceSettled(block->data, block->size, marks.back().first);
   }
   return marks;
 }
@@ -83,7 +85,7 @@ void Cache::retire(Block* block) {
   }
   // Outside our lock, because recording waits for the device if a queue is
   // full.
-  const std::vector<StreamAndEvent> marks = markStreams(others);
+  const std::vector<StreamAndEvent> marks = markStreams(block, others);
   if (poisonsFreedMemory() && !(is_common && isCaptured(block->stream))) {
     WithoutGil others_run;
     for (auto [stream, event] : marks) {
@@ -118,6 +120,7 @@ std::vector<Block*> Cache::collectPassed() {
   // Querying an event may run device work, and a kernel may free memory.
   lock.unlock();
   std::vector<Block*> passed;
+  const AsksForItself asks;
   for (auto& [stream, waiting] : marks) {
     while (!waiting.empty() && isReached(waiting.front().event)) {
       passed.push_back(waiting.front().block);
@@ -154,6 +157,7 @@ void Cache::waitForMarks() {
     }
   }
   std::exception_ptr refusal;
+  const AsksForItself asks;
   for (orEvent_t event : events) {
     const orError_t error = orEventSynchronize(event);
     // The driver does not know an event that was collected meanwhile, and it

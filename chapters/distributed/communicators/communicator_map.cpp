@@ -159,7 +159,7 @@ std::shared_ptr<DeviceCommunicator> CommunicatorMap::find(
 std::vector<std::shared_ptr<DeviceCommunicator>> CommunicatorMap::all() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<DeviceCommunicator>> all;
-  for (const auto& [index, group] : made_) all.push_back(group);
+  for (const auto& [index, each] : made_) all.push_back(each);
   return all;
 }
 
@@ -177,7 +177,7 @@ void CommunicatorMap::setTimeout(std::chrono::milliseconds timeout) {
 
 void CommunicatorMap::abort(const std::string& reason) noexcept {
   if (!is_leaving_) patience_->is_over = true;
-  for (const auto& group : all()) group->communicator->abort(reason);
+  for (const auto& each : all()) each->communicator->abort(reason);
 }
 
 // [-]

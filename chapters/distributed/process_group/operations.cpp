@@ -55,8 +55,8 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::collective(
     calls.push_back({callOf(func, one, reduction, root)});
   }
   return start(
-      call, [](DeviceCommunicator& group) { return group.collective_stream; },
-      [&](Communicator& group, orStream_t stream) {
+      call, [](DeviceCommunicator& own) { return own.collective_stream; },
+      [&](Communicator& communicator, orStream_t stream) {
         std::vector<std::vector<Dense>> from, to;
         for (const Part& part : parts) {
           from.push_back(denseOf(part.from, Dense::kRead, reduction));
@@ -68,12 +68,12 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::collective(
             const size_t ins = from[i].size(), outs = to[i].size();
             calls[i].inputs = partsOf(from[i], scatters ? size_ : ins);
             calls[i].outputs = partsOf(to[i], gathers ? size_ : outs);
-            group.collective(stream, calls[i]);
+            communicator.collective(stream, calls[i]);
             ++made;
             for (const auto& output : to[i]) output.writeBack();
           }
         } catch (...) {  // After the first call the peers expect all of them.
-          if (made && made < parts.size()) group.abort("");
+          if (made && made < parts.size()) communicator.abort("");
           throw;
         }
       });
@@ -221,7 +221,7 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::reduce_scatter(
 }
 
 // [distributed.operations.barrier] A barrier has no tensor, so the device is guessed from what the rank has done.
-c10::DeviceIndex ProcessGroupOrccl::deviceOf(
+c10::DeviceIndex ProcessGroupOrccl::barrierDevice(
     const c10d::BarrierOptions& options) const {
   if (options.device && options.device->type() == kDeviceType &&
       options.device->has_index()) {
@@ -240,10 +240,10 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::barrier(
        {},
        {},
        options.timeout,
-       deviceOf(options)},
-      [](DeviceCommunicator& group) { return group.collective_stream; },
-      [](Communicator& group, orStream_t stream) {
-        group.collective(stream, {});
+       barrierDevice(options)},
+      [](DeviceCommunicator& own) { return own.collective_stream; },
+      [](Communicator& communicator, orStream_t stream) {
+        communicator.collective(stream, {});
       });
 }
 

@@ -11,7 +11,7 @@
 namespace openreg {
 
 // [distributed.point-to-point.enqueue] The copies of other layouts live until everything that reads them is enqueued.
-void ProcessGroupOrccl::enqueue(Communicator& group, orStream_t stream,
+void ProcessGroupOrccl::enqueue(Communicator& communicator, orStream_t stream,
                                 const std::vector<Transfer>& transfers) {
   std::vector<Dense> data;
   std::vector<P2POp> ops;
@@ -21,7 +21,7 @@ void ProcessGroupOrccl::enqueue(Communicator& group, orStream_t stream,
     ops.push_back(
         {is_send, peer, dense.data(), dense.bytes(), dataTypeOf(tensor)});
   }
-  group.pointToPoint(stream, ops);
+  communicator.pointToPoint(stream, ops);
   for (size_t i = 0; i < data.size(); ++i) {
     if (!ops[i].is_send) data[i].writeBack();
   }
@@ -30,9 +30,9 @@ void ProcessGroupOrccl::enqueue(Communicator& group, orStream_t stream,
 ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::exchange(
     const Call& call, const std::vector<Transfer>& transfers) {
   return start(
-      call, [](DeviceCommunicator& group) { return group.collective_stream; },
-      [&](Communicator& group, orStream_t stream) {
-        enqueue(group, stream, transfers);
+      call, [](DeviceCommunicator& own) { return own.collective_stream; },
+      [&](Communicator& communicator, orStream_t stream) {
+        enqueue(communicator, stream, transfers);
       });
 }
 
@@ -139,9 +139,9 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::sendOrReceive(Tensors& tensors,
                     "batch_isend_irecv.");
   return start(
       call,
-      [&](DeviceCommunicator& group) { return group.streamOf(is_send, peer); },
-      [&](Communicator& group, orStream_t stream) {
-        enqueue(group, stream, {{is_send, peer, tensors[0]}});
+      [&](DeviceCommunicator& own) { return own.streamOf(is_send, peer); },
+      [&](Communicator& communicator, orStream_t stream) {
+        enqueue(communicator, stream, {{is_send, peer, tensors[0]}});
       });
 }
 
@@ -184,10 +184,10 @@ ProcessGroupOrccl::WorkPtr ProcessGroupOrccl::endCoalescing() {
   return start(
       {c10d::OpType::COALESCED, "orccl:coalesced", sent, received,
        c10d::kUnsetTimeout},
-      [](DeviceCommunicator& group) { return group.batch_stream; },
-      [&, &transfers = transfers, &last = last](Communicator& group,
+      [](DeviceCommunicator& own) { return own.batch_stream; },
+      [&, &transfers = transfers, &last = last](Communicator& communicator,
                                                 orStream_t stream) {
-        enqueue(group, stream, transfers);
+        enqueue(communicator, stream, transfers);
         if (last) last->synchronize();
       });
 }

@@ -110,9 +110,9 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupOrccl::split(
 }
 
 // [distributed.process-group.request] A group that was aborted before it was connected has done nothing that a stream could wait for.
-static void record(PendingOperation& operation, const Communicator& group,
-                   orStream_t stream) {
-  const orcclComm_t comm = group.comm();
+static void record(PendingOperation& operation,
+                   const Communicator& communicator, orStream_t stream) {
+  const orcclComm_t comm = communicator.comm();
   orcclRequest_t request = nullptr;
   if (!comm) return;
   checkOrccl(
@@ -133,22 +133,22 @@ c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::start(const Call& call,
               " cannot be captured in a graph, because the host takes part in "
               "it; call it between two graphs.");
   const DeviceScope scope(call.device);
-  const auto group = communicators_->on(call.device);
-  const c10::Stream stream = choose(*group);
+  const auto own = communicators_->on(call.device);
+  const c10::Stream stream = choose(*own);
   c10::Event ready(kDeviceType);
   ready.record(current);
   ready.block(stream);
   const c10::StreamGuard on_stream(stream);
   const at::AutoDispatchBelowADInplaceOrView not_differentiated;
-  const bool is_collective = stream == group->collective_stream;
+  const bool is_collective = stream == own->collective_stream;
   for (const auto* tensors : {&call.inputs, &call.outputs}) {
     for (const auto& tensor : *tensors) tensor.record_stream(stream);
   }
   auto work = describe(call, stream, is_collective);
   state_->add(work->operation());
   try {
-    enqueue(*group->communicator, nativeStream(stream));
-    record(*work->operation(), *group->communicator, nativeStream(stream));
+    enqueue(*own->communicator, nativeStream(stream));
+    record(*work->operation(), *own->communicator, nativeStream(stream));
   } catch (...) {
     state_->drop(work->operation());
     is_collective ? --collectives_ : --point_to_point_;

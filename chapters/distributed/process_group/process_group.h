@@ -134,10 +134,10 @@ class ProcessGroupOrccl final : public c10d::Backend {
                            std::chrono::milliseconds timeout, bool is_gather);
   WorkPtr exchangeWithAll(const Call& call, const Tensors& outputs,
                           const Tensors& inputs);
-  static void enqueue(Communicator& group, orStream_t stream,
+  static void enqueue(Communicator& communicator, orStream_t stream,
                       const std::vector<Transfer>& transfers);
   WorkPtr sendOrReceive(Tensors& tensors, int peer, bool is_send);
-  c10::DeviceIndex deviceOf(const c10d::BarrierOptions& options) const;
+  c10::DeviceIndex barrierDevice(const c10d::BarrierOptions& options) const;
 
   // [distributed.process-group.members] Operations count collectives and sends or receives apart, because ranks make different ones.
   struct Batch {

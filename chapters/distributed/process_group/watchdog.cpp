@@ -49,8 +49,8 @@ void GroupState::endAloud(c10d::ErrorType error, const std::string& reason) {
 
 // [distributed.group-state.aborted] A disagreement of the ranks ends the work on the device before the host knows of it.
 bool GroupState::endIfAborted() {
-  for (const auto& group : communicators_->all()) {
-    const auto problem = group->communicator->problem();
+  for (const auto& each : communicators_->all()) {
+    const auto problem = each->communicator->problem();
     if (!problem) continue;
     endAloud(c10d::ErrorType::COMM_ERROR,
              problem->empty() ? "an operation was enqueued in part" : *problem);
@@ -170,9 +170,9 @@ void GroupState::look() {
       }
     }
     // Asked after the events: an abort completes them.
-    const auto groups = communicators_->all();
-    if (std::any_of(groups.begin(), groups.end(), [](const auto& group) {
-          return group->communicator->problem().has_value();
+    const auto all = communicators_->all();
+    if (std::any_of(all.begin(), all.end(), [](const auto& each) {
+          return each->communicator->problem().has_value();
         })) {
       done.clear();
     }
@@ -188,8 +188,8 @@ void GroupState::lookForEndedPeer(const PendingOperation& oldest) {
   const auto now = std::chrono::steady_clock::now();
   // Asking may cost a question to the store.
   if (now - oldest.began < std::chrono::milliseconds(250)) return;
-  for (const auto& group : communicators_->all()) {
-    const std::string ended = group->communicator->endedPeer();
+  for (const auto& each : communicators_->all()) {
+    const std::string ended = each->communicator->endedPeer();
     if (ended.empty()) continue;
     {
       const std::lock_guard lock(mutex_);

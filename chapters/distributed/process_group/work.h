@@ -29,18 +29,18 @@ class CollectiveWork final : public c10d::Work {
                  const std::vector<at::Tensor>& inputs,
                  std::vector<at::Tensor> outputs, uint64_t number,
                  std::shared_ptr<PendingOperation> operation,
-                 std::shared_ptr<GroupState> group, c10::Stream stream)
+                 std::shared_ptr<GroupState> state, c10::Stream stream)
       : Work(rank, type, title, inputs),
         outputs_(std::move(outputs)),
         number_(number),
         operation_(std::move(operation)),
-        group_(std::move(group)),
+        state_(std::move(state)),
         stream_(stream) {}
 
   /// Call it once, with the stream current on which everything is enqueued.
   void markEnqueued() {
     operation_->end.record(stream_);
-    group_->markEnqueued(*operation_);
+    state_->markEnqueued(*operation_);
     if (recordFunctionEndCallback_) {
       std::exchange(recordFunctionEndCallback_, nullptr)();
     }
@@ -72,15 +72,15 @@ class CollectiveWork final : public c10d::Work {
   }
 
   // [distributed.work.outcome] A work learns of a failure before its event completes.
-  bool isCompleted() override { return group_->isDone(*operation_); }
+  bool isCompleted() override { return state_->isDone(*operation_); }
   bool isSuccess() const override {
-    return group_->isDone(*operation_) && !exception();
+    return state_->isDone(*operation_) && !exception();
   }
   std::exception_ptr exception() const override {
-    return group_->errorOf(*operation_);
+    return state_->errorOf(*operation_);
   }
   void abort() override {
-    group_->end(c10d::ErrorType::COMM_ERROR,
+    state_->end(c10d::ErrorType::COMM_ERROR,
                 operation_->name + " was aborted, and its group with it.");
   }
   std::vector<at::Tensor> result() override { return outputs_; }
@@ -120,7 +120,7 @@ class CollectiveWork final : public c10d::Work {
     const auto isDone = [&] {
       if (isCompleted()) return true;
       if (std::chrono::steady_clock::now() - began > limit) {
-        group_->expire(*operation_, limit);
+        state_->expire(*operation_, limit);
       }
       return false;
     };
@@ -136,7 +136,7 @@ class CollectiveWork final : public c10d::Work {
   const std::vector<at::Tensor> outputs_;
   const uint64_t number_;
   const std::shared_ptr<PendingOperation> operation_;
-  const std::shared_ptr<GroupState> group_;
+  const std::shared_ptr<GroupState> state_;
   const c10::Stream stream_;
   std::mutex mutex_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;

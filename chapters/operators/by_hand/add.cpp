@@ -31,6 +31,7 @@ void addLoop(T* out, const T* a, const T* b, int64_t count,
 template <class T>
 void launchLoop(const at::TensorIteratorBase& iterator, double number) {
   const bool two = iterator.ninputs() == 2;
+  WithoutGil others_run;  // A full queue makes the host wait.
   beginAccesses();
   announceAccess(iterator.tensor_base(0), Access::write);
   for (int i = 1; i < iterator.ntensors(); ++i)

@@ -101,7 +101,7 @@ void assign(const at::Tensor& to, const at::Tensor& from) {
 }
 
 /// The device of the first of these tensors that is not on the CPU.
-c10::Device deviceOf(c10::ArrayRef<c10::IValue> arguments) {
+c10::Device firstDeviceOf(c10::ArrayRef<c10::IValue> arguments) {
   for (const at::Tensor& tensor : tensorsOf(arguments))
     if (!tensor.is_cpu()) return tensor.device();
   return at::kCPU;
@@ -123,7 +123,7 @@ void runOnCopies(const c10::OperatorHandle& op, torch::jit::Stack* stack,
   for (const c10::IValue& argument : arguments)
     stack->push_back(mapTensors(argument, copyOf));
   op.callBoxed(*stack);
-  const c10::Device device = deviceOf(arguments);
+  const c10::Device device = firstDeviceOf(arguments);
   const c10::DeviceGuard guard(device);
   forEachWritten(op, arguments, [&](const at::Tensor& written, size_t) {
     assign(written, copyOf(written));

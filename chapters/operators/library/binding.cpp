@@ -17,8 +17,8 @@ namespace openreg {
 namespace {
 
 // [operators.binding.device] The check runs at each call, so it does not build a list of all tensors.
-c10::DeviceIndex deviceOf(const c10::OperatorHandle& op,
-                          c10::ArrayRef<c10::IValue> arguments) {
+c10::DeviceIndex commonDeviceOf(const c10::OperatorHandle& op,
+                                c10::ArrayRef<c10::IValue> arguments) {
   CommonDevice device(op.schema().name().c_str());
   for (const c10::IValue& argument : arguments) {
     if (argument.isTensor()) {
@@ -58,7 +58,7 @@ void compute(const math::Primitive& primitive, Stack* stack) {
   const size_t count = primitive.op.schema().arguments().size();
   moveIndices(*stack, count);
   const c10::DeviceIndex device =
-      deviceOf(primitive.op, torch::jit::last(*stack, count));
+      commonDeviceOf(primitive.op, torch::jit::last(*stack, count));
   writeZeros(*stack, count);
   const orStream_t stream = currentNativeStream(device);
   math::Plan plan(primitive, torch::jit::pop(*stack, count), stream);

@@ -222,6 +222,7 @@ struct Unboxed<name, meta, out_form> {
   static void run(Structured<Meta, Outputs::size()>& op,
                   c10::DeviceIndex device, Self self, Formal<Args>... args) {
     (op.*meta)(self, forMeta(args)...);
+    WithoutGil others_run;  // A full queue makes the host wait.
     beginAccesses();
     [&]<size_t... i>(std::index_sequence<i...>) {
       check(

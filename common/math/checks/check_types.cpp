@@ -103,21 +103,22 @@ bool acceptsTypes(const c10::OperatorHandle& op,
   const bool is_settled = small ? is_masked || haveNoIntegers(op, arguments)
                                 : isA<c10::IndexError>(error) && !is_masked &&
                                       haveNoIntegers(op, arguments);
-  bool wrong = isTypeError(error) ||
-               (is_settled && messageOf(first) == messageOf(error));
-  if (is_masked && !wrong) return false;
-  bool always_same = small && messageOf(first) == messageOf(error);
+  const bool is_same = messageOf(first) == messageOf(error);
+  if (isTypeError(error) || (is_settled && is_same))
+    std::rethrow_exception(error);
+  if (is_masked) return false;
+  bool always_same = small && is_same;
   for (const auto& types :
        {&floatUnlessIntegral, &defaultOfCategory, &always<at::kFloat>,
         &always<at::kLong>, &boolIfIntegral, &always<at::kBool>,
         &always<at::kComplexFloat>}) {
     for (const int value : {1, 0}) {
-      const auto other = wrong ? error : attempt(value, types);
-      wrong |= !other;
-      always_same &= !other || messageOf(other) == messageOf(error);
+      const auto other = attempt(value, types);
+      if (!other) std::rethrow_exception(error);  // The dtypes are the reason.
+      always_same &= messageOf(other) == messageOf(error);
     }
   }
-  if (wrong || always_same) std::rethrow_exception(error);
+  if (always_same) std::rethrow_exception(error);
   return false;
 }
 

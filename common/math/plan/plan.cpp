@@ -168,6 +168,7 @@ Plan::Plan(const Primitive& primitive, Stack arguments, orStream_t stream)
 
 // [common.math.plan.enqueue] Phase two captures views of the arguments and outputs, and enqueues the kernel.
 void Plan::enqueue(const Stack& outputs, orStream_t stream) {
+  WithoutGil others_run;  // A full queue makes the host wait.
   const char* name = primitive_.op.schema().name().c_str();
   if (computed_) {
     const auto written = [](size_t) { return Access::write; };

@@ -73,8 +73,9 @@ orStream_t Device::createStream(int priority) {
 }
 
 orStream_t Device::defaultStream() {
-  std::call_once(default_once_,
-                 [this] { default_stream_ = createStream(kLeastPriority); });
+  if (const orStream_t made = default_stream_) return made;
+  std::lock_guard lock(default_mutex_);
+  if (!default_stream_) default_stream_ = createStream(kLeastPriority);
   return default_stream_;
 }
 

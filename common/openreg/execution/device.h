@@ -62,8 +62,8 @@ class Device {
   std::mutex mutex_;
   PendingRefusal of_destroyed_;
   CommandQueue::List streams_;
-  std::once_flag default_once_;
-  orStream_t default_stream_ = nullptr;
+  std::mutex default_mutex_;
+  std::atomic<orStream_t> default_stream_{nullptr};
 };
 
 // [-]

@@ -208,8 +208,12 @@ OPENREG_EXPORT orError_t orSetPlaces(
 /// Whether the calling thread only watches, from now on: what it learns of
 /// events and streams by asking puts no later command in order. For a thread of
 /// a library that looks whether work is done and enqueues nothing because of
-/// it.
+/// it. Calls nest.
 OPENREG_EXPORT orError_t orWatchOnly(int is_on) OPENREG_NOEXCEPT;
+/// An allocator hands these bytes to no new owner before `stream` has done what
+/// is enqueued now, so none of that races with the new owner's commands.
+OPENREG_EXPORT orError_t orAnnounceSettled(const void* pointer, size_t bytes,
+                                           orStream_t stream) OPENREG_NOEXCEPT;
 /// The number for which the calling thread enqueues its next wait is written by
 /// another process, so no stream of this one comes before what follows it.
 OPENREG_EXPORT orError_t orAnnouncePeer(void) OPENREG_NOEXCEPT;

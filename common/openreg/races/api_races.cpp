@@ -112,8 +112,18 @@ orError_t orSetPlaces(int64_t (*here)(),
 
 // [common.api-races.order] Both belong to the calling thread.
 orError_t orWatchOnly(int is_on) noexcept {
-  onlyWatches() = is_on != 0;
+  int& depth = onlyWatches();
+  depth = std::max(depth + (is_on ? 1 : -1), 0);
   return orSuccess;
+}
+
+orError_t orAnnounceSettled(const void* pointer, size_t bytes,
+                            orStream_t stream) noexcept try {
+  const auto begin = reinterpret_cast<uintptr_t>(pointer);
+  if (racesAreWanted()) races().settle(begin, begin + bytes, stream);
+  return orSuccess;
+} catch (...) {
+  return failWithException();
 }
 
 orError_t orAnnouncePeer() noexcept {

@@ -99,6 +99,15 @@ std::vector<Use> History::find(const Touch& touch, const Clock& clock) const {
   return racing;
 }
 
+void History::settle(uintptr_t begin, uintptr_t end, const Clock& clock) {
+  splitAt(begin);
+  splitAt(end);
+  const auto is_over = [&](const Use& use) { return use.comesBefore(clock); };
+  for (auto each = segments_.lower_bound(begin);
+       each != segments_.end() && each->first < end; ++each)
+    std::erase_if(each->second.uses, is_over);
+}
+
 void History::forget(uintptr_t begin, uintptr_t end) {
   splitAt(begin);
   splitAt(end);

@@ -49,6 +49,8 @@ class History {
   std::vector<Use> add(const Use& use, const Clock& clock);
   /// Those with which `touch` at `clock` would race.
   std::vector<Use> find(const Touch& touch, const Clock& clock) const;
+  /// What comes before `clock` is over before anybody uses the bytes again.
+  void settle(uintptr_t begin, uintptr_t end, const Clock& clock);
   /// The memory is given back, and nothing is in flight.
   void forget(uintptr_t begin, uintptr_t end);
   void clear() { segments_.clear(); }

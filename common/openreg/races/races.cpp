@@ -185,13 +185,16 @@ void Races::waitForWord(orStream_t handle, Stream& stream, const void* word,
 }
 
 // [common.races.host.waited] Work that the host has waited for comes before whatever it enqueues next, on any stream.
-bool& onlyWatches() {
-  thread_local bool own = false;
-  return own;
+int& onlyWatches() {
+  thread_local int depth = 0;
+  return depth;
 }
 
+/// In a chosen order, every question is a step of the host.
+static bool isCounted() { return !onlyWatches() || config().ordered; }
+
 void Races::hostWaited(orStream_t handle) {
-  if (onlyWatches()) return;
+  if (!isCounted()) return;
   std::lock_guard lock(mutex_);
   Stream& each = stream(handle);
   each.clock.is_uncertain = false;
@@ -199,14 +202,14 @@ void Races::hostWaited(orStream_t handle) {
 }
 
 void Races::hostWaited(const Recording& recording) {
-  if (onlyWatches()) return;
+  if (!isCounted()) return;
   std::lock_guard lock(mutex_);
   host_.join(recording.clock);
   host_.is_uncertain = false;
 }
 
 void Races::hostWaited(const Device& device) {
-  if (onlyWatches()) return;
+  if (!isCounted()) return;
   std::lock_guard lock(mutex_);
   for (auto& [handle, each] : streams_) {
     if (each.device != &device) continue;
@@ -254,6 +257,11 @@ size_t Races::bytesFrom(uintptr_t begin) {
       machine().memory.attributes(reinterpret_cast<const void*>(begin));
   const auto block = reinterpret_cast<uintptr_t>(where.pointer);
   return where.type == orMemoryTypeUnmanaged ? 0 : block + where.size - begin;
+}
+
+void Races::settle(uintptr_t begin, uintptr_t end, orStream_t handle) {
+  std::lock_guard lock(mutex_);
+  history_.settle(begin, end, stream(handle).clock);
 }
 
 void Races::giveBack(uintptr_t begin, uintptr_t end) {

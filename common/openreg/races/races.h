@@ -99,6 +99,7 @@ class Races {
   /// The bytes from `begin` to the end of the block that was handed out last.
   size_t bytesFrom(uintptr_t begin);
   void handOut(uintptr_t begin, uintptr_t end);
+  void settle(uintptr_t begin, uintptr_t end, orStream_t stream);
   void giveBack(uintptr_t begin, uintptr_t end);
 
   void visit(void (*visit)(const orRace*, void*), void* data);
@@ -153,7 +154,7 @@ class Races {
 
 Races& races();
 /// Whether what the calling thread waits for is of no use to the others.
-bool& onlyWatches();
+int& onlyWatches();
 /// Whether the next wait of the calling thread is for another process.
 bool& waitsForPeer();
 

@@ -314,10 +314,30 @@ TEST_F(RacesTest, a_thread_that_only_watches_orders_nothing) {
   EXPECT_EQ(found().size(), 1u);
   writes(one, "another writer", block + 1024);
   orWatchOnly(1);
+  orWatchOnly(1);
   orWatchOnly(0);
   EXPECT_EQ(orStreamSynchronize(one), orSuccess);
+  orWatchOnly(0);
+  reads(two, "reader", block + 1024);
+  EXPECT_EQ(found().size(), 2u);
+  EXPECT_EQ(orStreamSynchronize(one), orSuccess);
   reads(two, "another reader", block + 1024);
+  EXPECT_EQ(found().size(), 2u);
+}
+
+TEST_F(RacesTest, an_allocator_settles_what_a_stream_did_with_its_block) {
+  Stream three;
+  writes(one, "before", block);
+  writes(one, "next door", block + 1024);
+  EXPECT_EQ(orAnnounceSettled(block, 512, one), orSuccess);
+  writes(two, "new owner", block);
+  EXPECT_TRUE(found().empty());
+  writes(two, "of another block", block + 1024);
   EXPECT_EQ(found().size(), 1u);
+  reads(three, "forgotten", block + 2048);
+  EXPECT_EQ(orAnnounceSettled(block + 2048, 512, one), orSuccess);
+  writes(two, "its owner", block + 2048);
+  EXPECT_EQ(found().size(), 2u);
 }
 
 TEST_F(RacesTest, memory_without_an_owner_was_not_handed_out_again) {

@@ -177,7 +177,7 @@ TEST_F(Pool, one_that_is_in_use_is_refused) {
 }
 
 TEST_F(Pool,
-     a_block_that_a_captured_stream_uses_waits_for_the_end_of_the_capture) {
+       a_block_that_a_captured_stream_uses_waits_for_the_end_of_the_capture) {
   const orStream_t captured = openreg::nativeStream(stream(2));
   openreg::check(orStreamBeginCapture(captured, orStreamCaptureModeGlobal));
   cache.beginPool(pool, everybody);

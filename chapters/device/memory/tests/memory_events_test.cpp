@@ -33,9 +33,9 @@ std::vector<Action> actions() {
   return found;
 }
 
-const std::vector kWholeLife{
-    Action::SEGMENT_ALLOC, Action::ALLOC, Action::FREE_REQUESTED,
-    Action::FREE_COMPLETED, Action::SEGMENT_FREE};
+const std::vector kWholeLife{Action::SEGMENT_ALLOC, Action::ALLOC,
+                             Action::FREE_REQUESTED, Action::FREE_COMPLETED,
+                             Action::SEGMENT_FREE};
 
 TEST(MemoryEvents, the_life_of_a_block_is_told_in_its_order) {
   Listen listen;

@@ -4,6 +4,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -42,6 +43,28 @@ def race():
     with torch.openreg.stream(side):
         y = x + 1
     return side, x, y
+
+
+def test_a_question_of_the_allocator_orders_nothing_but_its_block():
+    a, b = torch.openreg.Stream(), torch.openreg.Stream()
+    with torch.openreg.stream(a):
+        kept, block = torch.zeros(8, device=DEVICE), torch.zeros(1 << 18, device=DEVICE)
+    b.wait_stream(a)
+    torch.openreg.synchronize()
+    with sanitizer.finding_races() as races:
+        with torch.openreg.stream(b):
+            kept.add_(1)
+            block.add_(1)
+        block.record_stream(b)
+        address = block.data_ptr()
+        del block
+        time.sleep(0.3)  # A question of the program would count.
+        with torch.openreg.stream(a):
+            again = torch.zeros(1 << 18, device=DEVICE)  # asks whether `b` is done
+            assert again.data_ptr() == address and not races()
+            kept.add_(1)
+        [found] = races()
+    assert found.second.name == "add" and found.second.pointer == kept.data_ptr()
 
 
 def test_a_race_names_both_commands():

@@ -144,6 +144,10 @@ orError_t orFindRaces(int) noexcept { return refuseRaces(); }
 
 orError_t orWatchOnly(int) noexcept { return refuseRaces(); }
 
+orError_t orAnnounceSettled(const void*, size_t, orStream_t) noexcept {
+  return refuseRaces();
+}
+
 orError_t orAnnouncePeer() noexcept { return refuseRaces(); }
 
 orError_t orVisitRaces(void (*)(const orRace*, void*), void*) noexcept {
