@@ -23,18 +23,5 @@ inline void beginAccesses() {
   if (accessesAreWanted()) orAnnounceAccess(nullptr);
 }
 
-// [common.accesses.allocator] What an allocator learns is about its blocks, and orders nothing else.
-/// These bytes wait for what is enqueued on `stream` before they are handed
-/// out.
-inline void announceSettled(const void* data, size_t bytes, orStream_t stream) {
-  if (accessesAreWanted()) orAnnounceSettled(data, bytes, stream);
-}
-
-/// While it lives, what this thread asks of events and streams is not counted.
-struct AsksForItself {
-  AsksForItself() { orWatchOnly(1); }
-  ~AsksForItself() { orWatchOnly(0); }
-};
-
 // [-]
 }  // namespace openreg

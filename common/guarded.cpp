@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/guarded.h"
+#include "torch_openreg/common/accesses.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/common/waiting.h"
 
@@ -20,6 +21,15 @@ void giveBackGuarded(void* block, orStream_t stream) {
   WithoutGil others_run;
   orFree(block);
 }
+
+// [common.guarded.say] A driver that finds no races refuses, which does no harm.
+void announceSettled(const void* data, size_t bytes, orStream_t stream) {
+  if (accessesAreWanted()) orAnnounceSettled(data, bytes, stream);
+}
+
+AsksForItself::AsksForItself() { orWatchOnly(1); }
+
+AsksForItself::~AsksForItself() { orWatchOnly(0); }
 
 // [-]
 }  // namespace openreg

@@ -2,7 +2,6 @@
 #include "torch_openreg/chapters/device/memory/cache.h"
 #include "torch_openreg/chapters/device/memory/memory_events.h"
 #include "torch_openreg/chapters/device/memory/poison.h"
-#include "torch_openreg/common/accesses.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/guarded.h"
 #include "torch_openreg/common/waiting.h"
