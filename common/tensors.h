@@ -54,6 +54,11 @@ inline size_t inputsOf(const c10::OperatorHandle& op) {
          arguments.begin();
 }
 
+/// Whether `op` has outputs among its arguments.
+inline bool hasOutputs(const c10::OperatorHandle& op) {
+  return inputsOf(op) < op.schema().arguments().size();
+}
+
 // [common.tensors.memory] A tensor whose storage was resized to 0 bytes is refused on the host.
 /// @throws c10::Error if `tensor` has elements and its storage has no bytes.
 inline void checkMemory(const at::Tensor& tensor) {

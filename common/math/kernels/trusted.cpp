@@ -62,11 +62,12 @@ void checkTargets(const Call& call) {
 void checkLabels(const Call& call) {
   const at::Tensor targets = call.tensor("targets");
   const size_t padded = targets.dim() == 2 ? targets.size(1) : 0;
+  const int64_t classes = call.tensor("log_probs").size(-1);
   const std::vector<int64_t> labels = call.numbers("targets");
   Numbers rest = labels;
   for (const int64_t length : call.numbers("target_lengths")) {
     const size_t own = std::clamp<int64_t>(length, 0, rest.size());
-    checkRange(rest.first(own), call.tensor("log_probs").size(-1), "Target");
+    checkRange(rest.first(own), classes, "Target");
     rest = rest.subspan(padded ? std::min(padded, rest.size()) : own);
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/common/tensors.h"
+
 #include <ATen/core/dispatch/Dispatcher.h>
 
 namespace openreg {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/math/plan/primitives.h"
+#include "torch_openreg/common/tensors.h"
 
 #include <algorithm>
 #include <map>
@@ -34,10 +35,6 @@ bool haveSameInputs(const c10::FunctionSchema& derived,
                     [](const auto& one, const auto& other) {
                       return *one.type() == *other.type();
                     });
-}
-
-bool hasOutputs(const c10::OperatorHandle& op) {
-  return inputsOf(op) < op.schema().arguments().size();
 }
 
 // [common.math.failures] Some operators report numerical failures, and most of these have an argument that asks for it.
