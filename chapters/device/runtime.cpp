@@ -7,9 +7,6 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <mutex>
 #include <utility>
 
 namespace openreg {
@@ -75,44 +72,13 @@ void synchronizeDevice(c10::DeviceIndex index) {
   waitFor([] { return orDeviceSynchronize(); });
 }
 
-// [device.runtime.refusal] What a destructor kept is reported by the next wait that has nothing else to report.
-namespace {
-
-std::mutex kept_mutex;
-std::atomic<bool> is_refusal_kept{false};
-std::exception_ptr& keptRefusal() {
-  static auto& refusal = *new std::exception_ptr;
-  return refusal;
-}
-
-}  // namespace
-
-void keepRefusal() noexcept {
-  try {
-    raise(orErrorKernelRefused);
-  } catch (...) {
-    std::lock_guard lock(kept_mutex);
-    if (is_refusal_kept) return;
-    keptRefusal() = std::current_exception();
-    is_refusal_kept = true;
-  }
-}
-
-static void checkAndTellKept(orError_t error) {
-  check(error);
-  if (!is_refusal_kept) return;
-  std::lock_guard lock(kept_mutex);
-  if (!is_refusal_kept.exchange(false)) return;
-  std::rethrow_exception(std::exchange(keptRefusal(), nullptr));
-}
-
 void waitFor(c10::function_ref<orError_t()> wait) {
-  checkAndTellKept(waitInterruptibly(wait));
+  check(waitInterruptibly(wait));
 }
 
 bool isDone(orError_t state) {
   if (state == orErrorNotReady) return false;
-  checkAndTellKept(state);
+  check(state);
   return true;
 }
 

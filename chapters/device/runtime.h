@@ -42,8 +42,7 @@ void synchronizeDevice(c10::DeviceIndex index);
 // [device.runtime.wait] A call of the user's that waits can be interrupted, and reports every error.
 /// Calls `wait`, which synchronizes with the driver, until it is done or a
 /// handler of a signal raises.
-/// @throws what it returned, what the handler raised, or the refusal of a
-/// kernel that was kept.
+/// @throws what it returned, or what the handler raised.
 void waitFor(c10::function_ref<orError_t()> wait);
 
 /// Whether work is done, of which a query of the driver has returned `state`:
@@ -51,10 +50,12 @@ void waitFor(c10::function_ref<orError_t()> wait);
 /// @throws as `waitFor`.
 bool isDone(orError_t state);
 
-/// The driver reports a kernel's refusal once. Code that cannot throw calls
-/// this at once after such a report, and the next `waitFor` or `isDone` throws
-/// it.
-void keepRefusal() noexcept;
+/// The driver reports a kernel's refusal once. While this lives, it does not
+/// report it to this thread, so it is left for a wait of the program's.
+struct LeavesRefusals {
+  LeavesRefusals() { orLeaveRefusals(1); }
+  ~LeavesRefusals() { orLeaveRefusals(0); }
+};
 
 // [device.runtime.scope] A scope makes another device current for a few lines.
 class DeviceScope {

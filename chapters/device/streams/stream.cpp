@@ -111,11 +111,10 @@ bool isCaptured(const c10::Stream& stream) {
 // [device.stream.event] The cache must know when a stream is done with a block that is freed.
 /// Whether the calling thread may wait for all devices; if so, it has.
 static bool synchronizeAll() {
+  const LeavesRefusals leaves;
   for (c10::DeviceIndex index = 0; index < deviceCount(); ++index) {
     DeviceScope scope(index);
-    const orError_t error = orDeviceSynchronize();
-    if (error == orErrorNotPermitted) return false;
-    if (error == orErrorKernelRefused) keepRefusal();
+    if (orDeviceSynchronize() == orErrorNotPermitted) return false;
   }
   return true;
 }
@@ -137,9 +136,8 @@ orEvent_t eventIn(const c10::Stream& stream) noexcept {
 
 bool isReached(orEvent_t event) noexcept {
   if (!event) return synchronizeAll();
-  const orError_t state = orEventQuery(event);
-  if (state == orErrorNotReady) return false;
-  if (state == orErrorKernelRefused) keepRefusal();
+  const LeavesRefusals leaves;
+  if (orEventQuery(event) == orErrorNotReady) return false;
   orEventDestroy(event);
   return true;
 }

@@ -94,14 +94,8 @@ void GroupState::drop(const std::shared_ptr<PendingOperation>& operation) {
 // [distributed.group-state.done] The event at the end of an operation is queried only once it has been recorded.
 /// What a kernel refused is for the program.
 static bool isComplete(const c10::Event& event) {
-  const orError_t state = orEventQuery(static_cast<orEvent_t>(event.eventId()));
-  if (state == orErrorNotReady) return false;
-  if (state == orErrorKernelRefused) {
-    keepRefusal();
-  } else {
-    check(state);
-  }
-  return true;
+  const LeavesRefusals leaves;
+  return isDone(orEventQuery(static_cast<orEvent_t>(event.eventId())));
 }
 
 bool GroupState::isDoneLocked(PendingOperation& operation) const {

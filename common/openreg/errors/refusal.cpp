@@ -3,6 +3,7 @@
 
 #include "torch_openreg/common/openreg/core/failure.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace openreg::hardware {
@@ -22,7 +23,10 @@ std::shared_ptr<KernelRefusal> PendingRefusal::get() const {
 }
 
 // [common.refusal.tell] Streams that wait for each other share a refusal, and one of the calls that wait for them gets it.
+static thread_local int leaves_refusals = 0;
+
 orError_t PendingRefusal::tell() {
+  if (leaves_refusals) return orSuccess;
   const std::shared_ptr<KernelRefusal> refusal = get();
   if (!refusal || refusal->is_told.exchange(true)) return orSuccess;
   return setLastError(orErrorKernelRefused, refusal->sentence);
@@ -38,3 +42,12 @@ std::shared_ptr<KernelRefusal> PendingRefusal::take() {
 
 // [-]
 }  // namespace openreg::hardware
+
+// [common.refusal.leave] A thread may have nobody to tell.
+orError_t orLeaveRefusals(int is_on) noexcept {
+  using openreg::hardware::leaves_refusals;
+  leaves_refusals = std::max(leaves_refusals + (is_on ? 1 : -1), 0);
+  return orSuccess;
+}
+
+// [-]

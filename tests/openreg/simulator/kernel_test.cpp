@@ -165,6 +165,30 @@ TEST(Refusal, a_query_that_finds_the_work_done_tells_of_it) {
   EXPECT_EQ(orEventQuery(event), orSuccess);
 }
 
+TEST(Refusal, a_thread_that_leaves_it_does_not_take_it_from_the_others) {
+  Stream stream;
+  Event event;
+  refuse(stream);
+  orEventRecord(event, stream);
+  std::thread([&] {
+    EXPECT_EQ(orLeaveRefusals(1), orSuccess);
+    EXPECT_EQ(orStreamSynchronize(stream), orSuccess);
+    EXPECT_EQ(orStreamQuery(stream), orSuccess);
+    EXPECT_EQ(orEventQuery(event), orSuccess);
+    EXPECT_EQ(orEventSynchronize(event), orSuccess);
+    EXPECT_EQ(orDeviceSynchronize(), orSuccess);
+  }).join();
+  EXPECT_EQ(orEventQuery(event), orErrorKernelRefused);
+  refuse(stream);
+  orLeaveRefusals(0);  // Ends nothing that has not begun.
+  for (const int is_on : {1, 1, 0}) {
+    orLeaveRefusals(is_on);
+    EXPECT_EQ(orStreamSynchronize(stream), orSuccess);
+  }
+  orLeaveRefusals(0);
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorKernelRefused);
+}
+
 // What it computes from now on may be wrong, but it is not the one that failed.
 TEST(Refusal, a_stream_that_waited_for_a_failed_device_tells_of_it) {
   for (const bool is_complete : {false, true}) {

@@ -221,6 +221,19 @@ def test_groups_that_share_a_stream_in_different_orders_end_at_the_timeout(two):
     assert set(outcomes) - set(messages) <= {4.0 + 8.0}
 
 
+@on("two")
+def test_the_watchdog_leaves_what_a_kernel_refused_to_the_stream_that_has_it():
+    torch.poisson(torch.tensor([-1.0], device=device()))
+    tensor = torch.ones(1, device=device())
+    work = dist.all_reduce(tensor, async_op=True)
+    while not work.is_completed():
+        pass
+    time.sleep(0.2)  # Four times, the watchdog has looked.
+    torch.Stream(device()).synchronize()
+    with pytest.raises(RuntimeError, match="poisson needs rates >= 0"):
+        tensor.item()
+
+
 def trains():
     rank = dist.get_rank()
     torch.manual_seed(0)

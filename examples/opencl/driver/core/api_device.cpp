@@ -82,6 +82,9 @@ orError_t orDeviceReset() noexcept try {
   return failWithException();
 }
 
+// No kernel of this device refuses anything.
+orError_t orLeaveRefusals(int) noexcept { return orSuccess; }
+
 // [opencl.api-device.tools] The optional functions are refused, each with its own message.
 orError_t orInject(const char* order) noexcept try {
   if (!order || !*order) return orSuccess;
