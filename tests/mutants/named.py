@@ -88,7 +88,7 @@ mistake(
 mistake(
     "event_too_early", "chapters/device/streams/stream.cpp", "test-device",
     "The other streams' events are queried as if they had been reached.",
-    "if (state == orErrorNotReady) return false;",
+    "if (orEventQuery(event) == orErrorNotReady) return false;",
     "",
 )  # fmt: skip
 mistake(
