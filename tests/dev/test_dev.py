@@ -571,12 +571,12 @@ def test_drift_compares_any_release_with_the_default_and_looks_in_a_build_where_
         for suffix in ("", f"-{other}")
     )
     in_build = [str(dev.ROOT / ".venv/bin/meson"), "devenv", "-C", "build", "-w", ".", python]
-    look = ["tools/drift.py", "--look"]
+    look = ["tools/upgrade/drift.py", "--look"]
     assert steps.taken == [
         ("Look at torch 2.13.0", [*in_build, *look, file], False),
         (f"Look at torch {other}", [other_python, *look, other_file], True),
     ]
-    assert commands == [[other_python, "tools/drift.py", file, other_file]]
+    assert commands == [[other_python, "tools/upgrade/drift.py", file, other_file]]
 
 
 @pytest.fixture
@@ -721,6 +721,7 @@ def test_the_thousand_lines_are_made_for_the_release_that_was_chosen(
     dev, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    monkeypatch.syspath_prepend(str(ROOT / "tools/new"))
     version = list(dev.RELEASES)[-1]
     command = ["--torch", version, "new", "some_card", str(tmp_path / "some_card"), "--first"]
     assert not dev.main(command)

@@ -100,7 +100,7 @@ def test_a_launch_of_ones_own_is_in_the_stub_if_its_header_is_named(tmp_path):
     (tmp_path / "include/torch_openreg").symlink_to(ROOT)
     header, written = tmp_path / "mine.h", tmp_path / "stub.cpp"
     header.write_text(LAUNCH)
-    main = (sys.executable, "tools/stub_driver.py", written)
+    main = (sys.executable, "tools/new/stub_driver.py", written)
     run(*main, "common/openreg/interface/openreg.h", header, "common/openreg/core/failure.cpp")
     compiled = tmp_path / "stub.o"
     compiler = os.environ.get("CXX", "g++").split()

@@ -10,7 +10,7 @@ import drift
 import private_names
 import pytest
 
-TOOLS = Path(__file__).resolve().parents[2] / "tools"
+TOOLS = Path(__file__).resolve().parents[2] / "tools/upgrade"
 
 HEADER = """
 struct C10_API DeviceGuardImplInterface; // virtual void ours() = 0;

@@ -23,7 +23,7 @@ import new_first
 import pruning
 
 OLD, OLD_CAMEL, OLD_PREFIX = "openreg", "OpenReg", "or"
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 # The types that a plain PyTorch accepts.
 KNOWN = (
     "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia",

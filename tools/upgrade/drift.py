@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a backend must know of another release of PyTorch, compared with this one.
 
-python tools/drift.py --look LOOK.json     what this Python's PyTorch has
-python tools/drift.py OLD.json NEW.json    what came, went or changed between two of these
+python tools/upgrade/drift.py --look LOOK.json     what this Python's PyTorch has
+python tools/upgrade/drift.py OLD.json NEW.json    what came, went or changed between two of these
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import collections
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("chapters", "common", "python")
 LEFT_OUT = {"tests", "session", "sessions", "sketches", "solutions", "wall", "conftest"}
 IN_CPP = re.compile(
