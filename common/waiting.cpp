@@ -27,6 +27,11 @@ ExceptionAside::~ExceptionAside() {
   if (exception_) gil.put_back(exception_);
 }
 
+// [common.waiting.untold.say] A driver whose kernels refuse nothing has nothing to leave.
+LeavesRefusals::LeavesRefusals() { orLeaveRefusals(1); }
+
+LeavesRefusals::~LeavesRefusals() { orLeaveRefusals(0); }
+
 // [common.waiting.callback] While the driver waits, it calls us back, and what a handler raised ends the wait.
 static constexpr std::chrono::nanoseconds kBetweenLooks(100'000'000);
 

@@ -41,6 +41,14 @@ orError_t waitInterruptibly(c10::function_ref<orError_t()> wait);
 void pollInterruptibly(c10::function_ref<bool()> is_done,
                        std::chrono::microseconds longest);
 
+// [common.waiting.untold] What waits without the user's knowledge must not take an error that is meant for the user.
+/// The driver reports a kernel's refusal once. While this lives, it does not
+/// report it to this thread, so it is left for a wait of the program's.
+struct LeavesRefusals {
+  LeavesRefusals();
+  ~LeavesRefusals();
+};
+
 // [common.waiting.exception] Destructors run while an exception of Python's is on its way, and Python code must not.
 /// While it lives, the exception that the calling thread is raising in Python
 /// is set aside, so that code of Python's may run.

@@ -50,13 +50,6 @@ void waitFor(c10::function_ref<orError_t()> wait);
 /// @throws as `waitFor`.
 bool isDone(orError_t state);
 
-/// The driver reports a kernel's refusal once. While this lives, it does not
-/// report it to this thread, so it is left for a wait of the program's.
-struct LeavesRefusals {
-  LeavesRefusals() { orLeaveRefusals(1); }
-  ~LeavesRefusals() { orLeaveRefusals(0); }
-};
-
 // [device.runtime.scope] A scope makes another device current for a few lines.
 class DeviceScope {
  public:

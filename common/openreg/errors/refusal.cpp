@@ -2,6 +2,7 @@
 #include "torch_openreg/common/openreg/errors/refusal.h"
 
 #include "torch_openreg/common/openreg/core/failure.h"
+#include "torch_openreg/common/openreg/interface/openreg_tools.h"
 
 #include <algorithm>
 #include <utility>

@@ -91,10 +91,6 @@ OPENREG_EXPORT const char* orGetErrorDetail(void) OPENREG_NOEXCEPT;
 OPENREG_EXPORT orError_t orGetLastError(void) OPENREG_NOEXCEPT;
 /// Returns the last failure on this thread and keeps it.
 OPENREG_EXPORT orError_t orPeekAtLastError(void) OPENREG_NOEXCEPT;
-/// Whether the calling thread is told of no kernel's refusal, from now on: its
-/// calls return orSuccess, and the refusal stays for another call. For code
-/// that waits without the program's knowledge. Calls nest.
-OPENREG_EXPORT orError_t orLeaveRefusals(int is_on) OPENREG_NOEXCEPT;
 
 // [common.api.device] Devices are numbered from 0; each thread has a current one.
 /// The number of devices. Does not start the driver.

@@ -56,6 +56,12 @@ OPENREG_EXPORT orError_t orSetWaitCallback(int64_t nanoseconds,
                                            orWaitCallback callback,
                                            void* data) OPENREG_NOEXCEPT;
 
+// [common.tools.refusals] A refusal is reported once, and should not be lost to a call that has nobody to tell.
+/// Whether the calling thread is told of no kernel's refusal, from now on: its
+/// calls return orSuccess, and the refusal stays for another call. For code
+/// that waits without the program's knowledge. Calls nest.
+OPENREG_EXPORT orError_t orLeaveRefusals(int is_on) OPENREG_NOEXCEPT;
+
 // [common.tools.record] A record says what the host asked for or what the device did, and when.
 typedef enum orRecordPhase {
   /// On the host's thread, before the device can begin the command.
