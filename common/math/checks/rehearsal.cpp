@@ -39,6 +39,18 @@ std::exception_ptr errorOf(const std::function<void()>& body) {
   }
 }
 
+// [common.rehearsal.number] A number of Python does not decide the dtype of the result, and neither does its stand-in.
+bool isNumber(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->is_wrapped_number();
+}
+
+/// A Meta kernel could not read the number.
+at::Tensor markedLike(const at::Tensor& tensor, at::Tensor stand_in) {
+  if (isNumber(tensor) && stand_in.is_cpu())
+    stand_in.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return stand_in;
+}
+
 // [common.rehearsal.run] The rehearsal redispatches the operator, usually with the CPU's key.
 }  // namespace
 
@@ -50,9 +62,10 @@ std::exception_ptr rehearse(const c10::OperatorHandle& op,
     Stack stack;
     std::unordered_map<const void*, at::Tensor> known;
     const auto stand_in_of = [&](const at::Tensor& tensor) {
-      if (separate) return stand_in(tensor);
+      if (separate) return markedLike(tensor, stand_in(tensor));
       at::Tensor& found = known[tensor.unsafeGetTensorImpl()];
-      return found.defined() ? found : found = stand_in(tensor);
+      if (!found.defined()) found = markedLike(tensor, stand_in(tensor));
+      return found;
     };
     for (const c10::IValue& argument : arguments)
       stack.push_back(mapTensors(argument, stand_in_of));
@@ -95,7 +108,7 @@ size_t keyOf(const at::Tensor& tensor) {
   size_t key = static_cast<size_t>(tensor.scalar_type()) | tensor.dim() << 8 |
                std::min<int64_t>(tensor.numel(), 2) << 16;
   for (const int64_t size : tensor.sizes()) key = followedBy(key, size == 0);
-  return key;
+  return followedBy(key, isNumber(tensor));
 }
 
 /// Dimensions are few, and a wrong one is refused like a wrong dtype.

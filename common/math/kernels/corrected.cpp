@@ -73,10 +73,10 @@ at::ScalarType convertOperands(Stack& stack) {
 }
 
 // [common.corrected.integers] The smallest integer has no absolute value, so a gcd may come out negative, and dividing by minus one ends the process.
-void gcd(const c10::OperatorHandle& op, Stack& stack) {
-  at::Tensor out = stack.back().toTensor();
-  callCpuKernel(op, stack);
-  out.abs_();
+void gcd(const c10::OperatorHandle&, Stack& stack) {
+  // In the operands' dtype, because the output may be narrower or unsigned.
+  stack[2].toTensor().copy_(
+      at::gcd(stack[0].toTensor(), stack[1].toTensor()).abs_());
 }
 
 /// In C++, integers of 8 and 16 bits are multiplied as integers of 32.
@@ -93,18 +93,17 @@ void lcm(const c10::OperatorHandle&, Stack& stack) {
 }
 
 void divide(const c10::OperatorHandle& op, Stack& stack) {
-  if (!stack[2].isString() || stack[2].toStringRef() != "trunc")
-    return callCpuKernel(op, stack);
-  const auto type = convertOperands(stack);
+  const auto type = at::result_type(stack[0].toTensor(), stack[1].toTensor());
   // In an unsigned dtype, 255 would equal -1.
-  if (!at::isIntegralType(type, /*includeBool=*/false) ||
+  if (!stack[2].isString() || stack[2].toStringRef() != "trunc" ||
+      !at::isIntegralType(type, /*includeBool=*/false) ||
       !at::isSignedType(type))
     return callCpuKernel(op, stack);
+  convertOperands(stack);
   const at::Tensor other = stack[1].toTensor(), negates = other == -1;
-  stack[1] = other.masked_fill(negates, 1);
-  at::Tensor out = stack.back().toTensor();
-  callCpuKernel(op, stack);
-  out.copy_(at::where(negates, out.neg(), out));
+  const at::Tensor quotient =
+      at::div(stack[0].toTensor(), other.masked_fill(negates, 1), "trunc");
+  stack.back().toTensor().copy_(at::where(negates, quotient.neg(), quotient));
 }
 
 // [common.corrected.remainder] The operands are rounded before they are widened.

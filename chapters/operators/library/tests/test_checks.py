@@ -99,6 +99,16 @@ torch.openreg.synchronize()
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_a_number_of_python_takes_the_dtype_of_one_element(dtype):
+    """PyTorch refuses to find the common dtype of these and of int64, which a number has alone."""
+    one = torch.tensor(5, dtype=dtype, device="openreg")
+    for result, expected in ((one * 3, 15), (3 * one, 15), (one & 4, 4), (one * True, 5)):
+        assert result.dtype == dtype and result.item() == expected
+    with pytest.raises(RuntimeError, match="not supported"):
+        one * torch.tensor(3, device="openreg")
+
+
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.float32])
 def test_a_wrong_number_of_dimensions_is_told_at_once_whatever_the_dtype(dtype):
     def call(ones):

@@ -367,6 +367,31 @@ def test_ordinary_division_is_the_cpus(other, mode):
         assert torch.equal(result.cpu(), expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("number", [0.1, 0.3, 3.3])
+def test_a_number_is_not_rounded_before_it_divides(number, dtype):
+    x = torch.arange(1, 60).to(dtype)
+    expected = x.div(number, rounding_mode="trunc")
+    assert x.to("openreg").div(number, rounding_mode="trunc").tolist() == expected.tolist()
+
+
+CALLS_WITH_OUTPUTS = {
+    "gcd": lambda x, y, out: torch.gcd(x, y, out=out),
+    "div": lambda x, y, out: torch.div(x, y, rounding_mode="trunc", out=out),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.uint16, torch.uint64])
+@pytest.mark.parametrize("name", CALLS_WITH_OUTPUTS)
+def test_an_output_of_another_dtype_gets_the_cpus_integers(name, dtype):
+    x, y = torch.tensor([200, 400, 7, 9]), torch.tensor([400, -200, 1, -1])
+    results = [
+        CALLS_WITH_OUTPUTS[name](x.to(p), y.to(p), torch.empty(4, dtype=dtype, device=p)).tolist()
+        for p in ("openreg", "cpu")
+    ]
+    assert results[0] == results[1]
+
+
 @pytest.mark.parametrize("other", [-1, 255, torch.tensor([255, 1, 255], dtype=torch.uint8)])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int64])
 def test_the_largest_unsigned_divisor_is_not_minus_one(other, dtype):
