@@ -42,13 +42,11 @@ orError_t orDeviceGetStreamPriorityRange(int* least, int* greatest) noexcept {
   });
 }
 
-// [plain.device.synchronize] No command can fail or refuse, so a reset has nothing to forget, and no wait has a refusal to leave.
+// [plain.device.synchronize] No command can fail, so a reset has nothing to forget.
 orError_t orDeviceSynchronize() noexcept {
   return guarded([] { machine().waitForAll(); });
 }
 
 orError_t orDeviceReset() noexcept { return orDeviceSynchronize(); }
-
-orError_t orLeaveRefusals(int) noexcept { return orSuccess; }
 
 // [-]
