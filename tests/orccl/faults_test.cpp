@@ -284,9 +284,7 @@ TEST(Abort, ends_waits_while_the_peers_go_on) {
 
 TEST(Abort, is_part_of_the_destruction_and_the_memory_goes_back) {
   ok(orSetDevice(0));
-  ok(orDeviceSynchronize());
-  sleepMs(200);
-  const size_t before = freeBytes();
+  const size_t before = freeBytesAtRest();
   Table table;
   const Stream stream;
   {
@@ -305,7 +303,7 @@ TEST(Abort, is_part_of_the_destruction_and_the_memory_goes_back) {
 
 TEST(Abort, frees_the_memory_while_another_stream_is_captured) {
   ok(orSetDevice(0));
-  const size_t before = freeBytes();
+  const size_t before = freeBytesAtRest();
   Table table;
   const Stream stream, captured;
   auto group = makeGroup(0, 1, table.exchange());
