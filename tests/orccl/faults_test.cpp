@@ -5,6 +5,7 @@
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/tests/orccl/ranks.h"
 
+#include <atomic>
 #include <csignal>
 
 namespace {
@@ -113,6 +114,134 @@ TEST(Disagreement, of_a_transfer_is_found_by_the_receiver) {
   });
 }
 
+/// While it lives, a device's first command of a name waits until a group has
+/// been aborted.
+class HeldUntilAbort {
+ public:
+  HeldUntilAbort(Group& group, int device, const char* name)
+      : group_(group), device_(device), name_(name) {
+    ok(orAddObserver(&observer_, &observe, this));
+  }
+  ~HeldUntilAbort() { orRemoveObserver(observer_); }
+  HeldUntilAbort(const HeldUntilAbort&) = delete;
+  HeldUntilAbort& operator=(const HeldUntilAbort&) = delete;
+
+  std::atomic<bool> is_held{false};
+
+ private:
+  static void observe(const orRecord* record, void* data) {
+    auto& self = *static_cast<HeldUntilAbort*>(data);
+    if (record->phase != orCommandBegins || record->device != self.device_ ||
+        record->name != self.name_ || self.is_held.exchange(true)) {
+      return;
+    }
+    const auto begin = steady_clock::now();
+    while (!self.group_.isAborted() && secondsSince(begin) < 10) sleepMs(1);
+  }
+
+  Group& group_;
+  const int device_;
+  const std::string name_;
+  orObserver_t observer_ = nullptr;
+};
+
+void waitForAbort(Group& group) {
+  const auto begin = steady_clock::now();
+  while (!group.isAborted() && secondsSince(begin) < 10) sleepMs(1);
+}
+
+// A rank that waits for a send learns that the ranks disagree from what was
+// sent, even if the sender has found it out before.
+TEST(Disagreement, of_an_exchange_is_found_by_both_ranks) {
+  std::atomic<bool> may_send = false;
+  onThreads(2, [&](Group& group, orStream_t stream) {
+    group.meet(stream);
+    const Block block(8);
+    const int peer = 1 - group.rank();
+    const size_t sent = group.rank() == 0 ? 4 : 8;
+    const auto exchange = [&] {
+      group.transfer(stream, {{true, peer, block.data, sent},
+                              {false, peer, block.data, sent}});
+    };
+    if (group.rank() == 0) {
+      // Only the send can begin before the peer has sent.
+      const HeldUntilAbort held(group, 0, "send_recv");
+      exchange();
+      while (!held.is_held) sleepMs(1);
+      may_send = true;
+      ok(orStreamSynchronize(stream));
+    } else {
+      while (!may_send) sleepMs(1);
+      exchange();
+      waitForAbort(group);
+    }
+    EXPECT_EQ(
+        group.problem(),
+        group.rank() == 0
+            ? "rank 1 sends 8 bytes to rank 0, which receives 4 (transfer "
+              "number 1 from rank 1 to rank 0)"
+            : "rank 0 sends 4 bytes to rank 1, which receives 8 (transfer "
+              "number 1 from rank 0 to rank 1)");
+    group.abort();
+  });
+}
+
+// The first send is not part of the exchange, so it is left out, and with it
+// all that would come after it.
+TEST(Disagreement,
+     of_an_exchange_sends_nothing_after_a_send_that_was_left_out) {
+  std::atomic<bool> has_ended = false;
+  onThreads(2, [&](Group& group, orStream_t stream) {
+    group.meet(stream);
+    const Block block(8);
+    const Stream other;
+    if (group.rank() == 0) {
+      ok(openreg::launch(other, "holds", [&] { waitForAbort(group); }));
+      group.transfer(other, {{true, 1, block.data, 8}});
+      group.transfer(stream,
+                     {{true, 1, block.data, 8}, {false, 1, block.data, 4}});
+      ok(orStreamSynchronize(stream));
+      EXPECT_TRUE(group.isAborted());
+      has_ended = true;
+    } else {
+      group.transfer(other, {{false, 0, block.data, 8}});
+      group.transfer(stream,
+                     {{true, 0, block.data, 8}, {false, 0, block.data, 8}});
+      while (!has_ended) sleepMs(1);
+      sleepMs(20);
+      EXPECT_EQ(orStreamQuery(other), orErrorNotReady);
+      EXPECT_EQ(orStreamQuery(stream), orErrorNotReady);
+      group.abort();
+      ok(orStreamSynchronize(other));
+    }
+  });
+}
+
+// A stage that the peer has not read is not written again.
+TEST(Disagreement, of_an_exchange_leaves_what_was_sent_to_the_receiver) {
+  constexpr size_t kBytes = 8 << 20;
+  std::atomic<bool> has_ended = false;
+  onThreads(2, [&](Group& group, orStream_t stream) {
+    group.meet(stream);
+    const Block block(kBytes);
+    const Block small(8);
+    if (group.rank() == 0) {
+      group.transfer(
+          stream, {{true, 1, block.data, kBytes}, {false, 1, small.data, 4}});
+      ok(orStreamSynchronize(stream));
+      EXPECT_TRUE(group.isAborted());
+      has_ended = true;
+    } else {
+      group.transfer(stream, {{true, 0, small.data, 8}});
+      while (!has_ended) sleepMs(1);
+      group.transfer(stream, {{false, 0, block.data, kBytes}});
+      sleepMs(20);
+      EXPECT_EQ(orStreamQuery(stream), orErrorNotReady);
+      group.abort();
+    }
+  });
+}
+
 TEST(Abort, ends_all_waits_of_one_rank) {
   onThreads(2, [](Group& group, orStream_t stream) {
     group.meet(stream);
@@ -155,9 +284,7 @@ TEST(Abort, ends_waits_while_the_peers_go_on) {
 
 TEST(Abort, is_part_of_the_destruction_and_the_memory_goes_back) {
   ok(orSetDevice(0));
-  ok(orDeviceSynchronize());
-  sleepMs(200);
-  const size_t before = freeBytes();
+  const size_t before = freeBytesAtRest();
   Table table;
   const Stream stream;
   {
@@ -176,7 +303,7 @@ TEST(Abort, is_part_of_the_destruction_and_the_memory_goes_back) {
 
 TEST(Abort, frees_the_memory_while_another_stream_is_captured) {
   ok(orSetDevice(0));
-  const size_t before = freeBytes();
+  const size_t before = freeBytesAtRest();
   Table table;
   const Stream stream, captured;
   auto group = makeGroup(0, 1, table.exchange());

@@ -7,7 +7,6 @@
 #include "torch_openreg/common/waiting.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 namespace openreg {
@@ -155,21 +154,12 @@ void Cache::waitForMarks() {
       for (const Mark& mark : waiting) events.push_back(mark.event);
     }
   }
-  std::exception_ptr refusal;
   const AsksForItself asks;
-  for (orEvent_t event : events) {
-    const orError_t error = orEventSynchronize(event);
-    // The driver does not know an event that was collected meanwhile, and it
-    // repeats a failure of the device, but tells of a kernel's refusal once.
-    if (error != orErrorKernelRefused) continue;
-    try {
-      check(error);
-    } catch (...) {
-      refusal = std::current_exception();
-    }
-  }
+  const LeavesRefusals leaves;
+  // The driver does not know an event that was collected meanwhile, and it
+  // repeats a failure of the device.
+  for (orEvent_t event : events) orEventSynchronize(event);
   collect();
-  if (refusal) std::rethrow_exception(refusal);
 }
 
 // [-]

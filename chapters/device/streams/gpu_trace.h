@@ -11,11 +11,20 @@
 namespace openreg {
 
 // [device.trace.ended] The trace ends before Python does.
-/// Later calls of `trace` do nothing. For the end of the process, on Python's
-/// main thread: other threads may free memory after Python has shut down.
+/// Later calls of `trace` do nothing, and those under way on other threads are
+/// over when this returns. For the end of the process, on Python's main thread:
+/// other threads may free memory after Python has shut down.
 void endTrace() noexcept;
-/// Whether it was called.
-bool traceHasEnded() noexcept;
+
+/// A call of `trace`, for which `endTrace` waits.
+struct Tracing {
+  Tracing() noexcept;
+  ~Tracing();
+  Tracing(const Tracing&) = delete;
+  Tracing& operator=(const Tracing&) = delete;
+
+  const bool is_on;  ///< whether the trace has not ended
+};
 
 // [device.trace] PyTorch has a trace of events, streams and memory, to which a program can listen.
 /// Tells PyTorch's trace what happened, with one of the functions
@@ -28,7 +37,9 @@ void trace(void (c10::impl::PyInterpreterVTable::*what)(c10::DeviceType,
                                                         Told...) const,
            Values... values) {
   if (const auto* interpreter = c10::impl::GPUTrace::get_trace();
-      C10_UNLIKELY(interpreter != nullptr) && !traceHasEnded()) {
+      C10_UNLIKELY(interpreter != nullptr)) {
+    const Tracing tracing;
+    if (!tracing.is_on) return;
     const ExceptionAside aside;
     ((**interpreter).*what)(kDeviceType, (Told)(values)...);
   }

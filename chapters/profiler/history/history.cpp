@@ -125,21 +125,17 @@ void recordChange(const MemoryEvent& event) {
 // [profiler.history.start] One listener serves all settings.
 void startMemoryHistory(bool keep_changes, bool of_allocations, bool of_frees,
                         bool cpp_frames, size_t max_entries) {
-  {
-    std::lock_guard lock(historyState().mutex);
-    historyState().settings = {keep_changes, of_allocations, of_frees,
-                               cpp_frames, max_entries};
-  }
+  std::lock_guard lock(historyState().mutex);
+  historyState().settings = {keep_changes, of_allocations, of_frees, cpp_frames,
+                             max_entries};
   onMemoryEvent(&recordChange);
 }
 
 void stopMemoryHistory() {
-  std::unique_lock lock(historyState().mutex);
+  std::lock_guard lock(historyState().mutex);
   historyState().settings = {};
   // A block that is freed loses its holder, also when nothing is recorded.
-  if (!historyState().history.holders.empty()) return;
-  lock.unlock();
-  onMemoryEvent(nullptr);
+  if (historyState().history.holders.empty()) onMemoryEvent(nullptr);
 }
 
 void clearMemoryHistory() {

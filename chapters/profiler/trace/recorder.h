@@ -6,7 +6,6 @@
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/common/waiting.h"
 
-#include <c10/util/Exception.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -103,14 +102,13 @@ class Recorder {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     end_ = std::chrono::nanoseconds(now).count();
     WithoutGil others_run;
+    const LeavesRefusals leaves;
     for (c10::DeviceIndex index = 0; index < deviceCount(); ++index) {
       int started = 0;
       if (orDeviceIsStarted(index, &started) || !started) continue;
       DeviceScope scope(index);
-      // The error of a failed device is the program's; its next call reports
-      // it. A refusal is reported once, and this is the call.
-      if (orDeviceSynchronize() == orErrorKernelRefused)
-        TORCH_WARN(orGetErrorDetail());
+      // An error is the program's, whose next call reports it.
+      orDeviceSynchronize();
     }
     check(orRemoveObserver(std::exchange(observer_, nullptr)));
     mergeLogs();

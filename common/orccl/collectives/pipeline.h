@@ -65,6 +65,7 @@ struct Call {
   std::shared_ptr<Comm> comm;
   Lane lane;
   Plan plan;
+  uint64_t exchange;  ///< the sends and receives that it is one of; else 0
   size_t first_stage;
   uint32_t first_round;
   uint32_t chunks = static_cast<uint32_t>(
@@ -85,7 +86,7 @@ struct Call {
 
   // [common.orccl.pipeline.step] One kernel does the work of a step, and tells the peers at its end.
   void run(uint32_t step) const {
-    if (comm->isAborted()) return;
+    if (comm->isAborted() && !isSentAnyway(step)) return;
     if (step == 0) callOf(comm->rank) = plan.call;
     if (step == lag && !only_sends && !ranksAgree()) return;
     perform(&Call::get, step, plan.has_two_rounds ? 2 * lag : lag);
@@ -117,8 +118,23 @@ struct Call {
     }
     std::string problem = findDisagreement(ranks, calls);
     if (problem.empty()) return true;
-    comm->fail(std::move(problem));
+    comm->fail(std::move(problem), exchange);
     if (lane.isPair()) comm->boxes.finishRound(lane, first_round + kFarAhead);
+    return false;
+  }
+
+  // [common.orccl.pipeline.sent-anyway] A receive that fails may come before a send of the same exchange, for which the peer waits.
+  /// Whether a step of an aborted rank sends: what it sends must be there, the
+  /// receiver done with the stage, and nothing before it left out.
+  bool isSentAnyway(uint32_t step) const {
+    if (!only_sends || exchange == 0) return false;
+    uint32_t& reached = comm->boxes.noted[lane.placeAt(comm->rank)];
+    const uint32_t round = roundBefore(step);
+    if (exchange == comm->failed_exchange &&
+        static_cast<int32_t>(reached - round) >= 0) {
+      return true;
+    }
+    reached = first_round - kFarAhead;
     return false;
   }
 
@@ -147,12 +163,12 @@ class Pipeline {
   /// Counts a call, and returns its steps. Steps must be enqueued in the order
   /// of the calls.
   std::vector<Step> plan(orcclCall_t call, const void* const* inputs,
-                         void* const* outputs) {
+                         void* const* outputs, uint64_t exchange = 0) {
     call.number = ++calls_;
     auto& rounds = comm_->boxes.rounds[lane.placeAt(comm_->rank)];
     const std::shared_ptr<const Call> counted(
         new Call{comm_, lane, planOf(*comm_, lane, call, inputs, outputs),
-                 stages_used_, rounds + 1});
+                 exchange, stages_used_, rounds + 1});
     rounds += counted->rounds();
     stages_used_ += counted->chunks;
     std::vector<Step> steps;

@@ -62,6 +62,7 @@ PointToPoint::~PointToPoint() {
 std::vector<PointToPoint::PairLane*> PointToPoint::plan(
     std::span<const P2POp> ops) {
   const int rank = comm_->rank;
+  ++exchanges_;
   for (const P2POp& op : ops) {
     if (op.peer == rank) continue;
     const Lane pair =
@@ -71,7 +72,7 @@ std::vector<PointToPoint::PairLane*> PointToPoint::plan(
     PairLane& lane = entry.first->second;
     const auto steps = lane.pipeline.plan(
         {orcclFuncSendRecv, op.datatype, orcclSum, pair.sender, op.bytes, 0},
-        &op.data, &op.data);
+        &op.data, &op.data, exchanges_);
     lane.steps.insert(lane.steps.end(), steps.begin(), steps.end());
   }
   std::vector<PairLane*> used;

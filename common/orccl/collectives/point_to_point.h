@@ -51,6 +51,7 @@ class PointToPoint {
   // By whether it receives, and the peer: sends come first.
   std::map<std::pair<bool, int>, PairLane> lanes_;
   orEvent_t called_ = nullptr;
+  uint64_t exchanges_ = 0;
 };
 
 // [-]

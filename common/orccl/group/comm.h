@@ -32,9 +32,11 @@ class Ending {
     std::lock_guard lock(mutex_);
     return reason_;
   }
-  /// The first text of a kind is kept.
-  void set(std::string disagreement, std::string reason) {
+  /// The first text of a kind is kept. Calls `begin` if nothing was set before.
+  template <class Begin>
+  void set(std::string disagreement, std::string reason, Begin begin) {
     std::lock_guard lock(mutex_);
+    if (!is_aborted_) begin();
     if (disagreement_.empty()) disagreement_ = std::move(disagreement);
     if (reason_.empty()) reason_ = std::move(reason);
     is_aborted_ = true;
@@ -67,18 +69,25 @@ class Comm : public std::enable_shared_from_this<Comm> {
   bool isAborted() const noexcept { return ending->isAborted(); }
   /// Ends all waits of this rank. Any thread.
   void abort(const char* reason) noexcept {
-    ending->set("", reason ? reason : "");
+    ending->set("", reason ? reason : "", [] {});
     // A device that refuses the kernel has failed, and has thereby ended its
     // waits.
     static_cast<void>(
         launch(boxes.control, "abort",
                [self = shared_from_this()] { self->boxes.raiseNumbers(); }));
   }
-  /// The same from a kernel, because the ranks disagree.
-  void fail(std::string disagreement) {
-    ending->set(std::move(disagreement), "");
+  /// The same from a kernel, because the ranks disagree about a call, one of
+  /// the sends and receives of `exchange`.
+  void fail(std::string disagreement, uint64_t exchange) {
+    ending->set(std::move(disagreement), "", [&] {
+      failed_exchange = exchange;
+      boxes.noteRounds();
+    });
     boxes.raiseNumbers();
   }
+  /// Which exchange has aborted this rank; 0 if something else has. Read when
+  /// it is aborted.
+  uint64_t failed_exchange = 0;
 
   // [common.orccl.comm.leave] Freeing waits for all work of the process, so a detached thread does it.
   /// Aborts, says goodbye to the peers, and frees everything once no kernel and

@@ -93,6 +93,12 @@ void Mailboxes::signal(int owner, Flag& flag, uint32_t value) const {
   }
 }
 
+void Mailboxes::noteRounds() {
+  for (size_t place = 0; place < noted.size(); ++place) {
+    noted[place] = std::atomic_ref(of(rank).lanes[place].round.value);
+  }
+}
+
 void Mailboxes::raiseNumbers() const {
   Mailbox& own = of(rank);
   std::atomic_ref(own.is_aborted.value) = 1;

@@ -117,6 +117,10 @@ class Mailboxes {
   void finishRound(const Lane& lane, uint32_t round) const;
   /// Ends all waits of this rank.
   void raiseNumbers() const;
+  /// Keeps in `noted` what `raiseNumbers` will hide: which round each lane of
+  /// this rank has reached.
+  void noteRounds();
+  std::array<uint32_t, kMaxLanes> noted{};
 
   // [common.orccl.mailbox.control] This thread asks until the work is done, because a capture may forbid a wait, and a callback may end one early.
   /// Runs `body` on the device, and waits for it.

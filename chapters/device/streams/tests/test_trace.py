@@ -115,6 +115,21 @@ def test_nothing_is_heard_after_the_trace_has_ended():
     assert [what for what, *_ in heard] == ["memory_allocation"]
 
 
+def test_a_listener_that_runs_at_the_exit_returns_before_python_shuts_down():
+    heard = traced("""
+        import threading, time
+        events, begun = [torch.Event("openreg")], threading.Event()
+        events[0].record()
+        def listens(event):
+            begun.set()
+            time.sleep(0.2)  # The program ends meanwhile.
+        trace.register_callback_for_event_deletion(listens)
+        threading.Thread(target=events.clear, daemon=True).start()
+        begun.wait()
+    """)
+    assert heard[-1][0] == "event_deletion"
+
+
 @pytest.mark.parametrize("name", ["torch.openreg._gpu_trace", "torch_openreg._gpu_trace"])
 def test_the_module_exists_once(name):
     program = f"import torch_openreg, {name} as m; assert m is torch_openreg._gpu_trace"

@@ -23,7 +23,7 @@ import ranks as processes
 import test_failures as failures
 import test_operations as operations
 import test_streams as streams
-from ranks import device, on
+from ranks import device, joined, on
 
 SECOND = failures.SECOND
 
@@ -392,8 +392,7 @@ def test_an_average_may_have_a_sum_that_overflows():
 
 
 def leaves_the_other_host_alone():
-    group = dist.new_group(timeout=SECOND)
-    dist.all_reduce(torch.ones(2, device=device()), group=group)
+    group = joined(SECOND)
     message = ""
     if dist.get_rank() == 0:
         work = dist.all_reduce(torch.ones(2, device=device()), group=group, async_op=True)

@@ -29,6 +29,14 @@ def gloo():
     return world if "cpu" in dist.get_backend_config(world) else dist.new_group(backend="gloo")
 
 
+def joined(timeout):
+    """A group that all ranks have joined, with a time limit for what comes after that."""
+    group = dist.new_group()
+    dist.barrier(group)
+    group._get_backend(device())._set_default_timeout(timeout)
+    return group
+
+
 def serve(rank, size, store, backend, environment, calls):
     os.environ |= {"GLOO_SOCKET_IFNAME": "lo"} | environment
     dist.set_debug_level_from_env()

@@ -13,7 +13,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch_openreg
-from ranks import Ranks, device, gloo, on
+from ranks import Ranks, device, gloo, joined, on
 
 SECOND = datetime.timedelta(seconds=1)
 
@@ -45,10 +45,9 @@ def pair():
 
 # Groups that fail may be made again, so most tests share their processes.
 def leaves_its_peer_alone():
-    group = dist.new_group(timeout=SECOND)
-    dist.all_reduce(torch.ones(2, device=device()), group=group)
+    group = joined(SECOND)
     if dist.get_rank() == 1:
-        time.sleep(1.5)
+        dist.barrier()
         dist.destroy_process_group(group)
         return "", 0, None
     begin = time.monotonic()
@@ -61,6 +60,7 @@ def leaves_its_peer_alone():
     assert message in told
     assert message_of(lambda: dist.barrier(group)) == message
     error = backend(group).get_error().name
+    dist.barrier()
     dist.destroy_process_group(group)
     return message, taken, error
 
@@ -174,14 +174,15 @@ def test_a_rank_that_never_joins_is_named(two):
 def has_no_memory():
     driver = ctypes.CDLL(str(Path(torch_openreg._C.__file__).with_name("libopenreg.so")))
     tensor = torch.ones(2, device=device())
+    dist.barrier()
     alone = dist.get_rank() == 1
     assert driver.orInject(b"alloc:1+" if alone else None) == 0
-    group = dist.new_group(timeout=2 * SECOND)
+    group = dist.new_group(timeout=5 * SECOND)
     begin = time.monotonic()
     kind = torch.OutOfMemoryError if alone else dist.DistBackendError
     message = message_of(lambda: dist.all_reduce(tensor, group=group), kind)
     assert driver.orInject(None) == 0
-    assert time.monotonic() - begin < 3.5
+    assert time.monotonic() - begin < 8
     assert (tensor + 1).tolist() == [2, 2]
     dist.destroy_process_group(group)
     return message
@@ -189,12 +190,12 @@ def has_no_memory():
 
 def test_the_peers_of_a_rank_without_memory_for_a_mailbox_wait_until_the_timeout(pair):
     message, _ = pair(has_no_memory)
-    assert "did not join within the timeout of 2000 ms" in message
+    assert "did not join within the timeout of 5000 ms" in message
 
 
 def message_of_disagreement(timeout, most):
     """What a rank is told in less than `most` seconds, when the second call of a group differs."""
-    group = dist.new_group(timeout=timeout)
+    group = joined(timeout)
     rank = dist.get_rank()
     dist.all_reduce(torch.ones(1, device=device()), group=group)
     work = dist.all_reduce(torch.ones(2 + rank, device=device()), group=group, async_op=True)
@@ -211,7 +212,7 @@ def test_ranks_that_disagree_are_told_of_both_calls(two):
 
 
 def reads_at_once():
-    group = dist.new_group(timeout=5 * SECOND)
+    group = dist.new_group(timeout=30 * SECOND)
     dist.all_reduce(torch.ones(2 + dist.get_rank(), device=device()), group=group)
     message = message_of(torch.openreg.synchronize, RuntimeError)
     dist.destroy_process_group(group)
@@ -278,9 +279,7 @@ def test_a_killed_peer_is_named_within_two_seconds(pair, when):
 
 def joins():
     global group
-    group = dist.new_group(timeout=2 * SECOND)
-    dist.all_reduce(torch.ones(2, device=device()), group=group)
-    torch.openreg.synchronize()
+    group = joined(2 * SECOND)
     return os.getpid()
 
 
@@ -356,7 +355,7 @@ def test_a_work_that_is_kept_does_not_keep_its_group(two, tmp_path):
 
 
 def moves_another_dtype(call):
-    group, rank = dist.new_group(timeout=5 * SECOND), dist.get_rank()
+    group, rank = joined(5 * SECOND), dist.get_rank()
     tensor = torch.ones(4, dtype=torch.int32 if rank else torch.float32, device=device())
     calls = {
         "broadcast": lambda: dist.broadcast(tensor, 0, group, True),
@@ -370,7 +369,6 @@ def moves_another_dtype(call):
             torch.empty_like(tensor), tensor, group=group, async_op=True
         ),
     }
-    dist.barrier(group)
     work = calls[call]()
     message = failure_of(work)
     dist.destroy_process_group(group)
@@ -424,8 +422,7 @@ def receives_nothing(group=None):
 
 
 def receives_nothing_in_time():
-    group = dist.new_group(timeout=SECOND)
-    dist.barrier(group)
+    group = joined(SECOND)
     return receives_nothing(group) if dist.get_rank() == 0 else os.getpid()
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
-from ranks import device, on
+from ranks import device, joined, on
 
 
 def backend():
@@ -199,7 +199,7 @@ def test_threads_may_use_groups_and_streams_of_their_own():
 def orders_groups_differently():
     """On one stream a call of the second group waits for the first group, and on the peer the first
     waits for the second."""
-    groups = [dist.new_group(timeout=datetime.timedelta(seconds=2)) for _ in range(2)]
+    groups = [joined(datetime.timedelta(seconds=2)) for _ in range(2)]
     tensor = torch.ones(1, device=device())
     for group in groups:
         dist.all_reduce(tensor, group=group)
