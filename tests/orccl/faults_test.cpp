@@ -284,7 +284,9 @@ TEST(Abort, ends_waits_while_the_peers_go_on) {
 
 TEST(Abort, is_part_of_the_destruction_and_the_memory_goes_back) {
   ok(orSetDevice(0));
-  const size_t before = freeBytesAtRest();
+  ok(orDeviceSynchronize());
+  sleepMs(200);
+  const size_t before = freeBytes();
   Table table;
   const Stream stream;
   {
@@ -303,7 +305,7 @@ TEST(Abort, is_part_of_the_destruction_and_the_memory_goes_back) {
 
 TEST(Abort, frees_the_memory_while_another_stream_is_captured) {
   ok(orSetDevice(0));
-  const size_t before = freeBytesAtRest();
+  const size_t before = freeBytes();
   Table table;
   const Stream stream, captured;
   auto group = makeGroup(0, 1, table.exchange());

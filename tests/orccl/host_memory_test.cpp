@@ -90,7 +90,7 @@ size_t freeMemory() {
 TEST(HostMemory, a_group_that_cannot_be_made_keeps_no_memory_of_the_device) {
   scarce::only = std::this_thread::get_id();
   scarce::fails_once = true;  // The thread that frees needs memory, too.
-  const size_t free = freeBytesAtRest();
+  const size_t free = freeMemory();
   orcclComm_t made = nullptr;
   int allocation = 0;
   for (scarce::left = 0;

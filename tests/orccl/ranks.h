@@ -36,19 +36,6 @@ inline void ok(orError_t error) {
   if (error) throw std::runtime_error(orGetErrorDetail());
 }
 
-/// What is free on the current device when earlier tests have given everything
-/// back, which threads of their groups do later.
-inline size_t freeBytesAtRest() {
-  size_t free = 0, total = 0;
-  for (int ms = 0; ms < 20'000; ++ms) {
-    ok(orMemGetInfo(&free, &total));
-    if (free == total) return free;
-    sleepMs(1);
-  }
-  ADD_FAILURE() << total - free << " bytes are still in use";
-  return free;
-}
-
 /// Memory of one rank. Freeing device memory waits for all ranks of a process,
 /// which may wait for the one that frees, so a rank allocates once.
 struct Arena {

@@ -33,7 +33,7 @@ def joined(timeout):
     """A group that all ranks have joined, with a time limit for what comes after that."""
     group = dist.new_group()
     dist.barrier(group)
-    group._get_backend(device())._set_default_timeout(timeout)
+    group._get_backend(device()).set_timeout(timeout)
     return group
 
 
