@@ -43,7 +43,7 @@ c10::IValue mapTensors(
     return list;
   }
   if (value.isOptionalTensorList()) {
-    c10::List<std::optional<at::Tensor>> list;
+    Indices list;
     for (const auto& tensor : value.toOptionalTensorVector())
       list.push_back(tensor ? std::optional(changed(*tensor)) : tensor);
     return list;

@@ -16,6 +16,10 @@ namespace openreg {
 /// The arguments of a boxed call; its results take their place.
 using Stack = torch::jit::Stack;
 
+/// The indices of an operator; where one is missing, it takes a whole
+/// dimension.
+using Indices = c10::List<std::optional<at::Tensor>>;
+
 /// All defined tensors among the arguments, including those in lists.
 std::vector<at::Tensor> tensorsOf(c10::ArrayRef<c10::IValue> arguments);
 

@@ -6,18 +6,17 @@
 namespace openreg {
 
 // [compile.bindings] A generated program passes the driver's handle of the current stream to each kernel.
-static void bindRawStream(pybind11::module_& module) {
-  module.def(
-      "raw_stream",
-      [](c10::DeviceIndex index) {
-        return reinterpret_cast<uintptr_t>(currentNativeStream(index));
-      },
-      Guarded());
-  module.def("check", [](int error) { check(static_cast<orError_t>(error)); });
-}
-
-// [compile.bindings.register] The two functions are bound with the chapter.
-static const ChapterBindings compile_bindings("compile", &bindRawStream);
+static const ChapterBindings compile_bindings(
+    "compile", [](pybind11::module_& module) {
+      module.def(
+          "raw_stream",
+          [](c10::DeviceIndex index) {
+            return reinterpret_cast<uintptr_t>(currentNativeStream(index));
+          },
+          Guarded());
+      module.def("check",
+                 [](int error) { check(static_cast<orError_t>(error)); });
+    });
 
 // [-]
 }  // namespace openreg

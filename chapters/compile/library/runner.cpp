@@ -24,7 +24,8 @@ static void showSymbols() {
 }
 
 // [compile.library.runner.constants] A copy of the constants would lie in memory of the host, so only those that the caller keeps are taken.
-[[noreturn]] static void refuseCopies() {
+template <class... Arguments>
+[[noreturn]] static AOTIRuntimeError refuseCopies(Arguments...) {
   TORCH_CHECK(false,
               "A library compiled for openreg cannot copy its constants to the "
               "device: move them there, and pass user_managed=True.");
@@ -37,18 +38,10 @@ class Runner final : public AOTIModelContainerRunner {
          const std::string& folder, bool single_threaded)
       : AOTIModelContainerRunner(library, models, acceptedName(device), folder,
                                  single_threaded) {
-    update_constant_buffer_func_ = [](auto...) -> AOTIRuntimeError {
-      refuseCopies();
-    };
-    update_constant_buffer_from_cpu_func_ = [](auto...) -> AOTIRuntimeError {
-      refuseCopies();
-    };
-    update_inactive_constant_buffer_func_ = [](auto...) -> AOTIRuntimeError {
-      refuseCopies();
-    };
-    update_constants_from_blob_func_ = [](auto...) -> AOTIRuntimeError {
-      refuseCopies();
-    };
+    update_constant_buffer_func_ = &refuseCopies;
+    update_constant_buffer_from_cpu_func_ = &refuseCopies;
+    update_inactive_constant_buffer_func_ = &refuseCopies;
+    update_constants_from_blob_func_ = &refuseCopies;
   }
 
  private:

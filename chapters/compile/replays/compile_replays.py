@@ -13,6 +13,7 @@ from torch._inductor.cudagraph_utils import CUDAGraphPolicy, log_cudagraph_skip_
 from torch._inductor.ir import TensorBox
 from torch._inductor.utils import get_first_incompatible_cudagraph_node
 from torch._inductor.virtualized import V
+from torch._prims_common import compute_required_storage_length
 from torch.utils._pytree import tree_leaves
 
 from . import _C
@@ -181,7 +182,8 @@ class Replay:
         for i, each in enumerate(inputs):
             if isinstance(each, torch.Tensor) and i not in fixed:
                 with torch.inference_mode(False):
-                    copy = torch.empty(extent(each), dtype=each.dtype, device=each.device)
+                    extent = compute_required_storage_length(each.shape, each.stride(), 0)
+                    copy = torch.empty(extent, dtype=each.dtype, device=each.device)
                 given[i] = torch.as_strided(copy, each.shape, each.stride())
                 # An expanded input has each element at many places, of which one is copied.
                 sizes = tuple(
@@ -234,13 +236,6 @@ class Replay:
 # [compile.replays.views] A view of an input is made anew from the input of each call.
 def view_of_input(i, view, inputs, lent):
     return _reinterpret_tensor(inputs[i], *view)
-
-
-def extent(tensor):
-    """From the first element to the last, whatever lies between them."""
-    if not tensor.numel():
-        return 0
-    return 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
 
 
 # [-]

@@ -7,19 +7,14 @@
 #include <utility>
 
 namespace openreg {
-namespace {
-
 // [compile.replays.results.views] Two results may be views of the same memory, and stay so.
-at::Tensor over(c10::Storage storage, const at::Tensor& pattern) {
+static at::Tensor over(c10::Storage storage, const at::Tensor& pattern) {
   at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(
       std::move(storage), pattern.key_set(), pattern.dtype());
   view.unsafeGetTensorImpl()->set_sizes_and_strides(
       pattern.sizes(), pattern.strides(), pattern.storage_offset());
   return view;
 }
-
-// [-]
-}  // namespace
 
 // [compile.replays.results.memory] The graph's own storages are never handed out, so resizing a result does not free what a replay writes.
 Results::Results(const std::vector<at::Tensor>& tensors) {

@@ -102,15 +102,8 @@ class _Part:
         outputs = [each for each in self.outputs if each.requires_grad]
         if not outputs or not wanting:
             return [None] * len(self.inputs)
-        found = iter(
-            torch.autograd.grad(
-                outputs,
-                wanting,
-                [each for each in self.output_gradients if each is not None],
-                only_inputs=True,
-                allow_unused=allow_unused,
-            )
-        )
+        given = [each for each in self.output_gradients if each is not None]
+        found = iter(torch.autograd.grad(outputs, wanting, given, allow_unused=allow_unused))
         return [next(found) if each.requires_grad else None for each in self.inputs]
 
     # [graphs.callables.capture] The warm-up and the capture do the same, once without a graph and once into it.

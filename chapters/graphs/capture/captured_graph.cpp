@@ -11,19 +11,13 @@
 #include <utility>
 
 namespace openreg {
-namespace {
-
 // [graphs.pool.number] A graph's own pool and a shared one have their numbers in different places.
-std::atomic<c10::CaptureId_t> last_pool{0};
-
-}  // namespace
+static std::atomic<c10::CaptureId_t> last_pool{0};
 
 c10::MempoolId_t newPoolHandle() { return {0, ++last_pool}; }
 
 // [graphs.graph.modes] A capture without a mode is as strict as that of `torch.cuda.graph`.
-namespace {
-
-orStreamCaptureMode modeOf(at::GraphCaptureMode mode) {
+static orStreamCaptureMode modeOf(at::GraphCaptureMode mode) {
   switch (mode) {
     case at::GraphCaptureMode::ThreadLocal:
       return orStreamCaptureModeThreadLocal;
@@ -34,14 +28,11 @@ orStreamCaptureMode modeOf(at::GraphCaptureMode mode) {
   }
 }
 
-uint64_t captureOf(const c10::Stream& stream) {
+static uint64_t captureOf(const c10::Stream& stream) {
   uint64_t id = 0;
   orStreamGetCaptureId(nativeStream(stream), &id);
   return id;
 }
-
-// [-]
-}  // namespace
 
 // [graphs.graph.begin] The driver captures first, because its number of the capture says which requests are for the pool.
 void CapturedGraph::capture_begin(c10::MempoolId_t pool,

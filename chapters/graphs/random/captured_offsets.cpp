@@ -23,15 +23,13 @@ c10::Stream uncapturedStream(c10::DeviceIndex device) {
 }
 
 // [graphs.offsets.bases] A state that was got in a capture names its base by number, for as long as a graph has it.
-namespace {
-
-std::mutex bases_mutex;
-std::map<uint64_t, std::weak_ptr<RandomBase>>& basesByNumber() {
+static std::mutex bases_mutex;
+static std::map<uint64_t, std::weak_ptr<RandomBase>>& basesByNumber() {
   static auto& bases = *new std::map<uint64_t, std::weak_ptr<RandomBase>>;
   return bases;
 }
 
-std::shared_ptr<RandomBase> newBase() {
+static std::shared_ptr<RandomBase> newBase() {
   auto base = std::make_shared<RandomBase>();
   static uint64_t last = 0;
   std::lock_guard lock(bases_mutex);
@@ -42,7 +40,7 @@ std::shared_ptr<RandomBase> newBase() {
 }
 
 // [graphs.offsets.latest] Outside of a capture, such a state is where the latest replay was.
-std::shared_ptr<RandomBase> baseOf(uint64_t number) {
+static std::shared_ptr<RandomBase> baseOf(uint64_t number) {
   std::lock_guard lock(bases_mutex);
   const auto found = basesByNumber().find(number);
   auto base = found == basesByNumber().end() ? nullptr : found->second.lock();
@@ -51,15 +49,13 @@ std::shared_ptr<RandomBase> baseOf(uint64_t number) {
   return base;
 }
 
-RandomState latestOf(const RandomBase& base, uint64_t offset) {
+static RandomState latestOf(const RandomBase& base, uint64_t offset) {
   std::lock_guard lock(bases_mutex);
   TORCH_CHECK(base.latest, "This state of a generator was got while a graph ",
               "was captured, and the graph has not been replayed yet; replay ",
               "it first.");
   return {base.latest->seed, base.latest->offset + offset};
 }
-
-}  // namespace
 
 // [graphs.offsets.join] A generator joins a capture when it is first used in it.
 CapturedOffsets::Used& CapturedOffsets::join(
@@ -146,16 +142,14 @@ void CapturedOffsets::clear(const std::vector<c10::Stream>& streams) {
 }
 
 // [graphs.offsets.of] The driver's number of the capture leads from a stream to its graph.
-namespace {
-
-std::mutex offsets_mutex;
-std::map<uint64_t, CapturedOffsets*>& offsetsByCapture() {
+static std::mutex offsets_mutex;
+static std::map<uint64_t, CapturedOffsets*>& offsetsByCapture() {
   static auto& offsets = *new std::map<uint64_t, CapturedOffsets*>;
   return offsets;
 }
 
-RandomRange moveCaptured(const std::shared_ptr<Counter>& counter,
-                         const c10::Stream& stream, RandomMove move) {
+static RandomRange moveCaptured(const std::shared_ptr<Counter>& counter,
+                                const c10::Stream& stream, RandomMove move) {
   uint64_t id = 0;
   check(orStreamGetCaptureId(nativeStream(stream), &id));
   CapturedOffsets* offsets = nullptr;
@@ -169,8 +163,6 @@ RandomRange moveCaptured(const std::shared_ptr<Counter>& counter,
               "numbers to its runs; capture with torch.accelerator.Graph.");
   return offsets->move(counter, stream.device_index(), move);
 }
-
-}  // namespace
 
 void setOffsetsOf(uint64_t id, CapturedOffsets* offsets) {
   std::lock_guard lock(offsets_mutex);

@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 import torch
+from torch._prims_common import compute_required_storage_length
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
@@ -70,10 +71,6 @@ def encoded(value, describe):
 
 
 # [operators.calls.record] Two calls are the same if only the values of their tensors differ, so equal layers fill few lines.
-def draws(op):
-    return torch.Tag.nondeterministic_seeded in op.tags
-
-
 class recording(TorchDispatchMode):
     """Writes the calls of `aten` operators to `file`, most frequent first, when the block ends.
 
@@ -89,7 +86,8 @@ class recording(TorchDispatchMode):
         kwargs = kwargs or {}
         tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         dense = all(x.layout == torch.strided for x in tensors)
-        if func.namespace == "aten" and dense and not func.is_view and not draws(func):
+        draws = torch.Tag.nondeterministic_seeded in func.tags
+        if func.namespace == "aten" and dense and not func.is_view and not draws:
             key = json.dumps([str(func), encoded([args, kwargs], geometry)])
             if key not in self.first:
                 self.first[key] = encoded([args, kwargs], described)
@@ -112,9 +110,8 @@ def rebuilt(about, generator):
     if "values" in about:
         return torch.tensor(about["values"], dtype=dtype).reshape(size)
     stride = about.get("stride") or torch.empty(size, device="meta").stride()
-    extent = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
     low, high = about.get("range", (0, 1))
-    count = extent if math.prod(size) else 0
+    count = compute_required_storage_length(size, stride, 0)
     if dtype.is_floating_point or dtype.is_complex:
         drawn = low + (high - low) * torch.rand(count, dtype=torch.float64, generator=generator)
         limits = torch.finfo(dtype)

@@ -4,6 +4,7 @@
 import copy
 
 import torch
+from torch._prims_common import compute_required_storage_length
 from torch.utils._pytree import tree_leaves, tree_map
 
 # [operators.conformance.database] PyTorch lists its operators with inputs for each.
@@ -119,10 +120,9 @@ def has_backward(op, dtype):
 # [operators.conformance.compare] Equal tensors have the same size and dtype and, except for rounding, the same numbers.
 def inside(tensor):
     """Whether the storage is as large as sizes and strides say."""
-    if tensor.layout != torch.strided or not tensor.numel():
+    if tensor.layout != torch.strided:
         return True
-    last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
-    reach = tensor.storage_offset() + last + 1
+    reach = compute_required_storage_length(tensor.shape, tensor.stride(), tensor.storage_offset())
     return reach * tensor.itemsize <= tensor.untyped_storage().nbytes()
 
 

@@ -6,17 +6,15 @@
 #include <optional>
 
 namespace openreg {
-namespace {
-
 // [operators.policy.names] The environment variable and the Python function take the same three words.
-std::optional<FallbackPolicy> policyOf(const std::string& text) {
+static std::optional<FallbackPolicy> policyOf(const std::string& text) {
   if (text == "silent") return FallbackPolicy::silent;
   if (text == "warn") return FallbackPolicy::warn;
   if (text == "error") return FallbackPolicy::error;
   return std::nullopt;
 }
 
-FallbackPolicy readPolicy() {
+static FallbackPolicy readPolicy() {
   const char* variable = std::getenv("OPENREG_FALLBACK");
   const std::string text = variable && *variable ? variable : "silent";
   const auto policy = policyOf(text);
@@ -25,17 +23,14 @@ FallbackPolicy readPolicy() {
   return *policy;
 }
 
-FallbackPolicy policyOfProcess() {
+static FallbackPolicy policyOfProcess() {
   static const FallbackPolicy policy = readPolicy();
   return policy;
 }
 
 // [operators.policy.slot] PyTorch hands this slot of a thread on to the threads of its backward passes.
 constexpr std::string_view kSlotName = "openreg fallback";
-const c10::DebugInfoKind kSlot(&kSlotName);
-
-// [-]
-}  // namespace
+static const c10::DebugInfoKind kSlot(&kSlotName);
 
 // [operators.policy.check] The import checks the variable, because a program may never fall back.
 void checkFallbackPolicy() { readPolicy(); }

@@ -8,10 +8,8 @@
 #include <unordered_set>
 
 namespace openreg {
-namespace {
-
 // [operators.refusal] Three kinds of operators would be wrong on the CPU, and schemas and tags identify them; a fourth has schemas that hide it.
-bool returnsView(const c10::OperatorHandle& op) {
+static bool returnsView(const c10::OperatorHandle& op) {
   const auto& returns = op.schema().returns();
   return op.hasTag(at::Tag::inplace_view) ||
          std::any_of(returns.begin(), returns.end(), [](const auto& result) {
@@ -20,14 +18,14 @@ bool returnsView(const c10::OperatorHandle& op) {
 }
 
 /// A tensor, or a list or an optional of tensors.
-bool holdsTensor(const c10::Type& type) {
+static bool holdsTensor(const c10::Type& type) {
   const auto parts = type.containedTypes();
   return type.kind() == c10::TypeKind::TensorType ||
          std::any_of(parts.begin(), parts.end(),
                      [](const auto& part) { return holdsTensor(*part); });
 }
 
-bool takesTensor(const c10::OperatorHandle& op) {
+static bool takesTensor(const c10::OperatorHandle& op) {
   const auto& arguments = op.schema().arguments();
   return std::any_of(
       arguments.begin(), arguments.end(),
@@ -36,16 +34,13 @@ bool takesTensor(const c10::OperatorHandle& op) {
 
 /// The first two write or return an argument, and the others return a handle to
 /// an object of the host.
-bool hidesEffect(const c10::OperatorHandle& op) {
+static bool hidesEffect(const c10::OperatorHandle& op) {
   static const std::unordered_set<std::string_view> names{
       "aten::_saturate_weight_to_fp16", "aten::_reshape_from_tensor",
       "aten::fbgemm_pack_gemm_matrix_fp16",
       "aten::fbgemm_pack_quantized_matrix"};
   return names.contains(op.schema().name());
 }
-
-// [-]
-}  // namespace
 
 // [operators.refusal.reasons] Each kind has its reason, and an alternative for the user.
 std::string fallbackRefusal(const c10::OperatorHandle& op) {

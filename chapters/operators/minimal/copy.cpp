@@ -204,17 +204,14 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }
 
 // [operators.copy.register.bits] PyTorch resolves conjugate and negative views by copying them. A copy must not be copied again, and a stream uses the view's own memory.
-TORCH_LIBRARY_IMPL(aten, Conjugate, m) {
-  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
-  m.impl("_copy_from_and_resize", torch::CppFunction::makeFallthrough());
-  m.impl("record_stream", torch::CppFunction::makeFallthrough());
+void leaveBits(torch::Library& m) {
+  for (const char* name :
+       {"_copy_from", "_copy_from_and_resize", "record_stream"})
+    m.impl(name, torch::CppFunction::makeFallthrough());
 }
 
-TORCH_LIBRARY_IMPL(aten, Negative, m) {
-  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
-  m.impl("_copy_from_and_resize", torch::CppFunction::makeFallthrough());
-  m.impl("record_stream", torch::CppFunction::makeFallthrough());
-}
+TORCH_LIBRARY_IMPL(aten, Conjugate, m) { leaveBits(m); }
+TORCH_LIBRARY_IMPL(aten, Negative, m) { leaveBits(m); }
 
 // [-]
 }  // namespace

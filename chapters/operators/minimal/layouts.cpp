@@ -9,44 +9,36 @@ namespace openreg {
 namespace {
 
 // [operators.layouts] Sparse, quantized and nested tensors have dispatch keys of their own, and there we refuse what has no kernel.
-struct RefusedLayout {
-  const char* name;
-  const char* instead;
-};
-
-constexpr RefusedLayout kSparse{"sparse", "keep the tensor dense"};
-constexpr RefusedLayout kQuantized{"quantized",
-                                   "keep its numbers in a floating type"};
-constexpr RefusedLayout kNested{"nested", "make it with layout=torch.jagged"};
-
-template <const RefusedLayout& layout>
-void refuse(const c10::OperatorHandle& op, torch::jit::Stack*) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      false, c10::toString(op.operator_name()), " has no openreg kernel for ",
-      layout.name, " tensors; ", layout.instead, ", or compute on the CPU.");
+void refuse(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+            torch::jit::Stack*) {
+  const c10::DispatchKey layout = keys.highestFunctionalityKey();
+  const char* refused = "sparse tensors; keep the tensor dense";
+  if (layout == c10::DispatchKey::Quantized)
+    refused = "quantized tensors; keep its numbers in a floating type";
+  if (layout == c10::DispatchKey::NestedTensor)
+    refused = "nested tensors; make it with layout=torch.jagged";
+  TORCH_CHECK_NOT_IMPLEMENTED(false, c10::toString(op.operator_name()),
+                              " has no openreg kernel for ", refused,
+                              ", or compute on the CPU.");
 }
 
-template <const RefusedLayout& layout>
-auto refusal() {
-  return torch::CppFunction::makeFromBoxedFunction<&refuse<layout>>();
+torch::CppFunction refusal() {
+  return torch::CppFunction::makeFromBoxedFunction<&refuse>();
 }
 
 // [operators.layouts.factories] An operator that needs no tensor can be the first one of a program, so it is refused from the beginning.
-template <const RefusedLayout& layout>
 void refuseFactories(torch::Library& m) {
   for (const char* name : {"_efficientzerotensor", "empty_strided", "from_file",
                            "tril_indices", "triu_indices"}) {
-    m.impl(name, refusal<layout>());
+    m.impl(name, refusal());
   }
 }
 
-TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) { refuseFactories<kSparse>(m); }
-TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
-  refuseFactories<kSparse>(m);
-}
+TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) { refuseFactories(m); }
+TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) { refuseFactories(m); }
 TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
-  refuseFactories<kQuantized>(m);
-  m.impl("empty.memory_format", refusal<kQuantized>());
+  refuseFactories(m);
+  m.impl("empty.memory_format", refusal());
 }
 
 // [operators.layouts.nested] Autograd asks a nested tensor for its sizes in a constructor that must not throw.
@@ -55,21 +47,21 @@ TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, m) {
 }
 
 // [operators.layouts.fallbacks] A fallback goes into the table of every operator, so it is registered when the first tensor is made.
-template <const RefusedLayout& layout>
 void refuseAll(c10::DispatchKey key) {
   // Never destroyed, because that would go through all tables again.
   auto* library =
       new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
-  library->fallback(refusal<layout>());
+  library->fallback(refusal());
 }
 
 }  // namespace
 
 bool registerLayoutRefusals() {
-  refuseAll<kSparse>(c10::DispatchKey::SparsePrivateUse1);
-  refuseAll<kSparse>(c10::DispatchKey::SparseCsrPrivateUse1);
-  refuseAll<kQuantized>(c10::DispatchKey::QuantizedPrivateUse1);
-  refuseAll<kNested>(c10::DispatchKey::NestedTensorPrivateUse1);
+  for (const auto key : {c10::DispatchKey::SparsePrivateUse1,
+                         c10::DispatchKey::SparseCsrPrivateUse1,
+                         c10::DispatchKey::QuantizedPrivateUse1,
+                         c10::DispatchKey::NestedTensorPrivateUse1})
+    refuseAll(key);
   return true;
 }
 

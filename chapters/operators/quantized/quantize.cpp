@@ -91,20 +91,15 @@ void refusePartsOfBytes(const at::Tensor&, at::Tensor& quantized, float,
 
 // [operators.quantized.register.kernels] Operators that compute are registered beside their kernels, so a backend without them falls back or refuses.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("quantize_per_tensor",
-         &OnDevice<&at::native::quantize_per_tensor>::call);
-  m.impl("quantize_per_tensor.tensor_qparams",
-         &OnDevice<&at::native::quantize_per_tensor_tensor_qparams>::call);
-  m.impl("quantize_per_tensor.tensors",
-         &at::native::quantize_per_tensor_list_cpu);
-  m.impl("quantize_per_channel",
-         &OnDevice<&at::native::quantize_per_channel>::call);
-  m.impl("dequantize.self", &at::native::dequantize_cpu_or_cuda);
+  registerTheirs<c10::DispatchKey::CPU>(
+      m,
+      "quantize_per_tensor quantize_per_tensor.tensor_qparams "
+      "quantize_per_tensor.tensors quantize_per_channel dequantize.self");
 }
 
 TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
-  m.impl("dequantize.self", &at::native::dequantize_quantized);
-  m.impl("dequantize.tensors", &at::native::dequantize_tensors_quantized_cpu);
+  registerTheirs<c10::DispatchKey::QuantizedCPU>(
+      m, "dequantize.self dequantize.tensors");
 }
 
 // [-]

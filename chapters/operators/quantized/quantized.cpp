@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/runtime.h"
-#include "torch_openreg/chapters/operators/minimal/layouts.h"
 #include "torch_openreg/chapters/operators/quantized/quantized.h"
+#include "torch_openreg/chapters/operators/sparse/sparse.h"
 
 #include <ATen/NativeFunctions.h>
 #include <ATen/ops/_copy_from.h>
@@ -11,7 +11,6 @@
 #include <ATen/ops/equal.h>
 #include <ATen/quantized/QTensorImpl.h>
 #include <ATen/quantized/Quantizer.h>
-#include <torch/library.h>
 
 namespace openreg {
 
@@ -72,34 +71,6 @@ at::Tensor copyQuantized(const at::Tensor& from, const at::Tensor& to,
   return to;
 }
 
-// [operators.quantized.factories] A quantized tensor may be the first tensor of a program, so its factories also install the refusals of other layouts.
-at::Tensor emptyPerTensor(at::IntArrayRef sizes,
-                          std::optional<at::ScalarType> dtype,
-                          std::optional<at::Layout> layout,
-                          std::optional<at::Device> device,
-                          std::optional<bool> pin_memory, double scale,
-                          int64_t zero_point,
-                          std::optional<at::MemoryFormat> format) {
-  refuseOtherLayouts();
-  const DeviceScope scope(device);
-  return at::native::empty_affine_quantized(
-      sizes, dtype, layout, device, pin_memory, scale, zero_point, format);
-}
-
-at::Tensor emptyPerChannel(at::IntArrayRef sizes, const at::Tensor& scales,
-                           const at::Tensor& zero_points, int64_t axis,
-                           std::optional<at::ScalarType> dtype,
-                           std::optional<at::Layout> layout,
-                           std::optional<at::Device> device,
-                           std::optional<bool> pin_memory,
-                           std::optional<at::MemoryFormat> format) {
-  refuseOtherLayouts();
-  const DeviceScope scope(device);
-  return at::native::empty_per_channel_affine_quantized(
-      sizes, scales, zero_points, axis, dtype, layout, device, pin_memory,
-      format);
-}
-
 // [operators.quantized.integers.operators] Making a quantized tensor from integers, or integers from it, only copies integers.
 at::Tensor intRepr(const at::Tensor& self) {
   const at::Tensor integers = integersOf(self);
@@ -135,24 +106,16 @@ bool equal(const at::Tensor& self, const at::Tensor& other) {
 
 // [operators.quantized.register] PyTorch's own functions serve the other operators: they allocate through the device's allocator and compute through stubs.
 TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
-  m.impl("_empty_affine_quantized", &emptyPerTensor);
-  m.impl("_empty_per_channel_affine_quantized", &emptyPerChannel);
-  m.impl("empty_quantized", &at::native::empty_quantized);
-  m.impl("empty_like", &at::native::empty_like_quantized);
-  m.impl("clone", &at::native::quantized_clone);
   m.impl("_copy_from", &copyQuantized);
   m.impl("int_repr", &intRepr);
-  m.impl("qscheme", &at::native::qscheme_quant);
-  m.impl("q_scale", &at::native::q_scale_quant);
-  m.impl("q_zero_point", &at::native::q_zero_point_quant);
-  m.impl("q_per_channel_scales", &at::native::q_per_channel_scales);
-  m.impl("q_per_channel_zero_points", &at::native::q_per_channel_zero_points);
-  m.impl("q_per_channel_axis", &at::native::q_per_channel_axis);
   m.impl("equal", &equal);
-  m.impl("view", &at::native::view);
-  m.impl("set_.source_Storage_storage_offset",
-         &at::native::set_storage_quantized_);
-  m.impl("as_strided", &at::native::as_strided_qtensorimpl);
+  registerTheirs<c10::DispatchKey::QuantizedCPU>(
+      m,
+      "_empty_affine_quantized _empty_per_channel_affine_quantized "
+      "empty_quantized empty_like clone qscheme q_scale q_zero_point "
+      "q_per_channel_scales q_per_channel_zero_points "
+      "q_per_channel_axis view set_.source_Storage_storage_offset "
+      "as_strided");
 }
 
 // [operators.quantized.register.dense] Two take a dense tensor, so they are registered at its key.

@@ -74,39 +74,14 @@ TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
   m.impl("add.out", &addCompressedOut);
   m.impl("sparse_sampled_addmm", &sampledAddmm);
   m.impl("sparse_sampled_addmm.out", &sampledAddmmOut);
-  m.impl("empty.memory_format", &at::native::empty_sparse_compressed);
-  m.impl("empty_like", &at::native::empty_like_sparse_csr);
-  m.impl("clone", &at::native::clone_sparse_compressed);
-  m.impl("copy_", &at::native::copy_sparse_compressed_);
-  m.impl("zero_", &at::native::zero_sparse_csr_);
-  m.impl("fill_.Scalar", &at::native::fill_sparse_csr_);
-  m.impl("resize_", &at::native::resize_sparse_csr_);
-  m.impl("resize_as_sparse_", &at::native::resize_as_sparse_compressed_);
-  m.impl("sparse_dim", &at::native::sparse_dim_sparse_csr);
-  m.impl("dense_dim", &at::native::dense_dim_sparse_csr);
-  m.impl("_nnz", &at::native::_nnz_sparse_csr);
-  m.impl("values", &at::native::values_sparse_csr);
-  m.impl("crow_indices", &at::native::crow_indices_sparse_csr);
-  m.impl("col_indices", &at::native::col_indices_sparse_csr);
-  m.impl("ccol_indices", &at::native::ccol_indices_sparse_csr);
-  m.impl("row_indices", &at::native::row_indices_sparse_csr);
-  m.impl("sparse_mask", &at::native::sparse_mask_sparse_compressed);
-  m.impl("add.Tensor", &at::native::add_sparse_csr);
-  m.impl("add_.Tensor", &at::native::add_sparse_csr_);
-  m.impl("mul.Tensor", &at::native::mul_sparse_csr);
-  m.impl("mul_.Tensor", &at::native::mul_sparse_csr_);
-  m.impl("mul.out", &at::native::mul_out_sparse_csr);
-  m.impl("mul.Scalar", &at::native::mul_scalar_sparse_csr);
-  m.impl("mul_.Scalar", &at::native::mul__scalar_sparse_csr);
-  m.impl("abs", &at::native::abs_sparse_csr);
-  m.impl("abs.out", &at::native::abs_sparse_csr_out);
-  m.impl("sgn", &at::native::sgn_sparse_csr);
-  m.impl("sgn.out", &at::native::sgn_sparse_csr_out);
-  m.impl("neg", &at::native::neg_sparse_csr);
-  m.impl("neg.out", &at::native::neg_sparse_csr_out);
-  m.impl("_conj_physical", &at::native::conj_physical_sparse_csr);
-  m.impl("sum", &at::native::sum_csr);
-  m.impl("select.int", &at::native::select_sparse_csr);
+  registerTheirs<c10::DispatchKey::SparseCsrCPU>(
+      m,
+      "empty.memory_format empty_like clone copy_ zero_ fill_.Scalar "
+      "resize_ resize_as_sparse_ sparse_dim dense_dim _nnz values "
+      "crow_indices col_indices ccol_indices row_indices sparse_mask "
+      "add.Tensor add_.Tensor mul.Tensor mul_.Tensor mul.out mul.Scalar "
+      "mul_.Scalar abs abs.out sgn sgn.out neg neg.out _conj_physical "
+      "sum select.int");
 }
 
 // [-]

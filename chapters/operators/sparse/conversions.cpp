@@ -3,7 +3,6 @@
 
 #include <ATen/NativeFunctions.h>
 #include <ATen/SparseCsrTensorUtils.h>
-#include <torch/library.h>
 
 namespace openreg {
 
@@ -56,37 +55,27 @@ at::Tensor toSparseLayout(const at::Tensor& self,
 }  // namespace
 
 // [operators.sparse.conversions.register] From and to dense tensors, PyTorch's functions suffice.
-using ToLayout = at::Tensor(const at::Tensor&, std::optional<at::Layout>,
-                            at::OptionalIntArrayRef, std::optional<int64_t>);
-using ToCoo = at::Tensor(const at::Tensor&, int64_t);
-
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("_to_sparse",
-         &OnDevice<static_cast<ToLayout*>(&at::native::dense_to_sparse)>::call);
-  m.impl("_to_sparse.sparse_dim",
-         &OnDevice<static_cast<ToCoo*>(&at::native::dense_to_sparse)>::call);
-  m.impl("_to_sparse_csr", &at::native::dense_to_sparse_csr);
-  m.impl("_to_sparse_csc", &at::native::dense_to_sparse_csc);
-  m.impl("_to_sparse_bsr", &at::native::dense_to_sparse_bsr);
-  m.impl("_to_sparse_bsc", &at::native::dense_to_sparse_bsc);
+  registerTheirs<c10::DispatchKey::CPU>(
+      m,
+      "_to_sparse _to_sparse.sparse_dim _to_sparse_csr _to_sparse_csc "
+      "_to_sparse_bsr _to_sparse_bsc");
 }
 
 TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
-  m.impl("_to_dense", &at::native::sparse_to_dense);
   m.impl("_to_sparse", &toSparseLayout);
-  m.impl("_to_sparse.sparse_dim",
-         static_cast<ToCoo*>(&at::native::sparse_coo_to_sparse));
   m.impl("_to_sparse_csr", &recompress<at::kSparseCsr>);
   m.impl("_to_sparse_csc", &recompress<at::kSparseCsc>);
+  registerTheirs<c10::DispatchKey::SparseCPU>(
+      m, "_to_dense _to_sparse.sparse_dim");
 }
 
 TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
-  m.impl("_to_dense", &at::native::sparse_compressed_to_dense);
   m.impl("_to_sparse", &toSparseLayout);
-  m.impl("_to_sparse.sparse_dim",
-         static_cast<ToCoo*>(&at::native::sparse_compressed_to_sparse));
   m.impl("_to_sparse_csr", &recompress<at::kSparseCsr>);
   m.impl("_to_sparse_csc", &recompress<at::kSparseCsc>);
+  registerTheirs<c10::DispatchKey::SparseCsrCPU>(
+      m, "_to_dense _to_sparse.sparse_dim");
 }
 
 // [-]

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/operators/minimal/layouts.h"
 #include "torch_openreg/chapters/operators/sparse/sparse.h"
+#include "torch_openreg/common/tensors.h"
 
 #include <ATen/ExpandUtils.h>
-#include <ATen/NativeFunctions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/native/BinaryOps.h>
 #include <ATen/native/Resize.h>
@@ -15,7 +16,7 @@
 #include <ATen/ops/searchsorted.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/library.h>
+#include <c10/core/DeviceGuard.h>
 
 namespace openreg {
 
@@ -71,8 +72,8 @@ at::Tensor coalesceSparse(const at::Tensor& self) {
 }
 
 // [operators.sparse.lookup] For each index of `where`, the value of `tensor`: read if it is dense, and else found by binary search.
-c10::List<std::optional<at::Tensor>> indexOf(const at::Tensor& sparse) {
-  c10::List<std::optional<at::Tensor>> index;
+Indices indexOf(const at::Tensor& sparse) {
+  Indices index;
   for (const at::Tensor& each : sparse._indices().unbind()) {
     index.push_back(each);
   }
@@ -185,67 +186,43 @@ at::Tensor& addSparseOut(const at::Tensor& self, const at::Tensor& other,
   return setParts(out, sum, sum._indices(), sum._values(), true);
 }
 
-// [operators.sparse.register] For the rest PyTorch's own functions suffice: they read and set the indices and values of any device.
+// [operators.sparse.theirs.call] PyTorch's functions allocate on the current device, and a kernel that is not PyTorch's own gets no guard that sets it.
+static std::optional<c10::Device> deviceAmong(
+    c10::ArrayRef<c10::IValue> arguments) {
+  for (const c10::IValue& each : arguments)
+    if (each.isDevice()) return each.toDevice();
+  const auto tensors = tensorsOf(arguments);
+  return tensors.empty() ? std::nullopt : std::optional(tensors[0].device());
+}
+
+void callAt(c10::DispatchKey key, const c10::OperatorHandle& op,
+            torch::jit::Stack* stack) {
+  refuseOtherLayouts();
+  const size_t count = op.schema().arguments().size();
+  const c10::OptionalDeviceGuard guard(
+      deviceAmong(torch::jit::last(*stack, count)));
+  op.redispatchBoxed(c10::DispatchKeySet(key), stack);
+}
+
+// [operators.sparse.register] Four operators compute; PyTorch's functions make tensors, give their parts, and compose arithmetic of these four.
 TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
   m.impl("_coalesce", &coalesceSparse);
   m.impl("sparse_mask", &sparseMask);
   m.impl("mul.out", &sparseMulOut);
   m.impl("add.out", &addSparseOut);
-  m.impl("empty.memory_format", &OnDevice<&at::native::empty_sparse>::call);
-  m.impl("_sparse_coo_tensor_with_dims",
-         &OnDevice<&at::native::new_with_dims_sparse>::call);
-  m.impl("_sparse_coo_tensor_with_dims_and_tensors",
-         &OnDevice<&at::native::new_with_dims_and_tensor_sparse_symint>::call);
-  m.impl("clone", &OnDevice<&at::native::clone_sparse>::call);
-  m.impl("empty_like", &at::native::empty_like_sparse_coo);
-  m.impl("copy_", &at::native::copy_sparse_wrapper_);
-  m.impl("copy_sparse_to_sparse_", &at::native::copy_sparse_);
-  m.impl("zero_", &at::native::zero_sparse_);
-  m.impl("zeros.out", &at::native::zeros_sparse_out);
-  m.impl("sparse_resize_", &at::native::sparse_resize_);
-  m.impl("sparse_resize_and_clear_", &at::native::sparse_resize_and_clear_);
-  m.impl("resize_as_sparse_", &at::native::resize_as_sparse_);
-  m.impl("sparse_dim", &at::native::sparse_dim_sparse);
-  m.impl("dense_dim", &at::native::dense_dim_sparse);
-  m.impl("_nnz", &at::native::_nnz_sparse);
-  m.impl("is_coalesced", &at::native::is_coalesced_sparse);
-  m.impl("_coalesced_", &at::native::_coalesced_sparse_);
-  m.impl("_indices", &at::native::_indices_sparse);
-  m.impl("_values", &at::native::_values_sparse);
-  m.impl("indices", &at::native::indices_sparse);
-  m.impl("values", &at::native::values_sparse);
-}
-
-// [operators.sparse.register.composed] PyTorch composes these of the operators above.
-using Binary = at::Tensor(const at::Tensor&, const at::Tensor&);
-using BinaryInPlace = at::Tensor&(at::Tensor&, const at::Tensor&);
-using BinaryOut = at::Tensor&(const at::Tensor&, const at::Tensor&,
-                              at::Tensor&);
-
-TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
-  m.impl("add.Tensor", &at::native::add_sparse);
-  m.impl("add_.Tensor", &at::native::add_sparse_);
-  m.impl("sub.Tensor", &at::native::sub_sparse);
-  m.impl("sub_.Tensor", &at::native::sub_sparse_);
-  m.impl("mul.Tensor", &at::native::mul_sparse);
-  m.impl("mul_.Tensor", &at::native::mul_sparse_);
-  m.impl("div.Tensor", static_cast<Binary*>(&at::native::div_sparse));
-  m.impl("div_.Tensor", static_cast<BinaryInPlace*>(&at::native::div_sparse_));
-  m.impl("div.out",
-         static_cast<BinaryOut*>(&at::native::div_out_sparse_zerodim));
-  m.impl("abs", &at::native::abs_sparse);
-  m.impl("abs.out", &at::native::abs_sparse_out);
-  m.impl("sgn", &at::native::sgn_sparse);
-  m.impl("sgn.out", &at::native::sgn_sparse_out);
-  m.impl("neg", &at::native::neg_sparse);
-  m.impl("neg.out", &at::native::neg_out_sparse);
-  m.impl("conj_physical.out", &at::native::conj_physical_out_sparse);
-  m.impl("sum", &at::native::sum_coo);
-  m.impl("sum.dim_IntList", &at::native::sum_sparse_coo);
-  m.impl("permute", &at::native::permute_sparse_coo);
-  m.impl("_sparse_broadcast_to", &at::native::sparse_broadcast_to);
-  m.impl("unsqueeze", &at::native::unsqueeze_sparse);
-  m.impl("cat", &at::native::cat_sparse);
+  registerTheirs<c10::DispatchKey::SparseCPU>(
+      m,
+      "empty.memory_format _sparse_coo_tensor_with_dims "
+      "_sparse_coo_tensor_with_dims_and_tensors clone empty_like copy_ "
+      "copy_sparse_to_sparse_ zero_ zeros.out sparse_resize_ "
+      "sparse_resize_and_clear_ resize_as_sparse_ sparse_dim dense_dim "
+      "_nnz is_coalesced _coalesced_ _indices _values indices values");
+  registerTheirs<c10::DispatchKey::SparseCPU>(
+      m,
+      "add.Tensor add_.Tensor sub.Tensor sub_.Tensor mul.Tensor "
+      "mul_.Tensor div.Tensor div_.Tensor div.out abs abs.out sgn "
+      "sgn.out neg neg.out conj_physical.out sum sum.dim_IntList "
+      "permute _sparse_broadcast_to unsqueeze cat");
 }
 
 // [-]

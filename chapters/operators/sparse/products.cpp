@@ -4,7 +4,6 @@
 
 #include <ATen/Dispatch_v2.h>
 #include <ATen/MemoryOverlap.h>
-#include <ATen/NativeFunctions.h>
 #include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
@@ -155,15 +154,14 @@ at::Tensor sparseMm(const at::Tensor& self, const at::Tensor& mat2) {
 TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
   m.impl("addmm", &sparseAddmm);
   m.impl("addmm.out", &sparseAddmmOut);
-  m.impl("mm", static_cast<decltype(sparseMm)*>(&at::native::_sparse_mm));
-  m.impl("mv", &at::native::mv_sparse);
+  registerTheirs<c10::DispatchKey::SparseCPU>(m, "mm mv");
 }
 
 TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
   m.impl("addmm", &sparseAddmm);
   m.impl("addmm.out", &sparseAddmmOut);
   m.impl("mm", &sparseMm);
-  m.impl("mv", &at::native::mv_sparse);
+  registerTheirs<c10::DispatchKey::SparseCPU>(m, "mv");
 }
 
 // [-]

@@ -2,39 +2,33 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/DeviceGuard.h>
+#include <torch/library.h>
 
-#include <optional>
-#include <type_traits>
-#include <utility>
+#include <sstream>
+#include <string>
 
 namespace openreg {
 
-// [operators.sparse.guard] A sparse tensor allocates its parts on the current device, and PyTorch's functions leave it to their callers to set that.
-template <class Argument>
-void findDevice(std::optional<c10::Device>& found, const Argument& argument) {
-  if constexpr (std::is_same_v<Argument, std::optional<c10::Device>>) {
-    if (argument) found = argument;
-  } else if constexpr (std::is_same_v<Argument, at::Tensor>) {
-    if (!found) found = argument.device();
-  }
+// [operators.sparse.theirs] What reads and writes only the parts of a tensor serves every device, so we call the function that the CPU has.
+/// Calls what `op` has at `key`, on the device that the arguments name, or else
+/// on that of the first tensor.
+void callAt(c10::DispatchKey key, const c10::OperatorHandle& op,
+            torch::jit::Stack* stack);
+
+template <c10::DispatchKey key>
+void callTheirs(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  callAt(key, op, stack);
 }
 
-template <auto function>
-struct OnDevice;
-
-/// Calls `function` on the device that its arguments name, or else on that of
-/// its first tensor.
-template <class... Arguments, at::Tensor (*function)(Arguments...)>
-struct OnDevice<function> {
-  /// Has the type of `function`, so it is registered in its place.
-  static at::Tensor call(Arguments... arguments) {
-    std::optional<c10::Device> device;
-    (findDevice(device, arguments), ...);
-    const c10::OptionalDeviceGuard guard(device);
-    return function(std::forward<Arguments>(arguments)...);
-  }
-};
+/// Registers that for the operators `names`, with spaces between them. `key` is
+/// the CPU's, for the layout of `m`.
+template <c10::DispatchKey key>
+void registerTheirs(torch::Library& m, const char* names) {
+  std::istringstream words(names);
+  for (std::string name; words >> name;)
+    m.impl(name.c_str(),
+           torch::CppFunction::makeFromBoxedFunction<&callTheirs<key>>());
+}
 
 // [operators.sparse.entries] A matrix of any sparse layout has rows, columns and values, which are dense tensors of one length.
 struct Entries {

@@ -10,7 +10,6 @@ if they differ, and with 2 if the program could not be explored.
 """
 
 import argparse
-import collections
 import dataclasses
 import itertools
 import os
@@ -33,7 +32,7 @@ class Exploration:
     @property
     def results(self):
         """The runs of each result, the usual one first."""
-        found = collections.OrderedDict()
+        found = {}
         for each in [*self.runs, *self.samples]:
             found.setdefault(each.result, []).append(each)
         return found

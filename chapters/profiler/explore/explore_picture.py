@@ -74,11 +74,9 @@ def as_text(picture):
     width = [max(map(len, [picture.columns[side], *texts[side]])) for side in (0, 1)]
     lines = ["  ".join(text.ljust(size) for text, size in zip(picture.columns, width)).rstrip()]
     for number, row in enumerate(picture.rows):
-        if row is None:
-            cells, fill = ["...", "..."], " "
-        else:
+        cells, fill = ["...", "..."], " "
+        if row:
             cells = [row[1] if row[0] == side else "|" for side in (0, 1)]
-            fill = " "
         if number == picture.late:
             cells[1], fill = "-" * width[1], "-"
         line = cells[0].ljust(width[0], fill) + fill * 2 + cells[1].ljust(width[1])

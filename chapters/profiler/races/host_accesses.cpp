@@ -12,22 +12,20 @@
 #include <string_view>
 
 namespace openreg {
-namespace {
-
 // [profiler.races.host] An operator on the host touches its tensors at once, so those in pinned memory must not be in a copy.
-bool isPinned(const at::Tensor& tensor) {
+static bool isPinned(const at::Tensor& tensor) {
   return tensor.defined() && tensor.is_cpu() && tensor.has_storage() &&
          openreg::isPinned(tensor.const_data_ptr());
 }
 
 /// An argument's tensors: itself, or those of the list that it is.
-c10::ArrayRef<c10::IValue> partsOf(const c10::IValue& argument) {
+static c10::ArrayRef<c10::IValue> partsOf(const c10::IValue& argument) {
   if (argument.isList()) return argument.toListRef();
   return argument;
 }
 
 /// Neither operators that only look at sizes, nor those that enqueue a copy.
-bool touchesNothing(std::string_view name) {
+static bool touchesNothing(std::string_view name) {
   return name.starts_with("aten::empty") || name.starts_with("aten::new_") ||
          name.ends_with("_like") || name.starts_with("aten::resize") ||
          name == "aten::_to_copy" || name == "aten::set_" ||
@@ -35,7 +33,7 @@ bool touchesNothing(std::string_view name) {
 }
 
 // [profiler.races.host.operator] Views are known by their schema, and copies by a tensor that is on a device.
-std::unique_ptr<at::ObserverContext> onOperator(
+static std::unique_ptr<at::ObserverContext> onOperator(
     const at::RecordFunction& function) {
   const auto inputs = function.inputs();
   bool any_pinned = false;
@@ -72,11 +70,11 @@ std::unique_ptr<at::ObserverContext> onOperator(
   return nullptr;
 }
 
-std::mutex callback_mutex;
-at::CallbackHandle callback = at::INVALID_CALLBACK_HANDLE;
+static std::mutex callback_mutex;
+static at::CallbackHandle callback = at::INVALID_CALLBACK_HANDLE;
 
 // [profiler.races.host.blocks] Tensors that are there already have blocks, too, and a kernel may have nothing but a pointer to one.
-void announceBlocksInUse() {
+static void announceBlocksInUse() {
   for (const auto& segment : memorySnapshot()) {
     size_t address = segment.address;
     for (const auto& block : segment.blocks) {
@@ -86,9 +84,6 @@ void announceBlocksInUse() {
     }
   }
 }
-
-// [-]
-}  // namespace
 
 // [profiler.races.host.start] PyTorch calls us before each operator, and the allocator at each block, while races are wanted.
 void startHostAccesses() {

@@ -15,8 +15,6 @@
 namespace openreg {
 
 // [common.indices.masks] A mask stands for as many indices as it has dimensions; of how many elements, only the device knows.
-using Indices = c10::List<std::optional<at::Tensor>>;
-
 bool isMask(const at::Tensor& index) {
   return index.defined() &&
          (index.scalar_type() == at::kBool || index.scalar_type() == at::kByte);

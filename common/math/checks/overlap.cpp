@@ -18,38 +18,33 @@ namespace {
 using Status = at::MemOverlapStatus;
 
 // [common.overlap] Only the host can see overlap, because on the device each view becomes a separate tensor.
-struct Overlap {
-  size_t key = 0;  ///< which arguments overlap, and how; 0 if none do
-
-  void add(Status status, size_t place) {
-    if (status != Status::Full && status != Status::Partial) return;
-    key = followedBy(key, place << 1 | (status == Status::Partial));
-  }
-};
-
-Overlap overlapOf(const c10::OperatorHandle& op,
-                  c10::ArrayRef<c10::IValue> arguments) {
-  Overlap overlap;
+/// A key of which arguments overlap, and how; 0 if none do.
+size_t overlapOf(const c10::OperatorHandle& op,
+                 c10::ArrayRef<c10::IValue> arguments) {
+  size_t key = 0;
+  const auto add = [&](Status status, size_t place) {
+    if (status == Status::Full || status == Status::Partial)
+      key = followedBy(key, place << 1 | (status == Status::Partial));
+  };
   forEachWritten(op, arguments, [&](const at::Tensor& written, size_t i) {
     // Kernels that write lists process the tensors one by one, without checks.
     if (!arguments[i].isTensor())
       return at::assert_no_internal_overlap(written);
     if (at::has_internal_overlap(written) == at::MemOverlap::Yes)
-      overlap.add(Status::Partial, i);
+      add(Status::Partial, i);
     const size_t place = i << 8;
     for (size_t j = 0; j < arguments.size(); ++j) {
       const c10::IValue& other = arguments[j];
       if (other.isTensor() && j != i) {
         if (other.toTensor().defined())
-          overlap.add(at::get_overlap_status(written, other.toTensor()),
-                      place + j);
+          add(at::get_overlap_status(written, other.toTensor()), place + j);
       } else if (other.isTensorList() || other.isOptionalTensorList()) {
         for (const at::Tensor& each : tensorsOf({other}))
-          overlap.add(at::get_overlap_status(written, each), place + j);
+          add(at::get_overlap_status(written, each), place + j);
       }
     }
   });
-  return overlap;
+  return key;
 }
 
 // [common.overlap.stand-in] The stand-ins overlap in the same way as the tensors, in as little memory as that takes.
@@ -164,11 +159,11 @@ bool canShrink(const c10::OperatorHandle& op,
 void checkOverlap(const c10::OperatorHandle& op,
                   c10::ArrayRef<c10::IValue> arguments, bool structured,
                   size_t resized) {
-  const Overlap overlap = overlapOf(op, arguments);
-  if (overlap.key == 0) return;
+  const size_t overlap = overlapOf(op, arguments);
+  if (overlap == 0) return;
   thread_local PassedKeys passed;
   const size_t key =
-      followedBy(followedBy(keyOf(op, arguments), overlap.key), resized);
+      followedBy(followedBy(keyOf(op, arguments), overlap), resized);
   if (passed.find(key)) return;
   const bool small = isSmall(OverlappingStandIns::reachOf(arguments));
   // The CPU's kernel of a corrected operator may write beside its output.

@@ -16,13 +16,11 @@
 namespace openreg {
 
 // [common.cpu-kernel.norms] A norm keeps its statistics in float32, but the CPU's backward kernels expect the dtype of the parameters.
-namespace {
-
-bool isStatistic(std::string_view name) {
+static bool isStatistic(std::string_view name) {
   return name == "mean" || name == "rstd" || name.starts_with("save_");
 }
 
-void convertStatistics(const c10::OperatorHandle& op, Stack& arguments) {
+static void convertStatistics(const c10::OperatorHandle& op, Stack& arguments) {
   const auto& names = op.schema().arguments();
   at::ScalarType dtype = arguments[1].toTensor().scalar_type();
   const auto forEachTensor = [&](bool statistics, const auto& visit) {
@@ -42,7 +40,7 @@ void convertStatistics(const c10::OperatorHandle& op, Stack& arguments) {
 }
 
 // [common.cpu-kernel.bags] The CPU's kernel does not compute the bag of each index if its own backward kernel does not need it.
-void completeBags(const Stack& arguments, Stack& results) {
+static void completeBags(const Stack& arguments, Stack& results) {
   const at::Tensor indices = arguments[1].toTensor();
   const at::Tensor offsets = arguments[2].toTensor();
   if (results[1].toTensor().numel() == 0) {
@@ -63,7 +61,7 @@ void completeBags(const Stack& arguments, Stack& results) {
 // [common.cpu-kernel.strides] Some CPU kernels take strides for granted that PyTorch does not promise, and read or write outside of the tensor.
 /// Each of them returns all that it writes, so an output that is a copy needs
 /// no copying back here.
-bool ignoresStrides(std::string_view name) {
+static bool ignoresStrides(std::string_view name) {
   static const std::unordered_set<std::string_view> names{
       "aten::median",
       "aten::nanmedian",
@@ -79,7 +77,7 @@ bool ignoresStrides(std::string_view name) {
 /// The kernel of a group norm expects all tensors in the memory format of its
 /// input. An output whose elements share memory cannot be a copy, and is left
 /// to the kernel, as on the CPU.
-void makeContiguous(const c10::OperatorHandle& op, Stack& arguments) {
+static void makeContiguous(const c10::OperatorHandle& op, Stack& arguments) {
   bool overlaps = false;
   forEachWritten(op, arguments, [&](const at::Tensor& written, size_t) {
     overlaps |= at::has_internal_overlap(written) == at::MemOverlap::Yes;
@@ -99,14 +97,12 @@ void makeContiguous(const c10::OperatorHandle& op, Stack& arguments) {
 }
 
 // [common.cpu-kernel.weight] The CPU's kernel makes the gradient of a bias like the weight, which may be missing.
-void giveWeight(const c10::OperatorHandle& op, Stack& arguments) {
+static void giveWeight(const c10::OperatorHandle& op, Stack& arguments) {
   c10::IValue& weight = argumentNamed("weight", op, arguments);
   if (weight.isTensor() && weight.toTensor().defined()) return;
   weight = at::ones({argumentNamed("C", op, arguments).toInt()},
                     argumentNamed("mean", op, arguments).toTensor().options());
 }
-
-}  // namespace
 
 // [common.cpu-kernel.call] Operators are listed by name, because neither schema nor tags reveal what a kernel keeps.
 void callCpuKernel(const c10::OperatorHandle& op, Stack& stack) {

@@ -32,7 +32,7 @@ c10::IValue Argument::value() const {
     for (const View& view : list.views) tensors.push_back(view.tensor());
     return tensors;
   }
-  c10::List<std::optional<at::Tensor>> tensors;
+  Indices tensors;
   for (const View& view : list.views) {
     at::Tensor tensor = view.tensor();
     tensors.push_back(tensor.defined() ? std::optional(tensor) : std::nullopt);
@@ -71,7 +71,7 @@ void moveIndices(torch::jit::Stack& stack, size_t count) {
   const size_t first = stack.size() - count;
   for (size_t i = first; i < stack.size(); ++i) {
     if (!isIndices(stack[i])) continue;
-    c10::List<std::optional<at::Tensor>> moved;
+    Indices moved;
     for (const c10::IValue& each : stack[i].toListRef()) {
       auto index = each.toOptional<at::Tensor>();
       if (index && index->defined() && index->is_cpu())

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "torch_openreg/common/math/launch/view.h"
+#include "torch_openreg/common/tensors.h"
 
 #include <ATen/core/List.h>
 
@@ -57,8 +58,6 @@ struct Held<std::optional<at::Tensor>> {
 };
 
 // [common.held.lists] A list of tensors becomes a list of views.
-using Indices = c10::List<std::optional<at::Tensor>>;
-
 template <>
 struct Held<at::ITensorListRef> {
   std::vector<View> views;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/lookup.h"
-#include "torch_openreg/common/openreg/guards/layout.h"
 #include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/graphs/capture.h"
 #include "torch_openreg/common/openreg/tools/observer.h"

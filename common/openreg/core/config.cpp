@@ -2,6 +2,7 @@
 #include "torch_openreg/common/openreg/core/config.h"
 
 #include "torch_openreg/common/openreg/core/memory_limit.h"
+#include "torch_openreg/common/openreg/memory/pages.h"
 #include "torch_openreg/common/openreg/tools/injection.h"
 #include "torch_openreg/common/openreg/tools/order.h"
 
@@ -14,11 +15,9 @@
 #include <sstream>
 
 namespace openreg::hardware {
-namespace {
-
 // [common.config.number] A number outside its bounds is a problem, and not silently replaced.
-size_t number(Config& config, const char* name, size_t default_value,
-              size_t least, size_t most, bool units = false) {
+static size_t number(Config& config, const char* name, size_t default_value,
+                     size_t least, size_t most, bool units = false) {
   const char* text = std::getenv(name);
   if (!text || !*text) return default_value;
   const char* end = text + std::strlen(text);
@@ -45,18 +44,14 @@ size_t number(Config& config, const char* name, size_t default_value,
 }
 
 // [common.config.schedule] A schedule is one of two words, a seed, or a list of streams.
-void readSchedule(Config& config) {
+static void readSchedule(Config& config) {
   const char* text = std::getenv("OPENREG_SCHEDULE");
   const std::string schedule = text ? text : "";
   if (schedule.empty() || schedule == "threads") return;
   config.blocking = schedule == "blocking";
   if (config.blocking) return;
-  if (schedule.rfind("seed:", 0) == 0) {
-    const char* end = text + schedule.size();
-    auto [rest, error] = std::from_chars(text + 5, end, config.seed);
-    config.held = error == std::errc{} && rest == end;
-    if (config.held) return;
-  }
+  config.held = readSeed(schedule, &config.seed);
+  if (config.held) return;
   config.held = config.ordered = schedule.rfind("order:", 0) == 0;
   std::string problem = "; it must be threads, blocking, seed:N or order:A,B.";
   if (config.ordered) {
@@ -70,7 +65,7 @@ void readSchedule(Config& config) {
 }
 
 // [common.config.sanitize] A tool that is asked for and does not exist must not look like one that finds nothing.
-void readSanitizer(Config& config) {
+static void readSanitizer(Config& config) {
   const char* text = std::getenv("OPENREG_SANITIZE");
   const std::string tools = text ? text : "";
   std::istringstream list(tools);
@@ -88,21 +83,20 @@ void readSanitizer(Config& config) {
 }
 
 // [common.config.read] The number of devices is read first, because the default of their memory depends on it.
-size_t machineMemory() {
+static size_t machineMemory() {
   const size_t machine =
-      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * pageSize();
   return std::min(machine, memoryLimit());
 }
 
-Config read() {
+static Config read() {
   Config config;
   config.device_count =
       static_cast<int>(number(config, "OPENREG_DEVICE_COUNT", 2, 0, 16));
   const size_t share = machineMemory() / 2 / std::max(config.device_count, 1);
-  const size_t page = sysconf(_SC_PAGESIZE);
   config.device_memory = number(config, "OPENREG_DEVICE_MEMORY", share, 1 << 20,
                                 size_t{1} << 40, true) /
-                         page * page;
+                         pageSize() * pageSize();
   config.reserve = number(config, "OPENREG_RESERVE", size_t{1} << 38, 1 << 20,
                           size_t{1} << 40, true);
   config.device_threads =
@@ -118,9 +112,6 @@ Config read() {
   }
   return config;
 }
-
-// [-]
-}  // namespace
 
 // [common.config.once] The configuration is read once and never destroyed.
 const Config& config() {

@@ -10,14 +10,9 @@
 #include <cstdlib>
 
 namespace openreg::hardware {
-namespace {
-
 // [common.machine.state] The process remembers whether the machine started, and whether it was forked after that.
-std::atomic<bool> started{false};
-std::atomic<bool> forked{false};
-
-// [-]
-}  // namespace
+static std::atomic<bool> started{false};
+static std::atomic<bool> forked{false};
 
 // [common.machine.start] Threads do not survive a fork, so a forked child is marked as one.
 Machine::Machine()

@@ -7,30 +7,25 @@
 #include <utility>
 
 namespace openreg::hardware {
-namespace {
-
 // [common.capture.list] The list is short, and only calls during a capture look at it.
-std::atomic<uint64_t> last_capture{0};
-std::mutex list_mutex;
-std::vector<std::shared_ptr<Capture>>& list() {
+static std::atomic<uint64_t> last_capture{0};
+static std::mutex list_mutex;
+static std::vector<std::shared_ptr<Capture>>& list() {
   static auto& captures = *new std::vector<std::shared_ptr<Capture>>;
   return captures;
 }
 
-std::vector<std::shared_ptr<Capture>> activeCaptures() {
+static std::vector<std::shared_ptr<Capture>> activeCaptures() {
   if (!isAnyCaptured()) return {};
   std::lock_guard lock(list_mutex);
   return list();
 }
 
-void addAll(std::vector<size_t>& to, const std::vector<size_t>& from) {
+static void addAll(std::vector<size_t>& to, const std::vector<size_t>& from) {
   for (size_t node : from) {
     if (std::find(to.begin(), to.end(), node) == to.end()) to.push_back(node);
   }
 }
-
-// [-]
-}  // namespace
 
 // [common.capture.list.change] A capture is listed before its first stream knows of it.
 void Capture::enlist() {

@@ -20,16 +20,14 @@ orError_t orMemoryIsGuarded(int* is_guarded) noexcept try {
 }
 
 // [common.api-guards.retirement] A command's arguments are destroyed on a failed device, too, so the block is closed there.
-namespace {
-
 /// A command that does nothing but close the block that is its argument.
-const orKernel kRetirement{
+static const orKernel kRetirement{
     "free", sizeof(uintptr_t), nullptr, [](void*) {},
     [](void* block) {
       machine().guards.retire(*static_cast<const uintptr_t*>(block));
     }};
 
-orError_t enqueueRetirement(const StreamRef& stream, uintptr_t block) {
+static orError_t enqueueRetirement(const StreamRef& stream, uintptr_t block) {
   Position position;
   return stream.queue->push(
       stream.handle, &position,
@@ -46,8 +44,6 @@ orError_t enqueueRetirement(const StreamRef& stream, uintptr_t block) {
         new (command.arguments) uintptr_t(block);
       });
 }
-
-}  // namespace
 
 // [common.api-guards.retire] From here on the host finds no block, and the device does until its stream is here.
 orError_t orRetireBlock(void* pointer, orStream_t handle) noexcept try {

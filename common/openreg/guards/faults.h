@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "torch_openreg/common/openreg/guards/layout.h"
+#include "torch_openreg/common/openreg/memory/pages.h"
 
 #include <optional>
 #include <vector>

@@ -12,23 +12,18 @@
 #include <new>
 
 namespace openreg::hardware {
-namespace {
-
 // [common.guards.canary] A canary is a byte that no text, no zero and no small number looks like.
 constexpr unsigned char kCanary = 0xCA;
 
-bool setRights(Range pages, ptrdiff_t window, int rights) {
+static bool setRights(Range pages, ptrdiff_t window, int rights) {
   return pages.size() == 0 ||
          mprotect(reinterpret_cast<void*>(pages.begin + window), pages.size(),
                   rights) == 0;
 }
 
-Range bytesOf(const std::pair<const uintptr_t, GuardedBlock>& block) {
+static Range bytesOf(const std::pair<const uintptr_t, GuardedBlock>& block) {
   return {block.first, block.first + block.second.size};
 }
-
-// [-]
-}  // namespace
 
 // [common.guards.open] Blocks never share a page, so opening one opens nothing else.
 Guards::Guards(Memory& memory, int device_count)

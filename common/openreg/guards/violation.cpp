@@ -8,11 +8,9 @@
 #include <utility>
 
 namespace openreg::hardware {
-namespace {
-
 // [common.guards.sentence] A distance of 0 is the first byte that is not the block's.
 /// "0 bytes past the end of the block of 400 bytes at 0x...".
-std::string whereOf(const Violation& found) {
+static std::string whereOf(const Violation& found) {
   std::ostringstream text;
   const uintptr_t end = found.block + found.block_bytes;
   const auto count = [&](uintptr_t bytes) -> std::ostream& {
@@ -31,7 +29,7 @@ std::string whereOf(const Violation& found) {
   return text.str();
 }
 
-std::string originOf(const Violation& found) {
+static std::string originOf(const Violation& found) {
   const std::string allocated = atPlace(found.allocated_at);
   const std::string freed = found.was_freed ? atPlace(found.freed_at) : "";
   std::string text;
@@ -42,9 +40,6 @@ std::string originOf(const Violation& found) {
   }
   return text + ".";
 }
-
-// [-]
-}  // namespace
 
 // [common.guards.sentence.whole] A sentence that may blame the wrong command says so.
 std::string sentenceFor(const Violation& found) {

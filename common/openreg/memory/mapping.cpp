@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/memory/mapping.h"
 
+#include "torch_openreg/common/openreg/memory/pages.h"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -102,7 +104,7 @@ size_t addressSpaceLeft() {
   }
   size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
-  const size_t used = pages * sysconf(_SC_PAGESIZE);
+  const size_t used = pages * pageSize();
   return addresses.rlim_cur > used ? addresses.rlim_cur - used : 0;
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/memory/memory.h"
 
-#include "torch_openreg/common/openreg/guards/layout.h"
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/memory/region.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -104,11 +102,11 @@ void Region::free(uintptr_t block) {
   addFree(free_begin, free_end - free_begin);
 
   // A page may hold two blocks: only pages without any other block go back.
-  static const uintptr_t page = sysconf(_SC_PAGESIZE);
+  const Range touched = pagesOf({begin, end});
   const uintptr_t first =
-      std::max(begin / page * page, (free_begin + page - 1) / page * page);
+      std::max(touched.begin, roundUp(free_begin, pageSize()));
   const uintptr_t last =
-      std::min((end + page - 1) / page * page, free_end / page * page);
+      std::min(touched.end, free_end / pageSize() * pageSize());
   if (first < last) release_(first, last - first);
 }
 

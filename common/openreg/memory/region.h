@@ -2,7 +2,9 @@
 #pragma once
 
 #include "torch_openreg/common/openreg/memory/block_table.h"
+#include "torch_openreg/common/openreg/memory/pages.h"
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -18,6 +20,15 @@ struct BlockLayout {
   size_t unit = 512;       ///< the addresses are a multiple of this many,
   size_t margin = 0;       ///< and so many more on both sides
 };
+
+// [common.region.layout.guarded] A guarded block ends where its last page ends, so that most writes past it fault at once.
+/// How blocks lie in the memory of a device. Any type can be stored at a
+/// multiple of 16, and between 0 and 15 bytes of padding follow a guarded
+/// block.
+inline BlockLayout layoutOfBlocks(bool guarded) {
+  if (!guarded) return {};
+  return {alignof(std::max_align_t), pageSize(), pageSize()};
+}
 
 // [common.region] A region hands out blocks of an address range, and never touches the memory itself.
 /// A best-fit allocator of one address range. Thread-safe. It does not touch

@@ -44,12 +44,10 @@ Footprint::Footprint(const orAccess& access)
   run = end - begin;
 }
 
-namespace {
-
 // [common.races.footprint.period] What repeats with a period lies, within each period, between two bounds.
 /// How far the runs extend within one period of `period` bytes; those
 /// dimensions whose stride is a multiple of it only repeat them.
-uint64_t extentWithin(const Footprint& bytes, uint64_t period) {
+static uint64_t extentWithin(const Footprint& bytes, uint64_t period) {
   uint64_t extent = bytes.run;
   for (size_t i = 0; i < bytes.dims; ++i) {
     const auto& [stride, count] = bytes.repeats[i];
@@ -58,15 +56,14 @@ uint64_t extentWithin(const Footprint& bytes, uint64_t period) {
   return extent;
 }
 
-bool areApart(const Footprint& one, const Footprint& other, uint64_t period) {
+static bool areApart(const Footprint& one, const Footprint& other,
+                     uint64_t period) {
   const uint64_t one_extent = extentWithin(one, period);
   const uint64_t other_extent = extentWithin(other, period);
   const uint64_t distance =
       (other.begin % period + period - one.begin % period) % period;
   return one_extent <= distance && distance + other_extent <= period;
 }
-
-}  // namespace
 
 // [common.races.footprint.overlap] One period in which they are apart is enough.
 bool overlap(const Footprint& one, const Footprint& other) {

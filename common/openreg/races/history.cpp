@@ -5,22 +5,20 @@
 #include <iterator>
 
 namespace openreg::hardware {
-namespace {
-
 // [common.races.judge] Two uses race if one of them writes, they share bytes, and neither clock knows of the other.
-bool race(const Use& old, const Touch& touch, const Clock& clock) {
+static bool race(const Use& old, const Touch& touch, const Clock& clock) {
   return (old.what().is_write || touch.is_write) && !old.comesBefore(clock) &&
          !old.is_uncertain && !clock.is_uncertain &&
          overlap(old.what().bytes, touch.bytes);
 }
 
-void addOnce(std::vector<Use>& uses, const Use& use) {
+static void addOnce(std::vector<Use>& uses, const Use& use) {
   const auto same = [&](const Use& each) { return each.launch == use.launch; };
   if (std::none_of(uses.begin(), uses.end(), same)) uses.push_back(use);
 }
 
 // [common.races.replace] An old use can be forgotten if whatever races with it races with the new one, too.
-bool replaces(const Use& use, const Clock& clock, const Use& old) {
+static bool replaces(const Use& use, const Clock& clock, const Use& old) {
   const Touch &after = use.what(), &before = old.what();
   return old.comesBefore(clock) && (after.is_write || !before.is_write) &&
          (after.bytes.isDense() || after.bytes == before.bytes);
@@ -29,9 +27,6 @@ bool replaces(const Use& use, const Clock& clock, const Use& old) {
 /// Enough for a matrix of which columns are written one after the other. The
 /// oldest is dropped, so that a race with it is missed.
 constexpr size_t kMostUses = 256;
-
-// [-]
-}  // namespace
 
 // [common.races.history.split] A use that touches a part of a segment splits it.
 void History::splitAt(uintptr_t address) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/execution/device.h"
 #include "torch_openreg/common/openreg/races/races.h"
-#include "torch_openreg/common/openreg/races/report.h"
 
 #include <utility>
 

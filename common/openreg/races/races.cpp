@@ -3,7 +3,6 @@
 
 #include "torch_openreg/common/openreg/core/machine.h"
 #include "torch_openreg/common/openreg/graphs/graph.h"
-#include "torch_openreg/common/openreg/races/report.h"
 #include "torch_openreg/common/openreg/signals/watcher.h"
 
 #include <algorithm>

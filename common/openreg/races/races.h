@@ -175,6 +175,14 @@ std::string nameOfStream(int device, int64_t stream);
 /// The number by which a report names a stream, which is the one that PyTorch
 /// gives it.
 int64_t numberOf(orStream_t stream, const Device& device);
+/// The default stream, null before it is first used.
+orStream_t defaultOf(const Device& device);
+
+// [common.races.words-of] A report names both commands and the edge that is missing between them.
+/// What is missing, and how to add it.
+std::string sentenceFor(const Race& race);
+/// Prints the report to stderr.
+void print(const Race& race);
 
 // [-]
 }  // namespace openreg::hardware

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/common/openreg/races/report.h"
+#include "torch_openreg/common/openreg/races/races.h"
 
 #include "torch_openreg/common/openreg/core/machine.h"
 #include "torch_openreg/common/openreg/guards/violation.h"
@@ -12,26 +12,22 @@
 #include <sstream>
 
 namespace openreg::hardware {
-namespace {
-
 // [common.races.places] The two functions may change while another thread asks.
-std::mutex places_mutex;
-Places places;
+static std::mutex places_mutex;
+static Places places;
 
-Places currentPlaces() {
+static Places currentPlaces() {
   std::lock_guard lock(places_mutex);
   return places;
 }
 
-std::string describe(int64_t place) {
+static std::string describe(int64_t place) {
   const Places known = currentPlaces();
   if (!place || !known.describe) return "";
   char text[512] = {};
   known.describe(place, text, sizeof(text));
   return text;
 }
-
-}  // namespace
 
 std::string atPlace(int64_t place) {
   const std::string text = describe(place);
@@ -54,17 +50,13 @@ std::string nameOfStream(int device, int64_t stream) {
   return text.str();
 }
 
-namespace {
-
-std::string streamOf(const orRaceSide& side) {
+static std::string streamOf(const orRaceSide& side) {
   return side.device < 0 ? "the host" : nameOfStream(side.device, side.stream);
 }
 
-const char* verb(const orRaceSide& side) {
+static const char* verb(const orRaceSide& side) {
   return side.is_write ? "writes" : "reads";
 }
-
-}  // namespace
 
 void setPlaces(Places next) {
   std::lock_guard lock(places_mutex);

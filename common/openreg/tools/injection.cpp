@@ -11,11 +11,9 @@
 #include <utility>
 
 namespace openreg::hardware {
-namespace {
-
 // [common.injection.number] A number is taken from the front of a part, and must fit.
 template <class Number>
-bool take(std::string_view& text, Number* number) {
+static bool take(std::string_view& text, Number* number) {
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, *number);
   if (error != std::errc{}) return false;
@@ -23,14 +21,14 @@ bool take(std::string_view& text, Number* number) {
   return true;
 }
 
-bool skip(std::string_view& text, std::string_view prefix) {
+static bool skip(std::string_view& text, std::string_view prefix) {
   if (text.substr(0, prefix.size()) != prefix) return false;
   text.remove_prefix(prefix.size());
   return true;
 }
 
 // [common.injection.part] What is left of a part after the last number is refused.
-bool parseCount(std::string_view text, bool can_persist, Fault* fault) {
+static bool parseCount(std::string_view text, bool can_persist, Fault* fault) {
   uint64_t count = 0;
   if (!take(text, &count) || count == 0) return false;
   if (text.empty()) {
@@ -41,7 +39,7 @@ bool parseCount(std::string_view text, bool can_persist, Fault* fault) {
   return can_persist && text == "+";
 }
 
-bool parsePart(std::string_view part, Faults* faults, int* device) {
+static bool parsePart(std::string_view part, Faults* faults, int* device) {
   if (skip(part, "alloc:")) return parseCount(part, true, &faults->allocation);
   if (skip(part, "copy:")) return parseCount(part, true, &faults->copy);
   if (skip(part, "launch:")) return parseCount(part, true, &faults->launch);
@@ -49,9 +47,6 @@ bool parsePart(std::string_view part, Faults* faults, int* device) {
   return skip(part, "lost:") && take(part, device) && skip(part, "@") &&
          parseCount(part, false, &faults->lost[*device]);
 }
-
-// [-]
-}  // namespace
 
 // [common.injection.parse] The whole order is parsed before any fault changes.
 std::string parse(const char* order, int device_count, Faults* faults) {

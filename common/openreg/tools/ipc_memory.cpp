@@ -18,42 +18,36 @@ namespace openreg::hardware {
 IpcMemory::IpcMemory(uintptr_t begin, size_t size, ptrdiff_t window)
     : region_(begin, size, [](uintptr_t, size_t) {}), window_(window) {}
 
-bool IpcMemory::map(const Block& pages, int file, uint64_t offset) const {
+bool IpcMemory::map(Range pages, int file, uint64_t offset) const {
   const int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
   for (const auto& [shift, rights] :
        {std::pair{ptrdiff_t{0}, PROT_NONE},
         std::pair{window_, PROT_READ | PROT_WRITE}}) {
     void* begin = reinterpret_cast<void*>(pages.begin + shift);
-    if (mmap(begin, pages.size, rights, flags, file,
+    if (mmap(begin, pages.size(), rights, flags, file,
              static_cast<off_t>(offset)) == MAP_FAILED) {
       return false;
     }
-    madvise(begin, pages.size, MADV_DONTFORK);
-    madvise(begin, pages.size, MADV_DONTDUMP);
+    madvise(begin, pages.size(), MADV_DONTFORK);
+    madvise(begin, pages.size(), MADV_DONTDUMP);
   }
   return true;
 }
 
 // [common.ipc.unmap] Addresses that the system does not take back are never used again.
-bool IpcMemory::unmap(const Block& pages) const {
+bool IpcMemory::unmap(Range pages) const {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
   bool all = true;
   for (uintptr_t address : {pages.begin, pages.begin + window_}) {
     void* begin = reinterpret_cast<void*>(address);
-    all &= mmap(begin, pages.size, PROT_NONE, flags, -1, 0) != MAP_FAILED;
-    madvise(begin, pages.size, MADV_DONTDUMP);
+    all &= mmap(begin, pages.size(), PROT_NONE, flags, -1, 0) != MAP_FAILED;
+    madvise(begin, pages.size(), MADV_DONTDUMP);
   }
   return all;
 }
 
-void IpcMemory::release(const Block& pages) {
+void IpcMemory::release(Range pages) {
   if (unmap(pages)) region_.free(pages.begin);
-}
-
-static Block pagesOf(uintptr_t begin, size_t size) {
-  const uintptr_t page = sysconf(_SC_PAGESIZE);
-  const uintptr_t first = begin / page * page;
-  return {first, (begin + size - first + page - 1) / page * page};
 }
 
 // [common.ipc.file] /proc gives access to a file that another process has open, whatever file that is.
@@ -110,14 +104,15 @@ orError_t IpcMemory::open(const IpcBlock& block, uintptr_t* pointer) {
                 ", which are not in the memory of process ", block.process,
                 ".");
   }
-  const Block offsets = pagesOf(block.offset, block.size);
-  const Block pages{region_.allocate(offsets.size), offsets.size};
-  if (!pages.begin || !map(pages, file.number, offsets.begin)) {
-    if (pages.begin) release(pages);
+  const Range offsets = pagesOf({block.offset, block.offset + block.size});
+  const uintptr_t begin = region_.allocate(offsets.size());
+  const Range pages{begin, begin + offsets.size()};
+  if (!begin || !map(pages, file.number, offsets.begin)) {
+    if (begin) release(pages);
     return fail(orErrorMemoryAllocation, "There are no addresses left for ",
                 block.size, " bytes of another process.");
   }
-  *pointer = pages.begin + (block.offset - offsets.begin);
+  *pointer = begin + (block.offset - offsets.begin);
   blocks_.add({*pointer, block.size, block.device});
   return orSuccess;
 }
@@ -125,7 +120,7 @@ orError_t IpcMemory::open(const IpcBlock& block, uintptr_t* pointer) {
 // [common.ipc.close] Closing frees the addresses; the memory stays with its owner.
 void IpcMemory::close(uintptr_t pointer) {
   const Block block = blocks_.remove(pointer);
-  release(pagesOf(block.begin, block.size));
+  release(pagesOf({block.begin, block.begin + block.size}));
 }
 
 orPointerAttributes IpcMemory::attributes(uintptr_t address) const {

@@ -45,9 +45,9 @@ class IpcMemory {
   // [common.ipc.state] A mapping consists of whole pages, and a block may not.
  private:
   /// Both return whether the system did it for both mappings of `pages`.
-  bool map(const Block& pages, int file, uint64_t offset) const;
-  bool unmap(const Block& pages) const;
-  void release(const Block& pages);
+  bool map(Range pages, int file, uint64_t offset) const;
+  bool unmap(Range pages) const;
+  void release(Range pages);
 
   /// Hands out whole pages.
   Region region_;

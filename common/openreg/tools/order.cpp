@@ -25,7 +25,7 @@ static bool isStream(const std::string& name) {
          }));
 }
 
-static bool readSeed(const std::string& entry, uint64_t* seed) {
+bool readSeed(const std::string& entry, uint64_t* seed) {
   if (entry.rfind("seed:", 0) != 0) return false;
   const char* const end = entry.data() + entry.size();
   const auto [rest, error] = std::from_chars(entry.data() + 5, end, *seed);

@@ -47,6 +47,9 @@ class Order {
   std::optional<std::mt19937_64> random_;
 };
 
+/// Reads the number of `seed:N`; whether the entry is one.
+bool readSeed(const std::string& entry, uint64_t* seed);
+
 /// The name of the stream that is the `number`-th one to be used: A, B, ..., Z,
 /// AA and so on. Number 0 is the host.
 std::string streamName(size_t number);

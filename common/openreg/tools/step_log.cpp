@@ -8,14 +8,12 @@
 #include <utility>
 
 namespace openreg::hardware {
-namespace {
-
 // [common.step-log.conflict] Two steps conflict if their order is open and may matter, and then the result can depend on it.
-bool hasAnnounced(const Planned& step) {
+static bool hasAnnounced(const Planned& step) {
   return step.launch && !step.launch->touches.empty();
 }
 
-bool conflict(const Planned& first, const Planned& second) {
+static bool conflict(const Planned& first, const Planned& second) {
   if (first.stream == second.stream || first.comesBefore(second)) return false;
   if (first.isQuery() || second.isQuery()) {
     return first.asksFor(second) || second.asksFor(first);
@@ -31,9 +29,6 @@ bool conflict(const Planned& first, const Planned& second) {
     });
   });
 }
-
-// [-]
-}  // namespace
 
 // [common.step-log.visit] A step is compared with all earlier ones when it is visited, so that the program's run is not held up.
 void StepLog::add(Step step) {

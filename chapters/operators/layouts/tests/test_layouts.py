@@ -187,3 +187,8 @@ def test_gradients_of_nested_tensors_are_laid_over_their_buffer():
         results.append((jagged.grad.values().cpu(), strided.grad.values().cpu()))
     for expected, found in zip(*results, strict=True):
         torch.testing.assert_close(found, expected)
+
+
+def test_every_name_in_a_list_is_an_operator():
+    """The dispatcher keeps a kernel for a name that no operator has, and never calls it."""
+    assert torch._C._dispatch_find_dangling_impls() == []

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "torch_openreg/common/openreg/memory/region.h"
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace openreg::hardware {
 
-// [common.guards.layout] A guarded block ends where its last page ends, so that most writes past it fault at once.
-/// How blocks lie in the memory of a device.
-BlockLayout layoutOfBlocks(bool guarded);
-
+// [common.pages] The system maps whole pages, gives rights to them and takes them back.
 /// The bytes [begin, end).
 struct Range {
   uintptr_t begin = 0, end = 0;
@@ -20,9 +17,16 @@ struct Range {
   bool contains(uintptr_t address) const { return address - begin < size(); }
 };
 
-uintptr_t pageSize();
+inline uintptr_t pageSize() {
+  static const uintptr_t page = sysconf(_SC_PAGESIZE);
+  return page;
+}
+
 /// The pages on which the bytes are.
-Range pagesOf(Range bytes);
+inline Range pagesOf(Range bytes) {
+  const uintptr_t within = pageSize() - 1;
+  return {bytes.begin & ~within, (bytes.end + within) & ~within};
+}
 
 // [-]
 }  // namespace openreg::hardware
