@@ -24,6 +24,7 @@ KEPT = (
     "memory/block_table.",
     "memory/mapping.",
     "memory/meson.build",
+    "memory/pages.",
     "memory/region.",
     "meson.build",
 )

@@ -26,6 +26,7 @@ KEPT = (
     f"{DRIVER}core/failure.h",
     f"{DRIVER}memory/block_table.cpp",
     f"{DRIVER}memory/block_table.h",
+    f"{DRIVER}memory/pages.h",
     f"{DRIVER}memory/region.cpp",
     f"{DRIVER}memory/region.h",
     "tests/openreg/allocate.h",
