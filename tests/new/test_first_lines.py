@@ -8,6 +8,7 @@ import new_backend
 import new_driver
 import pruning
 import pytest
+import stub_driver
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,6 +32,18 @@ def test_a_driver_that_is_to_be_written_is_built_from_the_folders_that_are_left(
     built = [f"{new_driver.DRIVER}/{name}/meson.build" for name in re.findall(r"'(\w+)'", listed)]
     there = [path for path in bare if re.fullmatch(rf"{new_driver.DRIVER}/\w+/meson.build", path)]
     assert sorted(built) == sorted(there)
+
+
+@pytest.mark.parametrize("driver", ["plain", "opencl/driver"])
+def test_other_drivers_define_all_that_is_not_optional(driver):
+    header = ROOT / "common/openreg/interface/openreg.h"
+    sources = [
+        ROOT / "common/openreg/core/failure.cpp",
+        *(ROOT / "examples" / driver).rglob("*.cpp"),
+    ]
+    texts = [source.read_text() for source in sources]
+    assert "orMalloc" in stub_driver.stub([header.read_text()], texts[:1])
+    assert stub_driver.stub([header.read_text()], texts) == ""
 
 
 def test_the_name_of_this_tree_can_be_told_from_other_words(tree):

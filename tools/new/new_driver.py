@@ -182,7 +182,7 @@ WITHOUT_THE_DEVICE = (
     ),
     (
         "README.md",
-        r" `\./dev bench`\n\[measures\]\(docs/measurements\.md\) what the device costs on your machine, and ",
+        r" `\./dev bench`\s\[measures\]\(docs/measurements\.md\) what the\sdevice costs on your machine, and ",
         "\n",
     ),
     (
