@@ -106,12 +106,13 @@ size_t keyOf(const at::Tensor& tensor) {
   if (!tensor.defined()) return ~size_t{0};
   // An empty tensor may pass where others fail, and so may a single element.
   size_t key = static_cast<size_t>(tensor.scalar_type()) | tensor.dim() << 8 |
-               std::min<int64_t>(tensor.numel(), 2) << 16;
+               std::min<int64_t>(tensor.numel(), 2) << 16 |
+               int64_t{isNumber(tensor)} << 18;
   for (const int64_t size : tensor.sizes()) key = followedBy(key, size == 0);
-  return followedBy(key, isNumber(tensor));
+  return key;
 }
 
-/// Dimensions are few, and a wrong one is refused like a wrong dtype.
+// [common.rehearsal.key.call] Dimensions are few, and a wrong one is refused like a wrong dtype.
 static bool isDecisive(std::string_view name) {
   return name == "dtype" || name.starts_with("dim");
 }
