@@ -15,6 +15,7 @@ namespace openreg {
 void callAt(c10::DispatchKey key, const c10::OperatorHandle& op,
             torch::jit::Stack* stack);
 
+/// The same as a boxed kernel, for one key.
 template <c10::DispatchKey key>
 void callTheirs(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   callAt(key, op, stack);
