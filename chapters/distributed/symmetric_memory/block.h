@@ -5,6 +5,7 @@
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/openreg/interface/openreg_signals.h"
+#include "torch_openreg/common/waiting.h"
 
 #include <c10/util/Exception.h>
 #include <torch/csrc/distributed/c10d/symm_mem/SymmetricMemory.hpp>
