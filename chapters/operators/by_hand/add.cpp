@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 #include "torch_openreg/common/math/checks/rehearsal.h"
+#include "torch_openreg/common/math/launch/argument.h"
 #include "torch_openreg/chapters/operators/by_hand/structured.h"
 
 #include <ATen/Dispatch.h>
@@ -87,10 +88,14 @@ void addTensors(Add& add, const at::Tensor& self, const at::Tensor& other,
   } else {
     checkConvertible(alpha, add.common_dtype());
   }
+  // The default dtype may be another one when the kernel runs.
+  const bool promotes = isPromoted(self) && isPromoted(other);
+  const at::ScalarType dtype = add.common_dtype();
   launchRehearsed(
       "add",
-      [alpha](at::Tensor out, const at::Tensor& self, const at::Tensor& other) {
-        at::add_out(out, self, other, alpha);
+      [=](at::Tensor out, const at::Tensor& self, const at::Tensor& other) {
+        promotes ? at::add_out(out, self.to(dtype), other.to(dtype), alpha)
+                 : at::add_out(out, self, other, alpha);
       },
       add.output(), self, other);
 }

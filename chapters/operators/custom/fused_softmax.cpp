@@ -16,7 +16,7 @@ namespace {
 
 // [operators.fused] The host refuses arguments that do not fit before it enqueues anything.
 at::Tensor scaleMaskSoftmaxMeta(const at::Tensor& input, const at::Tensor& mask,
-                                double scale) {
+                                double /*scale*/) {
   TORCH_CHECK_TYPE(input.is_floating_point(),
                    "scale_mask_softmax does not take ", input.scalar_type(),
                    "; it takes floating types.");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/math/launch/argument.h"
 
-#include <c10/core/DefaultDtype.h>
+#include <ATen/core/enum_tag.h>
 
 #include <algorithm>
 
@@ -40,21 +40,45 @@ c10::IValue Argument::value() const {
   return tensors;
 }
 
-// [common.argument.promotion] In the common case the default dtype is that of the launch, and nothing is converted.
-void promoteAsLaunched(torch::jit::Stack& arguments, size_t inputs,
-                       at::ScalarType result, at::ScalarType default_dtype) {
-  if (c10::toRealValueType(result) != default_dtype) return;
-  const auto tensors =
-      tensorsOf(c10::ArrayRef<c10::IValue>(arguments.data(), inputs));
-  // Numbers of Python have no dimensions.
-  const auto adapts = [](const at::Tensor& tensor) {
-    return tensor.dim() == 0 ||
-           at::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
-  };
-  if (!std::all_of(tensors.begin(), tensors.end(), adapts)) return;
+std::optional<at::ScalarType> Argument::dtype() const {
+  if (isTensor()) return view().dtype();
+  const auto* list = std::get_if<List>(&captured_);
+  if (!list || list->views.empty()) return {};
+  return list->views[0].dtype();
+}
+
+// [common.argument.promotion] A kernel never reads the default dtype, because the program may change it at any moment.
+bool isPromoted(const at::Tensor& tensor) {
+  return !tensor.defined() ||
+         at::isIntegralType(tensor.scalar_type(), /*includeBool=*/true) ||
+         tensor.unsafeGetTensorImpl()->is_wrapped_number();
+}
+
+/// Others, such as `bincount`, have integers that are no operands.
+static bool promotes(const c10::OperatorHandle& op) {
+  const std::string& name = op.schema().name();
+  return op.hasTag(at::Tag::pointwise) || name == "aten::logsumexp" ||
+         name == "aten::where";
+}
+
+void promoteAsLaunched(const c10::OperatorHandle& op,
+                       torch::jit::Stack& arguments, size_t inputs,
+                       std::optional<at::ScalarType> result,
+                       at::ScalarType default_dtype) {
+  if (!result || c10::toRealValueType(*result) != default_dtype) return;
   for (size_t i = 0; i < inputs; ++i) {
+    if (arguments[i].isTensor()) {  // Usually the first is a float.
+      if (!isPromoted(arguments[i].toTensor())) return;
+    } else {
+      const auto tensors = tensorsOf({arguments[i]});
+      if (!std::all_of(tensors.begin(), tensors.end(), &isPromoted)) return;
+    }
+  }
+  if (!promotes(op)) return;
+  for (size_t i = 0; i < inputs; ++i) {
+    if (op.schema().arguments()[i].name() == "condition") continue;
     arguments[i] = mapTensors(arguments[i], [&](const at::Tensor& tensor) {
-      return tensor.to(tensor.is_complex() ? result : default_dtype);
+      return tensor.to(tensor.is_complex() ? *result : default_dtype);
     });
   }
 }

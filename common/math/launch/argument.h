@@ -9,6 +9,7 @@
 #include <c10/util/FunctionRef.h>
 #include <c10/util/SmallVector.h>
 
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -30,6 +31,9 @@ class Argument {
   /// The view, if the argument is a tensor.
   const View& view() const { return std::get<View>(captured_); }
 
+  /// That of the tensor, or of the first in the list.
+  std::optional<at::ScalarType> dtype() const;
+
  private:
   struct List {
     std::vector<View> views;
@@ -40,10 +44,15 @@ class Argument {
 };
 
 // [common.argument.promote] Integers that PyTorch promotes to the default dtype take that of their launch.
-/// Converts `inputs` to `default_dtype`, the launch's, if that is the result's
-/// and all of them are integral or single numbers.
-void promoteAsLaunched(torch::jit::Stack& arguments, size_t inputs,
-                       at::ScalarType result, at::ScalarType default_dtype);
+/// Whether `tensor` is one of integers, or a number of Python.
+bool isPromoted(const at::Tensor& tensor);
+
+/// Converts the first `inputs` of the arguments of `op` to `default_dtype`, the
+/// launch's, if that is the result's and `op` would convert all of them.
+void promoteAsLaunched(const c10::OperatorHandle& op,
+                       torch::jit::Stack& arguments, size_t inputs,
+                       std::optional<at::ScalarType> result,
+                       at::ScalarType default_dtype);
 
 // [common.argument.from-host] Indices on the host are copied to the device before the launch.
 /// Replaces those in every list of indices among the last `count` values of

@@ -5,7 +5,6 @@
 
 #include <ATen/EmptyTensor.h>
 #include <c10/core/CPUAllocator.h>
-#include <c10/core/DefaultDtype.h>
 
 #include <cstring>
 
@@ -27,7 +26,6 @@ View::View(const at::Tensor& tensor, Access access)
   conj_ = tensor.is_conj();
   neg_ = tensor.is_neg();
   wrapped_number_ = tensor.unsafeGetTensorImpl()->is_wrapped_number();
-  if (wrapped_number_) default_dtype_ = c10::get_default_dtype_as_scalartype();
   on_host_ = tensor.is_cpu();
   if (on_host_) {
     TORCH_CHECK(tensor.numel() == 1,
@@ -58,14 +56,8 @@ at::Tensor View::tensor() const {
   countElements(tensor.numel());
   tensor._set_conj(conj_);
   tensor._set_neg(neg_);
-  return wrapped_number_ ? wrapped(tensor) : tensor;
-}
-
-// [common.view.wrapped] A Python number would take the default dtype; if that has changed since the launch, it stays exact, and the output has the launch's.
-at::Tensor View::wrapped(const at::Tensor& number) const {
-  number.unsafeGetTensorImpl()->set_wrapped_number(
-      default_dtype_ == c10::get_default_dtype_as_scalartype());
-  return number;
+  if (wrapped_number_) tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
 }
 
 // [common.view.write-back] The host has already read the strides and bits of the output, so the bytes must match them.

@@ -24,9 +24,10 @@ class View {
   /// Only for code that runs on the device; must not outlive the view.
   at::Tensor tensor() const;
 
- private:
-  at::Tensor wrapped(const at::Tensor& number) const;
+  /// The tensor's, if it is defined.
+  at::ScalarType dtype() const { return dtype_; }
 
+ private:
   void* data_ = nullptr;
   c10::impl::SizesAndStrides shape_;
   at::ScalarType dtype_ = at::kFloat;
@@ -34,7 +35,6 @@ class View {
   bool conj_ = false;
   bool neg_ = false;
   bool wrapped_number_ = false;
-  at::ScalarType default_dtype_ = at::kFloat;  ///< of a wrapped number's launch
   bool on_host_ = false;
   alignas(16) std::byte scalar_[16];
 };

@@ -89,12 +89,9 @@ struct Work {
   void operator()() const {
     Stack stack = captured.values(arguments);
     const size_t first = captured.size() - outputs;
-    if (modes.default_dtype != c10::get_default_dtype_as_scalartype() &&
-        outputs > 0 && captured[first].isTensor()) {
-      promoteAsLaunched(stack, inputs,
-                        captured[first].view().tensor().scalar_type(),
+    if (outputs > 0)
+      promoteAsLaunched(kernel, stack, inputs, captured[first].dtype(),
                         modes.default_dtype);
-    }
     callCorrected(kernel, stack);
     for (size_t i = 0; i < outputs; ++i)
       deliver(i, captured[first + i].value(), stack[i]);

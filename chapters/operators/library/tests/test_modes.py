@@ -60,6 +60,32 @@ def test_whole_numbers_become_what_was_the_default_at_the_launch(name, launched,
     )
 
 
+QUOTIENTS = {
+    "two tensors": lambda x: x / (x + 1),
+    "a number": lambda x: x * 0.1,
+    "by hand": lambda x: x + 0.1,
+    "a list": lambda x: torch._foreach_sqrt([x])[0],
+    "some of them": lambda x: torch.where(x > 2**30, x, 0.1),
+    "a sum of powers": lambda x: torch.logsumexp(x, 0),
+}
+
+
+@pytest.mark.parametrize("name", QUOTIENTS)
+def test_a_default_that_changes_while_kernels_run_changes_nothing(name):
+    x = torch.randint(1, 2**31 - 1, (64,), dtype=torch.int32)
+    here = x.to("openreg")
+    with default_dtype(torch.float64):
+        theirs = QUOTIENTS[name](x)
+        QUOTIENTS[name](here)  # rehearsed
+        with launched_but_not_run():
+            ours = [QUOTIENTS[name](here) for _ in range(400)]
+        while not torch.accelerator.current_stream().query():
+            torch.set_default_dtype(torch.float32)
+            torch.set_default_dtype(torch.float64)
+        for each in ours:
+            torch.testing.assert_close(each.cpu(), theirs, rtol=1e-15, atol=0)
+
+
 EXACT = {
     "mul": lambda x: x * 0.1,
     "complex": lambda x: x * 0.1j,
