@@ -8,6 +8,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
 #include <c10/core/StreamGuard.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <memory>
@@ -53,6 +54,7 @@ class CollectiveWork final : public c10d::Work {
   // [distributed.work.wait] Waiting is a command to the current stream.
   /// @throws c10::DistBackendError if the group has failed.
   void synchronize() override {
+    leaveRegistry();
     const c10::Stream current = currentStream(stream_.device_index());
     // Where launches block, the host waits here, and knows the outcome then.
     operation_->end.block(current);
@@ -66,6 +68,7 @@ class CollectiveWork final : public c10d::Work {
   /// A limit other than `kNoTimeout` makes the host wait; the group ends if the
   /// work is not complete in time.
   bool wait(std::chrono::milliseconds limit) override {
+    leaveRegistry();
     if (limit != kNoTimeout) waitOnHost(limit);
     synchronize();
     return true;
@@ -131,6 +134,14 @@ class CollectiveWork final : public c10d::Work {
     if (!operation_->request) return;
     checkOrccl(
         orcclRequestCheck(operation_->request.get(), nativeStream(stream)));
+  }
+
+  // [distributed.work.registry] A program may let PyTorch keep a work, so that compiled code can wait for it; a wait of ours ends that.
+  void leaveRegistry() {
+    if (!c10d::allow_inflight_collective_as_graph_input()) return;
+    c10d::unregister_work(
+        c10::intrusive_ptr<CollectiveWork>::unsafe_reclaim_from_nonowning(
+            this));
   }
 
   const std::vector<at::Tensor> outputs_;

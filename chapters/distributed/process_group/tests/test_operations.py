@@ -2,11 +2,13 @@
 """Each operation on the device gives what gloo gives on the CPU, for the same inputs."""
 
 import itertools
+from datetime import timedelta
 
 import pytest
 import torch
 import torch.distributed as dist
 from ranks import device, gloo, on
+from torch.distributed._functional_collectives import allow_inflight_collective_as_graph_input_ctx
 
 INTEGERS = [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8]
 UNSIGNED = [torch.uint16, torch.uint32, torch.uint64]
@@ -345,3 +347,19 @@ def reduces_random_numbers():
     tensor = torch.randn(300_001, generator=generator).to(device())
     dist.all_reduce(tensor)
     return tensor.cpu()
+
+
+@on("two")
+def test_a_work_that_was_waited_for_is_not_kept_for_compiled_code():
+    kept = torch._C._distributed_c10d._get_work_registry_size
+    with allow_inflight_collective_as_graph_input_ctx():
+        waits = {
+            "wait": lambda work: work.wait(),
+            "a limit": lambda work: work.wait(timedelta(seconds=60)),
+            "the stream": lambda work: work.block_current_stream(),
+        }
+        for wait in waits.values():
+            work = dist.all_reduce(torch.ones(4, device=device()), async_op=True)
+            assert kept() == 1
+            wait(work)
+            assert kept() == 0
