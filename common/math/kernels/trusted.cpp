@@ -16,7 +16,7 @@
 namespace openreg {
 namespace {
 
-// [common.trusted] A backward kernel trusts indices that its forward has checked. A forward that is refused on a device does not end the program, so the backward comes all the same, and would write anywhere.
+// [common.trusted] Some kernels trust indices and would write anywhere: backward ones those that their forward has checked. A forward that is refused on a device does not end the program, so the backward comes all the same.
 using Numbers = std::span<const int64_t>;
 
 /// @throws c10::IndexError unless all are from 0 to `count` - 1, or `except`.
@@ -78,11 +78,24 @@ void checkRows(const Call& call) {
     checkRange(call.numbers("indices"), call["num_weights"].toInt(), "Index");
 }
 
-void checkBags(const Call& call) {
+void checkBagRows(const Call& call) {
   const int64_t rows = call.has("num_weights") ? call["num_weights"].toInt()
                                                : call.tensor("weight").size(0);
   checkRange(call.numbers("indices"), rows, "Index");
   checkRange(call.numbers("offset2bag"), call.tensor("grad").size(0), "Bag");
+}
+
+/// Forward, the kernel trusts where bags begin. That of the largest number
+/// reads the last bag even if there is none.
+void checkBags(const Call& call) {
+  const std::vector<int64_t> begins = call.numbers("offsets");
+  TORCH_CHECK(std::is_sorted(begins.begin(), begins.end()) &&
+                  (begins.empty() || begins[0] >= 0),
+              "The offsets of bags are 0 or more, and do not decrease.");
+  const bool has_bags = begins.size() > call["include_last_offset"].toBool();
+  TORCH_CHECK(has_bags || call["mode"].toInt() != 2 ||
+                  call.tensor("indices").numel() == 0,
+              "There are indices, but no bag for them.");
 }
 
 // [common.trusted.segments] The segments of a row follow each other within the data.
@@ -108,8 +121,10 @@ void checkTrusted(const c10::OperatorHandle& op, Stack& arguments) {
   static const auto& checks = *new std::unordered_map<std::string_view, Check>{
       {"aten::_ctc_loss", &checkLabels},
       {"aten::_ctc_loss_backward", &checkLabels},
-      {"aten::_embedding_bag_dense_backward", &checkBags},
-      {"aten::_embedding_bag_per_sample_weights_backward", &checkBags},
+      {"aten::_embedding_bag", &checkBags},
+      {"aten::_embedding_bag_forward_only", &checkBags},
+      {"aten::_embedding_bag_dense_backward", &checkBagRows},
+      {"aten::_embedding_bag_per_sample_weights_backward", &checkBagRows},
       {"aten::_segment_reduce_backward", &checkSegments},
       {"aten::embedding_dense_backward", &checkRows},
       {"aten::nll_loss2d_backward", &checkTargets},

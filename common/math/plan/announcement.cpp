@@ -7,6 +7,8 @@
 #include <ATen/ops/result_type_native.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -15,8 +17,9 @@ namespace {
 
 using Sizes = at::IntArrayRef;
 // [common.announcement.elementwise] The common case of an elementwise operator: contiguous tensors of one size, and numbers.
-c10::IValue announced(Sizes sizes, at::ScalarType dtype) {
-  return at::Tensor(at::detail::empty_meta(sizes, dtype));
+c10::IValue announced(Sizes sizes, at::ScalarType dtype,
+                      std::optional<at::MemoryFormat> format = {}) {
+  return at::Tensor(at::detail::empty_meta(sizes, dtype, format));
 }
 
 /// The tensor whose sizes the result has; null if this is not the common case.
@@ -96,14 +99,23 @@ Stack announceLayerNorm(const Stack& arguments) {
   return announceNorm(input, statistics, at::toOpMathType(input.scalar_type()));
 }
 
+/// Here the statistics have the dtype of the parameters, if that is wider.
 Stack announceGroupNorm(const Stack& arguments) {
   const int64_t groups = arguments[6].toInt(), channels = arguments[4].toInt();
   const at::Tensor& input = arguments[0].toTensor();
+  const at::ScalarType dtype = input.scalar_type();
   if (groups <= 0 || channels % groups != 0 || input.dim() < 2 ||
-      input.size(1) != channels || !areAlike(arguments, {channels}))
+      input.size(1) != channels || input.numel() == 0)
     return {};
-  return announceNorm(input, {arguments[3].toInt(), groups},
-                      input.scalar_type());
+  at::ScalarType wider = dtype;
+  for (const at::Tensor& each : tensorsOf({arguments[1], arguments[2]})) {
+    if (each.sizes() != channels) return {};
+    wider = at::promoteTypes(wider, each.scalar_type());
+  }
+  if (wider != dtype && !at::isReducedFloatingType(dtype)) return {};
+  const std::array sizes{arguments[3].toInt(), groups};
+  return {announced(input.sizes(), dtype, input.suggest_memory_format()),
+          announced(sizes, wider), announced(sizes, wider)};
 }
 
 Stack announceBatchNorm(const Stack& arguments) {

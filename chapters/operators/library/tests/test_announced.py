@@ -130,6 +130,11 @@ NORMS = {
 def test_norms_keep_the_statistics_that_are_announced(name, dtype, wide):
     x = torch.linspace(-2, 2, 32).reshape(2, 4, 4).to(dtype)
     parameter = torch.tensor([0.5, 1, 1.5, 2], dtype=torch.float32 if wide else dtype)
+    if name == "group" and wide and dtype.itemsize == 2:
+        # PyTorch announces statistics of 16 bits, and gives others on the CPU, and so do we.
+        ours, theirs = (NORMS[name](x.to(at), parameter.to(at)) for at in ("openreg", "cpu"))
+        assert [each.dtype for each in ours] == [each.dtype for each in theirs]
+        return
     keep_the_announcement(NORMS[name], [x, parameter])
 
 

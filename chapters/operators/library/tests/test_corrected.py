@@ -488,3 +488,22 @@ def test_a_triangle_of_an_expanded_tensor_is_that_of_the_cpu(name):
             assert getattr(there.clone(), name)().tolist() == getattr(here.clone(), name)().tolist()
             here, there = (memory.clone().to(place).expand(shape) for place in ("cpu", "openreg"))
             assert getattr(there, name)().tolist() == getattr(here, name)().tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("sizes,format", [((2, 6, 50), 0), ((2, 6, 5, 10), torch.channels_last)])
+def test_statistics_of_a_group_norm_are_as_wide_as_its_parameters(dtype, sizes, format):
+    x = (torch.randn(sizes, generator=torch.Generator().manual_seed(0)) * 3 + 300).to(dtype)
+    x = x.to(memory_format=format) if format else x
+
+    def results(place):
+        here = x.to(place).requires_grad_()
+        parameters = torch.ones(2, 6, device=place, requires_grad=True)
+        y, *statistics = torch.native_group_norm(here, *parameters, 2, 6, 50, 3, 1e-5)
+        # All gradients: without that of the input, the CPU's kernel ends the process.
+        gradients = torch.autograd.grad(y, (parameters, here), here.detach() / 300)
+        assert y.stride() == x.stride()
+        return [each.detach().cpu() for each in (*statistics, *gradients)]
+
+    for ours, theirs in zip(results("openreg"), results("cpu"), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A backward kernel refuses indices that its forward has refused, and writes nowhere else."""
+"""A kernel refuses indices that it would trust, and a backward one those that its forward has refused."""
 
 import pytest
 import torch
@@ -46,6 +46,16 @@ CALLS = {
         lambda: aten._embedding_bag_per_sample_weights_backward(
             ones(1, 8), ones(4, 8), t(1, -1), t(0), t(0, 0), 0),
         "Index -1 is out of bounds"),
+    "bags that go back": (
+        lambda: functional.embedding_bag(t(0, 1, 2), ones(4, 3), t(0, 3, 1)),
+        "The offsets of bags are 0 or more, and do not decrease"),
+    "a bag before the first": (
+        lambda: functional.embedding_bag(t(0, 1, 2), ones(4, 3), t(0, -1, 2), mode="sum"),
+        "The offsets of bags are 0 or more, and do not decrease"),
+    "no bag": (
+        lambda: functional.embedding_bag(
+            t(0, 1, 2), ones(4, 3), t(0), mode="max", include_last_offset=True),
+        "There are indices, but no bag for them"),
     "lengths": (
         lambda: aten._segment_reduce_backward(
             ones(2, 8), ones(2, 8), ones(4, 8), "sum", lengths=t(2, 340), axis=0),
