@@ -91,10 +91,11 @@ void refusePartsOfBytes(const at::Tensor&, at::Tensor& quantized, float,
 
 // [operators.quantized.register.kernels] Operators that compute are registered beside their kernels, so a backend without them falls back or refuses.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  registerTheirs<c10::DispatchKey::CPU>(
+  registerTheirs<c10::DispatchKey::CPU, &makeByTheirs<c10::DispatchKey::CPU>>(
       m,
       "quantize_per_tensor quantize_per_tensor.tensor_qparams "
-      "quantize_per_tensor.tensors quantize_per_channel dequantize.self");
+      "quantize_per_tensor.tensors quantize_per_channel");
+  registerTheirs<c10::DispatchKey::CPU>(m, "dequantize.self");
 }
 
 TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {

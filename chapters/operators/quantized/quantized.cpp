@@ -12,6 +12,8 @@
 #include <ATen/quantized/QTensorImpl.h>
 #include <ATen/quantized/Quantizer.h>
 
+#include <algorithm>
+
 namespace openreg {
 
 // [operators.quantized.alias] The dense tensor has an integral dtype and no quantizer, so all our copies and views accept it.
@@ -30,6 +32,18 @@ at::Tensor integersOf(const at::Tensor& quantized) {
   impl->set_storage_offset(quantized.storage_offset());
   impl->set_sizes_and_strides(quantized.sizes(), quantized.strides());
   return integers;
+}
+
+void checkEngine(const torch::jit::Stack& arguments) {
+  const auto is_host = [](const c10::IValue& argument) {
+    return argument.isDevice() && argument.toDevice().is_cpu();
+  };
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      at::globalContext().qEngine() != at::QEngine::QNNPACK ||
+          std::any_of(arguments.begin(), arguments.end(), is_host),
+      "PyTorch's engine qnnpack makes quantized tensors on the CPU only; for "
+      "openreg choose another one, such as torch.backends.quantized.engine = "
+      "\"x86\".");
 }
 
 namespace {
@@ -109,13 +123,16 @@ TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
   m.impl("_copy_from", &copyQuantized);
   m.impl("int_repr", &intRepr);
   m.impl("equal", &equal);
-  registerTheirs<c10::DispatchKey::QuantizedCPU>(
+  registerTheirs<c10::DispatchKey::QuantizedCPU,
+                 &makeByTheirs<c10::DispatchKey::QuantizedCPU>>(
       m,
       "_empty_affine_quantized _empty_per_channel_affine_quantized "
-      "empty_quantized empty_like clone qscheme q_scale q_zero_point "
-      "q_per_channel_scales q_per_channel_zero_points "
-      "q_per_channel_axis view set_.source_Storage_storage_offset "
-      "as_strided");
+      "empty_quantized empty_like clone");
+  registerTheirs<c10::DispatchKey::QuantizedCPU>(
+      m,
+      "qscheme q_scale q_zero_point q_per_channel_scales "
+      "q_per_channel_zero_points q_per_channel_axis view "
+      "set_.source_Storage_storage_offset as_strided");
 }
 
 // [operators.quantized.register.dense] Two take a dense tensor, so they are registered at its key.

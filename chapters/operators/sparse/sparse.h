@@ -23,12 +23,11 @@ void callTheirs(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 /// Registers that for the operators `names`, with spaces between them. `key` is
 /// the CPU's, for the layout of `m`.
-template <c10::DispatchKey key>
+template <c10::DispatchKey key, auto call = &callTheirs<key>>
 void registerTheirs(torch::Library& m, const char* names) {
   std::istringstream words(names);
   for (std::string name; words >> name;)
-    m.impl(name.c_str(),
-           torch::CppFunction::makeFromBoxedFunction<&callTheirs<key>>());
+    m.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<call>());
 }
 
 // [operators.sparse.entries] A matrix of any sparse layout has rows, columns and values, which are dense tensors of one length.

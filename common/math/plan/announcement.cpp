@@ -99,7 +99,7 @@ Stack announceLayerNorm(const Stack& arguments) {
   return announceNorm(input, statistics, at::toOpMathType(input.scalar_type()));
 }
 
-/// Here the statistics have the dtype of the parameters, if that is wider.
+// [common.announcement.group-norm] The statistics of a group norm have the dtype of its parameters, if that is wider.
 Stack announceGroupNorm(const Stack& arguments) {
   const int64_t groups = arguments[6].toInt(), channels = arguments[4].toInt();
   const at::Tensor& input = arguments[0].toTensor();

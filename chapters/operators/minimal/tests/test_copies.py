@@ -30,6 +30,7 @@ PAIRS = [(a, a) for a in DTYPES] + [
     (torch.float64, torch.float32),
     (torch.int16, torch.bool),
     (torch.bfloat16, torch.complex64),
+    (torch.float16, torch.complex64),
     (torch.complex64, torch.complex128),
 ]
 
@@ -70,6 +71,13 @@ def test_a_copy_is_what_it_is_on_the_cpu(source, target, non_blocking):
                 torch.openreg.synchronize(0)
                 torch.openreg.synchronize(1)
             assert torch.equal(y.cpu(), expected), (layouts, dtypes)
+
+
+@pytest.mark.parametrize("source", PLACES)
+def test_a_negative_view_without_gaps_gets_what_is_copied(source):
+    x = place(source)(torch.float16, 3)
+    y = torch._neg_view(torch.zeros(3, device="openreg"))  # Here the CPU forgets the sign.
+    assert y.copy_(x).tolist() == [1, 2, 3]
 
 
 def test_every_type_is_copied_as_on_the_cpu_or_refused_at_once():

@@ -248,3 +248,35 @@ def test_quantization_aware_training_keeps_what_it_has_observed():
     for expected, found in zip(*results, strict=True):
         assert expected.numel() > 1
         torch.testing.assert_close(found, expected)
+
+
+@pytest.fixture
+def qnnpack():
+    before = torch.backends.quantized.engine
+    torch.backends.quantized.engine = "qnnpack"
+    yield
+    torch.backends.quantized.engine = before
+
+
+MAKERS = {
+    "moved": lambda x, q: torch.quantize_per_tensor(x.cpu(), 0.1, 0, torch.quint8).to("openreg"),
+    "empty": lambda x, q: torch._empty_affine_quantized(
+        [4], scale=1, zero_point=0, dtype=torch.quint8, device="openreg"
+    ),
+    "quantized": lambda x, q: torch.quantize_per_tensor(x, 0.1, 0, torch.quint8),
+    "dynamic": lambda x, q: torch.quantize_per_tensor_dynamic(x, torch.quint8, False),
+    "cloned": lambda x, q: q.clone(),
+    "sent": lambda x, q: q.to("openreg:1"),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_an_engine_that_allocates_on_the_host_is_refused(name, request):
+    x = torch.ones(4, device="openreg")
+    q = torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)
+    request.getfixturevalue("qnnpack")
+    with pytest.raises(
+        NotImplementedError, match="engine qnnpack makes quantized tensors on the CPU only"
+    ):
+        MAKERS[name](x, q)
+    assert q.cpu().dequantize().tolist() == q.dequantize().tolist() == [1, 1, 1, 1]
