@@ -24,22 +24,24 @@ __all__ = [
 ]
 
 
-# [device.python.index] A device may be given as a number, a string or a `torch.device`.
-def _index(device):
-    """The index that `device` means; the current one for None.
+# [device.python.index] A device may be given as a number, a string, a `torch.device` or a context manager of ours.
+def _index(which):
+    """The index that `which` means; the current one for None.
 
     Raises:
-        ValueError: `device` is of another type than openreg.
+        ValueError: `which` is of another type than openreg.
         torch.AcceleratorError: there is no such device.
     """
-    if device is None:
+    if which is None:
         return _C.current_device()
-    if not isinstance(device, int):
-        device = torch.device(device)
-        if device.type != "openreg":
-            raise ValueError(f"{device} is not an openreg device.")
-        device = -1 if device.index is None else device.index
-    return _C.resolve_device(device)
+    if isinstance(which, device):
+        which = which.index
+    elif not isinstance(which, int):
+        which = torch.device(which)
+        if which.type != "openreg":
+            raise ValueError(f"{which} is not an openreg device.")
+        which = -1 if which.index is None else which.index
+    return _C.resolve_device(which)
 
 
 # [device.python.ask] Asking about devices starts none of them.

@@ -90,6 +90,15 @@ def test_a_device_of_another_type_is_refused_by_name():
         torch.openreg.set_device("cpu")
 
 
+def test_a_device_has_the_same_number_in_every_form():
+    forms = 1, "openreg:1", torch.device("openreg", 1), torch.openreg.device(1)
+    for form in forms:
+        assert torch.openreg.get_device_properties(form) == torch.openreg.get_device_properties(1)
+        with torch.openreg.device(form):
+            assert torch.openreg.current_device() == 1
+    assert torch.openreg.current_device() == 0
+
+
 def test_each_thread_has_its_own_current_device():
     torch.openreg.set_device(1)
     seen = []

@@ -241,7 +241,8 @@ def _as_function(part):
         def backward(ctx, *gradients):
             part.check_backward(ctx.replay, ctx.needs_input_grad)
             fill(part.output_gradients, gradients)
-            part.replay(part.backward_graph)
+            if part.backward_graph:
+                part.replay(part.backward_graph)
             # Autograd may keep them as `.grad`, and the next replay writes into the same memory.
             return tuple(each if each is None else each.clone() for each in part.input_gradients)
 
@@ -280,7 +281,12 @@ def _capture(parts, iterations, allow_unused, pool):
             part.run_forward()
     for part in reversed(parts):
         part.make_output_gradients()
-        with graph(part.backward_graph, pool=pool):
+        # An empty graph would be warned of.
+        if any(each is not None for each in part.output_gradients) and any(part.wanting):
+            with graph(part.backward_graph, pool=pool):
+                part.run_backward(allow_unused)
+        else:
+            part.backward_graph = None
             part.run_backward(allow_unused)
 
 

@@ -96,6 +96,11 @@ void CapturedGraph::capture_end() {
     release();
     TORCH_CHECK(false, sentence);
   }
+  size_t nodes = 0;
+  if (orGraphGetNodeCount(graph_, &nodes) == orSuccess && nodes == 0)
+    TORCH_WARN(
+        "The graph is empty: nothing was enqueued on its stream while it was "
+        "captured. Was the work on another device or another stream?");
   if (!keep_graph_) instantiate();
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/chapters/device/streams/gpu_trace.h"
 #include "torch_openreg/chapters/operators/fallback/fallback.h"
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 #include "torch_openreg/chapters/operators/library/registration.h"
@@ -60,7 +61,8 @@ void compute(const math::Primitive& primitive, Stack* stack) {
   const c10::DeviceIndex device =
       commonDeviceOf(primitive.op, torch::jit::last(*stack, count));
   writeZeros(*stack, count);
-  const orStream_t stream = currentNativeStream(device);
+  const c10::Stream current = currentStream(device);
+  const orStream_t stream = nativeStream(current);
   math::Plan plan(primitive, torch::jit::pop(*stack, count), stream);
   const DeviceScope scope(device);
   Stack outputs;
@@ -68,6 +70,8 @@ void compute(const math::Primitive& primitive, Stack* stack) {
   for (const c10::IValue& result : plan.results())
     outputs.push_back(withMemory(result));
   plan.enqueue(outputs, stream);
+  if (plan.waited())
+    trace(&Traced::trace_gpu_stream_synchronization, current.id());
   stack->insert(stack->end(), outputs.begin(), outputs.end());
 }
 

@@ -64,11 +64,15 @@ class Plan {
   /// @throws such a failure, in PyTorch's words.
   void enqueue(const torch::jit::Stack& outputs, orStream_t stream);
 
+  /// Whether one of the phases has waited for `stream`.
+  bool waited() const { return waited_; }
+
  private:
   const Primitive& primitive_;
   torch::jit::Stack arguments_;
   torch::jit::Stack results_;
   std::shared_ptr<torch::jit::Stack> computed_;
+  bool waited_ = false;
 };
 
 // [-]

@@ -143,6 +143,7 @@ Plan::Plan(const Primitive& primitive, Stack arguments, orStream_t stream)
                  callCorrected(op, *to);
                });
     results_ = *computed_;
+    waited_ = true;
   } else {
     results_ = sizes == SizesAre::passed ? passed(op, arguments_)
                                          : announce(primitive_, arguments_);
@@ -194,7 +195,11 @@ void Plan::enqueue(const Stack& outputs, orStream_t stream) {
                 static_cast<uint16_t>(outputs.size())};
   };
   static_assert(sizeof(Work) <= orMaxArgumentBytes);
-  if (waits) return runAndWait(name, stream, work());
+  if (waits) {
+    runAndWait(name, stream, work());
+    waited_ = true;
+    return;
+  }
   check(launch(stream, name,
                [work = work()] { runKernel(work.modes, [&] { work(); }); }));
 }

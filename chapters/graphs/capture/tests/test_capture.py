@@ -26,6 +26,15 @@ def test_a_replay_does_again_what_the_block_did():
         assert y.tolist() == [2 * value + 1] * 4
 
 
+def test_an_empty_graph_is_warned_of():
+    """Such as one whose work was on another device than the capture."""
+    x = torch.ones(4, device="openreg:1")
+    with pytest.warns(UserWarning, match="The graph is empty: nothing was enqueued on its stream"):
+        graph, y = captured(lambda: x * 2)
+    graph.replay()
+    assert y.tolist() == [2.0] * 4
+
+
 def test_nothing_runs_during_the_capture():
     x = torch.zeros(4, device=DEVICE)
     graph, _ = captured(lambda: x.add_(1))
