@@ -2,6 +2,7 @@
 #include "torch_openreg/common/math/random/samplers.h"
 
 #include <ATen/Dispatch.h>
+#include <ATen/core/PhiloxRNGEngine.h>
 #include <ATen/Dispatch_v2.h>
 
 #include <algorithm>

@@ -18,6 +18,32 @@
 
 namespace openreg::math {
 
+// [common.math.random.philox] Ten rounds of Philox, each for the whole block, in loops that the compiler vectorizes.
+std::array<Pair, kBlock> randomPairs(const RandomNumbers& from,
+                                     uint64_t first) {
+  const auto low = [](uint64_t x) { return static_cast<uint32_t>(x); };
+  const auto high = [](uint64_t x) { return static_cast<uint32_t>(x >> 32); };
+  std::array<uint32_t, kBlock> a, b, c, d;
+  for (int i = 0; i < kBlock; ++i) {
+    a[i] = low(from.offset), b[i] = high(from.offset);
+    c[i] = low(first + i), d[i] = high(first + i);
+  }
+  uint32_t key_a = low(from.seed), key_c = high(from.seed);
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < kBlock; ++i) {
+      const uint64_t x = uint64_t{0xD2511F53} * a[i];
+      const uint64_t y = uint64_t{0xCD9E8D57} * c[i];
+      a[i] = high(y) ^ b[i] ^ key_a, b[i] = low(y);
+      c[i] = high(x) ^ d[i] ^ key_c, d[i] = low(x);
+    }
+    key_a += 0x9E3779B9, key_c += 0xBB67AE85;
+  }
+  std::array<Pair, kBlock> pairs;
+  for (int i = 0; i < kBlock; ++i)
+    pairs[i] = {uint64_t{a[i]} << 32 | b[i], uint64_t{c[i]} << 32 | d[i]};
+  return pairs;
+}
+
 // [common.math.random.uniform] Uniform numbers in the half-open interval from `from` to `to`.
 void uniform(const Source& source, const at::Tensor& out, double from,
              double to) {
@@ -126,11 +152,10 @@ static std::vector<Key> sortedKeys(const RandomNumbers& numbers, int64_t n) {
     return key.first >> (64 - digits);
   };
   at::parallel_for(0, (n + 1) / 2, 2048, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Pair bits = randomPair(numbers, i);
-      drawn[2 * i] = {bits.even, 2 * i};
-      if (2 * i + 1 < n) drawn[2 * i + 1] = {bits.odd, 2 * i + 1};
-    }
+    forEachPair(numbers, begin, end, [&](int64_t k, Pair bits) {
+      drawn[2 * k] = {bits.even, 2 * k};
+      if (2 * k + 1 < n) drawn[2 * k + 1] = {bits.odd, 2 * k + 1};
+    });
   });
   for (const Key& key : drawn) ++ends[partOf(key) + 1];
   std::partial_sum(ends.begin(), ends.end(), ends.begin());

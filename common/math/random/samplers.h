@@ -5,9 +5,9 @@
 #include "torch_openreg/common/math/launch/device_code.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/core/PhiloxRNGEngine.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -20,15 +20,22 @@ struct Pair {
   uint64_t odd;   ///< of number 2k + 1
 };
 
-/// Those of numbers 2k and 2k + 1, all 128 of one engine.
-inline Pair randomPair(const RandomNumbers& from, int64_t k) {
-  at::Philox4_32 engine(from.seed, static_cast<uint64_t>(k), from.offset);
-  const auto next = [&] {
-    const uint64_t high = engine();
-    return high << 32 | engine();
-  };
-  const uint64_t even = next();
-  return {even, next()};
+/// How many pairs are computed together.
+constexpr int kBlock = 32;
+
+/// Those of `kBlock` pairs from pair `first` on. Pair k has the 128 bits that
+/// `at::Philox4_32(seed, k, offset)` draws first.
+std::array<Pair, kBlock> randomPairs(const RandomNumbers& from, uint64_t first);
+
+/// Calls `visit(k, pair k)` for each k from `begin` to `end` - 1.
+template <class Visit>
+void forEachPair(const RandomNumbers& from, int64_t begin, int64_t end,
+                 const Visit& visit) {
+  for (int64_t first = begin; first < end; first += kBlock) {
+    const auto pairs = randomPairs(from, first);
+    const int64_t last = std::min(first + kBlock, end);
+    for (int64_t k = first; k < last; ++k) visit(k, pairs[k - first]);
+  }
 }
 
 /// A number in [0, 1) with as many binary digits as T has.
@@ -86,11 +93,11 @@ void drawPairs(const char* name, const Source& source, const at::Tensor& out,
                Sample sample) {
   const auto kernel = [sample](const RandomNumbers& numbers, at::Tensor out) {
     fillRanges<Element>(out, [&](Element* data, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; i += 2) {
-        const auto [even, odd] = sample(randomPair(numbers, i / 2));
-        data[i] = static_cast<Element>(even);
-        if (i + 1 < end) data[i + 1] = static_cast<Element>(odd);
-      }
+      forEachPair(numbers, begin / 2, (end + 1) / 2, [&](int64_t k, Pair bits) {
+        const auto [even, odd] = sample(bits);
+        data[2 * k] = static_cast<Element>(even);
+        if (2 * k + 1 < end) data[2 * k + 1] = static_cast<Element>(odd);
+      });
     });
   };
   drawBy(name, source, 1, kernel, out);
