@@ -375,6 +375,22 @@ def define_terms(app, document, page):
         reference["classes"].append("term")
 
 
+# Tables.
+
+# Where a long name may be broken: behind punctuation, and before a word that begins with a capital.
+JOINTS = re.compile(r"(?<=[_.:(/,=])(?=[\w'])|(?<=[a-z0-9])(?=[A-Z])")
+
+
+def break_at_joints(app, document, page):
+    """Names in the columns of a table are broken between their words."""
+    for cell in document.findall(nodes.entry):
+        for name in cell.findall(nodes.literal):
+            first, *others = JOINTS.split(name.astext())
+            name[:] = [nodes.Text(first)]
+            for word in others:
+                name += [nodes.raw("", "<wbr>", format="html"), nodes.Text(word)]
+
+
 # What the theme and the extensions leave out for readers who do not see the page.
 
 
@@ -401,6 +417,7 @@ def setup(app):
     app.connect("source-read", begin_with_ledger)
     app.connect("doctree-read", number_lines, priority=600)
     app.connect("doctree-resolved", define_terms)
+    app.connect("doctree-resolved", break_at_joints)
     app.connect("html-page-context", name_what_is_seen, priority=900)
     app.set_translator("html", Translator)
     return {"parallel_read_safe": True, "version": "1"}
