@@ -16,7 +16,7 @@
 namespace openreg {
 namespace {
 
-// [common.trusted] Some kernels trust indices and would write anywhere: backward ones those that their forward has checked. A forward that is refused on a device does not end the program, so the backward comes all the same.
+// [common.trusted] A kernel that trusts its indices would write anywhere. A backward one trusts those that its forward has checked, but a forward that is refused on a device does not end the program, so the backward comes all the same.
 using Numbers = std::span<const int64_t>;
 
 /// @throws c10::IndexError unless all are from 0 to `count` - 1, or `except`.
