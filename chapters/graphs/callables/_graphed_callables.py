@@ -2,6 +2,7 @@
 """Callables that run as graphs: this chapter's share of `torch.openreg`, second part."""
 
 import types
+from contextlib import nullcontext
 
 import torch
 from torch.autograd.graph import get_gradient_edge
@@ -96,12 +97,16 @@ class _Part:
         self.backward_graph = torch.accelerator.Graph()
         self.replays, self.later = 0, ()
 
+    def has_gradients(self):
+        """Whether an output has a gradient to give, and an input wants one."""
+        return any(each.requires_grad for each in self.outputs) and any(self.wanting)
+
     def _gradients(self, allow_unused):
         """The gradients of the inputs that want one, None for the others."""
+        if not self.has_gradients():
+            return [None] * len(self.inputs)
         wanting = [each for each in self.inputs if each.requires_grad]
         outputs = [each for each in self.outputs if each.requires_grad]
-        if not outputs or not wanting:
-            return [None] * len(self.inputs)
         given = [each for each in self.output_gradients if each is not None]
         found = iter(torch.autograd.grad(outputs, wanting, given, allow_unused=allow_unused))
         return [next(found) if each.requires_grad else None for each in self.inputs]
@@ -241,7 +246,7 @@ def _as_function(part):
         def backward(ctx, *gradients):
             part.check_backward(ctx.replay, ctx.needs_input_grad)
             fill(part.output_gradients, gradients)
-            if part.backward_graph:
+            if part.has_gradients():
                 part.replay(part.backward_graph)
             # Autograd may keep them as `.grad`, and the next replay writes into the same memory.
             return tuple(each if each is None else each.clone() for each in part.input_gradients)
@@ -282,11 +287,8 @@ def _capture(parts, iterations, allow_unused, pool):
     for part in reversed(parts):
         part.make_output_gradients()
         # An empty graph would be warned of.
-        if any(each is not None for each in part.output_gradients) and any(part.wanting):
-            with graph(part.backward_graph, pool=pool):
-                part.run_backward(allow_unused)
-        else:
-            part.backward_graph = None
+        captures = graph(part.backward_graph, pool=pool) if part.has_gradients() else nullcontext()
+        with captures:
             part.run_backward(allow_unused)
 
 
