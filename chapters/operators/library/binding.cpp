@@ -61,8 +61,7 @@ void compute(const math::Primitive& primitive, Stack* stack) {
   const c10::DeviceIndex device =
       commonDeviceOf(primitive.op, torch::jit::last(*stack, count));
   writeZeros(*stack, count);
-  const c10::Stream current = currentStream(device);
-  const orStream_t stream = nativeStream(current);
+  const orStream_t stream = currentNativeStream(device);
   math::Plan plan(primitive, torch::jit::pop(*stack, count), stream);
   const DeviceScope scope(device);
   Stack outputs;
@@ -71,7 +70,8 @@ void compute(const math::Primitive& primitive, Stack* stack) {
     outputs.push_back(withMemory(result));
   plan.enqueue(outputs, stream);
   if (plan.waited())
-    trace(&Traced::trace_gpu_stream_synchronization, current.id());
+    trace(&Traced::trace_gpu_stream_synchronization,
+          currentStream(device).id());
   stack->insert(stack->end(), outputs.begin(), outputs.end());
 }
 

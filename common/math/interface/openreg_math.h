@@ -65,14 +65,14 @@ class Plan {
   void enqueue(const torch::jit::Stack& outputs, orStream_t stream);
 
   /// Whether one of the phases has waited for `stream`.
-  bool waited() const { return waited_; }
+  bool waited() const { return computed_ || waits_; }
 
  private:
   const Primitive& primitive_;
   torch::jit::Stack arguments_;
   torch::jit::Stack results_;
   std::shared_ptr<torch::jit::Stack> computed_;
-  bool waited_ = false;
+  bool waits_ = false;  ///< whether phase two does
 };
 
 // [-]

@@ -7,7 +7,6 @@
 #include <ATen/ops/result_type_native.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -81,8 +80,9 @@ bool areAlike(const Stack& arguments, Sizes parameters) {
 }
 
 Stack announceNorm(const at::Tensor& input, Sizes statistics,
-                   at::ScalarType dtype) {
-  return {announced(input.sizes(), input.scalar_type()),
+                   at::ScalarType dtype,
+                   std::optional<at::MemoryFormat> format = {}) {
+  return {announced(input.sizes(), input.scalar_type(), format),
           announced(statistics, dtype), announced(statistics, dtype)};
 }
 
@@ -113,9 +113,8 @@ Stack announceGroupNorm(const Stack& arguments) {
     wider = at::promoteTypes(wider, each.scalar_type());
   }
   if (wider != dtype && !at::isReducedFloatingType(dtype)) return {};
-  const std::array sizes{arguments[3].toInt(), groups};
-  return {announced(input.sizes(), dtype, input.suggest_memory_format()),
-          announced(sizes, wider), announced(sizes, wider)};
+  return announceNorm(input, {arguments[3].toInt(), groups}, wider,
+                      input.suggest_memory_format());
 }
 
 Stack announceBatchNorm(const Stack& arguments) {

@@ -143,7 +143,6 @@ Plan::Plan(const Primitive& primitive, Stack arguments, orStream_t stream)
                  callCorrected(op, *to);
                });
     results_ = *computed_;
-    waited_ = true;
   } else {
     results_ = sizes == SizesAre::passed ? passed(op, arguments_)
                                          : announce(primitive_, arguments_);
@@ -180,8 +179,7 @@ void Plan::enqueue(const Stack& outputs, orStream_t stream) {
   }
   const bool with_out = primitive_.with_out.has_value();
   const size_t own = arguments_.size();
-  const bool waits =
-      primitive_.may_fail && wantsError(primitive_.op, arguments_);
+  waits_ = primitive_.may_fail && wantsError(primitive_.op, arguments_);
   arguments_.insert(arguments_.end(), outputs.begin(), outputs.end());
   const auto access = [&](size_t i) {
     return i < own ? accessOf(primitive_.op, arguments_, i) : Access::write;
@@ -195,11 +193,7 @@ void Plan::enqueue(const Stack& outputs, orStream_t stream) {
                 static_cast<uint16_t>(outputs.size())};
   };
   static_assert(sizeof(Work) <= orMaxArgumentBytes);
-  if (waits) {
-    runAndWait(name, stream, work());
-    waited_ = true;
-    return;
-  }
+  if (waits_) return runAndWait(name, stream, work());
   check(launch(stream, name,
                [work = work()] { runKernel(work.modes, [&] { work(); }); }));
 }

@@ -2,8 +2,8 @@
 #include "torch_openreg/common/math/random/samplers.h"
 
 #include <ATen/Dispatch.h>
-#include <ATen/core/PhiloxRNGEngine.h>
 #include <ATen/Dispatch_v2.h>
+#include <ATen/core/PhiloxRNGEngine.h>
 
 #include <algorithm>
 #include <cmath>
