@@ -36,6 +36,19 @@ inline void ok(orError_t error) {
   if (error) throw std::runtime_error(orGetErrorDetail());
 }
 
+/// Bytes of the current device's memory.
+inline size_t usedMemory() {
+  size_t free = 0, total = 0;
+  ok(orMemGetInfo(&free, &total));
+  return total - free;
+}
+
+/// A group that has left is freed later, by a thread of its own.
+inline void waitUntilMemoryIsUsed(size_t bytes) {
+  for (int ms = 0; usedMemory() != bytes && ms < 10000; ++ms) sleepMs(1);
+  ASSERT_EQ(usedMemory(), bytes);
+}
+
 /// Memory of one rank. Freeing device memory waits for all ranks of a process,
 /// which may wait for the one that frees, so a rank allocates once.
 struct Arena {
