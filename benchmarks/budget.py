@@ -82,9 +82,9 @@ def child(tool, which, *only):
     torch.set_num_threads(1)
     made = {"calls": calls, "operators": operators}[which]()
     for name, call in made.items():
-        for _ in range(20 if not only or name in only else 0):
-            call()
-    torch.openreg.synchronize()
+        for _ in range(COUNT if not only or name in only else 0):
+            call()  # After as many calls in a row, a queue needs no new memory.
+        torch.openreg.synchronize()
     for name, call in made.items():
         if tool == "callgrind":
             torch._C._valgrind_toggle()

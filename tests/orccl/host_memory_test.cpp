@@ -82,7 +82,8 @@ std::vector<std::pair<std::string, Call>> callsOf(Alone& a) {
 }
 
 TEST(HostMemory, a_group_that_cannot_be_made_keeps_no_memory_of_the_device) {
-  waitUntilMemoryIsUsed(0);  // By the groups of other tests.
+  Alone();  // The device starts its threads, which later tests need.
+  waitUntilMemoryIsUsed(0);
   scarce::only = std::this_thread::get_id();
   scarce::fails_once = true;  // The thread that frees needs memory, too.
   orcclComm_t made = nullptr;
