@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/fallback/fallback.h"
+#include "torch_openreg/chapters/operators/launch/operands.h"
 #include "torch_openreg/common/tensors.h"
 
 #include <ATen/native/CPUFallback.h>
@@ -44,8 +45,22 @@ bool sharesWritten(const c10::OperatorHandle& op,
   return shares;
 }
 
-/// A function for `runOnCopies`: copies of tensors with a common storage have
-/// one in common, too.
+// [operators.fallback.outputs] An `out=` form of PyTorch's takes tensors of one device, as on CUDA; a custom operator may take some on the host.
+void checkOutputs(const c10::OperatorHandle& op,
+                  c10::ArrayRef<c10::IValue> arguments) {
+  const auto& formal = op.schema().arguments();
+  const std::string& name = op.schema().name();
+  if (!name.starts_with("aten::") || !formal.back().is_out()) return;
+  CommonDevice device(name.c_str());
+  for (const at::Tensor& tensor : tensorsOf(arguments)) device.add(tensor);
+  forEachWritten(op, arguments, [&](const at::Tensor& written, size_t) {
+    device.add(written, /*is_written=*/true);
+  });
+  device.index();
+}
+
+// [operators.fallback.sharing] Copies of tensors with a common storage have one in common, too.
+/// A function for `runOnCopies`.
 auto sharingCopies() {
   return [bytes_of = std::unordered_map<const void*, at::Tensor>()](
              const at::Tensor& tensor) mutable {
@@ -146,8 +161,9 @@ void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
       c10::toString(op.operator_name()),
       " has no openreg kernel, and the CPU has none either; register one for "
       "PrivateUse1.");
-  admitFallback(op);
   const size_t count = op.schema().arguments().size();
+  checkOutputs(op, torch::jit::last(*stack, count));
+  admitFallback(op);
   if (sharesWritten(op, torch::jit::last(*stack, count)))
     return runOnCopies(op, stack, sharingCopies());
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);

@@ -10,8 +10,9 @@
 namespace openreg {
 
 // [operators.operands.add] Tensors on different devices are refused before anything is enqueued.
-void CommonDevice::add(const at::Tensor& tensor) {
-  if (!tensor.defined() || (tensor.is_cpu() && tensor.dim() == 0)) return;
+void CommonDevice::add(const at::Tensor& tensor, bool is_written) {
+  if (!tensor.defined()) return;
+  if (!is_written && tensor.is_cpu() && tensor.dim() == 0) return;
   const c10::Device device = tensor.device();
   if (!device_ && device.type() == kDeviceType) device_ = device;
   if (device_ != device) mismatch_ = device;

@@ -10,13 +10,14 @@
 namespace openreg {
 
 // [operators.operands] All tensors of an operator must be on one device.
-/// Undefined tensors and host tensors without dimensions do not count.
+/// Undefined tensors and host tensors without dimensions do not count, but a
+/// tensor that is written always does.
 class CommonDevice {
  public:
   /// `name` is the operator's, for the error.
   explicit CommonDevice(const char* name) : name_(name) {}
   /// Never throws; `index` does.
-  void add(const at::Tensor& tensor);
+  void add(const at::Tensor& tensor, bool is_written = false);
   /// @throws c10::Error that names the operator if the tensors are on several
   /// devices, or none is on one of ours.
   c10::DeviceIndex index() const;

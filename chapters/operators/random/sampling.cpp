@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/launch/launcher.h"
+#include "torch_openreg/chapters/operators/launch/operands.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/ExpandUtils.h>
@@ -20,6 +21,16 @@ namespace {
 
 // [operators.sampling] Random operators that are composed of samplers we already have.
 using MaybeGenerator = std::optional<at::Generator>;
+
+/// @throws c10::Error unless `out` and the others are on one device of ours.
+template <class... Tensors>
+void checkDevices(const char* name, const at::Tensor& out,
+                  const Tensors&... others) {
+  CommonDevice device(name);
+  device.add(out, /*is_written=*/true);
+  (device.add(others), ...);
+  device.index();
+}
 
 /// Copies `result` into the `out=` tensor of the user, after resizing it.
 at::Tensor& copyInto(at::Tensor& out, const at::Tensor& result) {
@@ -59,6 +70,18 @@ void bernoulliEach(const at::TensorBase& self, const at::TensorBase& p,
   out.copy_(drawn.uniform_(0, 1, std::move(generator)).lt(*expanded));
 }
 
+at::Tensor& bernoulliFrom(at::Tensor& self, const at::Tensor& p,
+                          MaybeGenerator generator) {
+  checkDevices("bernoulli_", self, p);
+  return at::native::bernoulli_(self, p, std::move(generator));
+}
+
+at::Tensor& bernoulliOut(const at::Tensor& self, MaybeGenerator generator,
+                         at::Tensor& out) {
+  checkDevices("bernoulli", out, self);
+  return at::native::bernoulli_out(self, std::move(generator), out);
+}
+
 // [operators.sampling.normal] PyTorch's function would wait for the standard deviations; these check them on the device.
 template <class Mean>
 at::Tensor normal(Mean mean, const at::Tensor& std, MaybeGenerator generator) {
@@ -79,6 +102,7 @@ at::Tensor normal(Mean mean, const at::Tensor& std, MaybeGenerator generator) {
 template <class Mean>
 at::Tensor& normalOut(Mean mean, const at::Tensor& std,
                       MaybeGenerator generator, at::Tensor& out) {
+  checkDevices("normal", out, std);
   return copyInto(out, normal<Mean>(mean, std, std::move(generator)));
 }
 
@@ -127,6 +151,7 @@ at::Tensor drawCategories(const at::Tensor& self, int64_t count,
 at::Tensor& drawCategoriesOut(const at::Tensor& self, int64_t count,
                               bool replacement, MaybeGenerator generator,
                               at::Tensor& out) {
+  checkDevices("multinomial", out, self);
   TORCH_CHECK(out.scalar_type() == at::kLong,
               "multinomial expects Long tensor out, got: ", out.scalar_type());
   const at::Tensor drawn =
@@ -158,6 +183,7 @@ at::Tensor& rreluInPlace(at::Tensor& self, at::Tensor& noise,
 at::Tensor& rreluOut(const at::Tensor& self, at::Tensor& noise,
                      const at::Scalar& lower, const at::Scalar& upper,
                      bool training, MaybeGenerator generator, at::Tensor& out) {
+  checkDevices("rrelu_with_noise", out, self, noise);
   return copyInto(
       out, rrelu(self, noise, lower, upper, training, std::move(generator)));
 }
@@ -165,13 +191,12 @@ at::Tensor& rreluOut(const at::Tensor& self, at::Tensor& noise,
 // [operators.sampling.register] PyTorch derives none of these forms, so each of them is registered.
 using Each = const at::Tensor&;
 using FromMeans = at::Tensor (*)(Each, double, MaybeGenerator);
-using FromEach = at::Tensor& (*)(at::Tensor&, Each, MaybeGenerator);
 using IntoFromMeans = at::Tensor& (*)(Each, double, MaybeGenerator,
                                       at::Tensor&);
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("bernoulli_.Tensor", FromEach(&at::native::bernoulli_));
-  m.impl("bernoulli.out", &at::native::bernoulli_out);
+  m.impl("bernoulli_.Tensor", &bernoulliFrom);
+  m.impl("bernoulli.out", &bernoulliOut);
   m.impl("normal.Tensor_float", FromMeans(&at::native::normal));
   m.impl("normal.Tensor_float_out", IntoFromMeans(&at::native::normal_out));
   m.impl("normal.float_Tensor", &normal<double>);

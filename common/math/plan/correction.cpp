@@ -2,6 +2,7 @@
 #include "torch_openreg/common/math/plan/prediction.h"
 
 #include <ATen/Context.h>
+#include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_permuted.h>
 #include <ATen/ops/result_type.h>
@@ -55,22 +56,65 @@ at::Tensor transformedAsOnCpu(std::string_view name, at::Tensor input,
   return transformed(input, dimensions, result);
 }
 
+// [common.correction.losses] A loss of a single sample has no dimensions, and its memory does not follow the target's.
+bool correctLoss(std::string_view name, const Stack& arguments,
+                 Stack& results) {
+  const auto dim = [&](size_t i) { return arguments[i].toTensor().dim(); };
+  const auto isReduced = [&](size_t i) {
+    return arguments[i].toInt() != at::Reduction::None;
+  };
+  at::Tensor result =
+      results[0].isTensor() ? results[0].toTensor() : at::Tensor();
+  if (name == "aten::huber_loss") {
+    results[0] = result.to(arguments[0].toTensor().scalar_type());
+  } else if (name == "aten::multilabel_margin_loss_forward" && dim(0) < 2) {
+    results[0] = result.new_empty({});
+    results[1] = result.new_empty(arguments[1].toTensor().sizes());
+  } else if (name == "aten::multi_margin_loss" && dim(1) == 0 &&
+             !isReduced(5)) {
+    results[0] = result.new_empty({});
+  } else if (name == "aten::nll_loss2d_forward" && !isReduced(3)) {
+    results[0] = result.contiguous();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// [common.correction.strides] The rounded quotient has the memory format of the exact one.
+bool correctStrides(std::string_view name, const Stack& arguments,
+                    Stack& results) {
+  if (name == "aten::angle" && arguments[0].toTensor().is_complex()) {
+    results[0] = results[0].toTensor().contiguous();
+  } else if (name.ends_with("_pad2d")) {
+    results[0] = results[0].toTensor().contiguous(
+        arguments[0].toTensor().suggest_memory_format());
+  } else if (name == "aten::floor_divide" &&
+             results[0].toTensor().is_floating_point()) {
+    static const c10::OperatorHandle divide =
+        c10::Dispatcher::singleton().findSchemaOrThrow("aten::div",
+                                                       "Tensor_mode");
+    results = predict(divide, {arguments[0], arguments[1], "floor"});
+  } else {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
-// [common.correction.correct] Seven Meta kernels describe results that no device returns.
+// [common.correction.correct] Ten Meta kernels describe results that no device returns.
 void correct(const c10::OperatorHandle& op, const Stack& arguments,
              Stack& results) {
   const std::string_view name = op.schema().name();
+  if (correctLoss(name, arguments, results) ||
+      correctStrides(name, arguments, results))
+    return;
   if (name == "aten::_native_multi_head_attention") {
     const auto need = *op.schema().argumentIndexWithName("need_weights");
     const bool empty = arguments[0].toTensor().numel() == 0;
     if (empty || !arguments[need].toBool()) results[1] = at::Tensor();
-  } else if (name == "aten::huber_loss") {
-    results[0] =
-        results[0].toTensor().to(arguments[0].toTensor().scalar_type());
-  } else if ((name == "aten::isin" && arguments[0].isScalar()) ||
-             (name == "aten::multilabel_margin_loss_forward" &&
-              arguments[0].toTensor().dim() < 2)) {
+  } else if (name == "aten::isin" && arguments[0].isScalar()) {
     results[0] = results[0].toTensor().new_empty({});
   } else if (name.starts_with("aten::_embedding_bag") && results.size() == 4) {
     const at::ScalarType widest =
@@ -90,21 +134,25 @@ void correct(const c10::OperatorHandle& op, const Stack& arguments,
     if (at::hasMKL() && !dimensions.empty())
       results[0] =
           transformedAsOnCpu(name, input, dimensions, results[0].toTensor());
-  } else if (name == "aten::angle" && arguments[0].toTensor().is_complex()) {
-    results[0] = results[0].toTensor().contiguous();
-  } else if (name.ends_with("_pad2d")) {
-    results[0] = results[0].toTensor().contiguous(
-        arguments[0].toTensor().suggest_memory_format());
   }
 }
 
-// [common.correction.accept] PyTorch's Meta functions refuse truth values that its kernels take, as a condition of uint8 and as an operand of a shift.
+// [common.correction.accept] PyTorch's Meta functions refuse truth values that its kernels take, as a condition of uint8 and as an operand of a shift, and forms of a target and of weights.
 void accept(const c10::OperatorHandle& op, Stack& arguments) {
   const std::string_view name = op.schema().name();
   if (name == "aten::where") {
     const at::Tensor condition = arguments[0].toTensor();
     if (condition.scalar_type() == at::kByte)
       arguments[0] = condition.to(at::kBool);
+  } else if (name == "aten::multilabel_margin_loss_forward") {
+    const at::Tensor self = arguments[0].toTensor();
+    const at::Tensor target = arguments[1].toTensor();
+    if (self.dim() < 2 && target.dim() < 2 && self.numel() == target.numel())
+      arguments[1] = target.view(self.sizes());
+  } else if (name.starts_with("aten::nll_loss2d_")) {
+    c10::IValue& weight =
+        arguments[*op.schema().argumentIndexWithName("weight")];
+    if (!weight.isNone()) weight = weight.toTensor().flatten();
   } else if (name.ends_with("shift__")) {
     const at::Tensor self = arguments[0].toTensor();
     const auto type = arguments[1].isTensor()

@@ -26,7 +26,7 @@ struct MetaFunction {
 /// slow one in Python in its place, with other errors.
 const MetaFunction* metaFunction(const c10::OperatorHandle& op);
 
-// [common.correction] Seven Meta kernels describe results that no device returns, five those of CUDA, three refuse what devices take, and three refuse because of CUDA.
+// [common.correction] Ten Meta kernels describe results that no device returns, five those of CUDA, six refuse what devices take, and three refuse because of CUDA.
 /// Changes `results`, announced by the Meta kernel of `op`, into what the
 /// operator returns on every device, or on every one but CUDA.
 void correct(const c10::OperatorHandle& op, const torch::jit::Stack& arguments,

@@ -48,6 +48,18 @@ def test_outputs_are_resized_and_written(matrix):
         torch.testing.assert_close(here.cpu(), torch.linalg.eigvals(matrix))
 
 
+@pytest.mark.parametrize("place", ["cpu", "openreg:1"])
+@pytest.mark.parametrize("sizes", [(), (0,)], ids=len)
+def test_outputs_on_another_device_are_refused(matrix, place, sizes):
+    out = torch.empty(sizes, dtype=torch.complex128, device=place)
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device") as info:
+        torch.linalg.eigvals(matrix.to("openreg"), out=out)
+    assert info.type is RuntimeError and out.shape == sizes
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        torch.mode(matrix[0, 0], out=(matrix[0, 0].to("openreg"), torch.empty(0).long()))
+    assert torch.openreg.fallback_report() == {}
+
+
 def test_the_policy_holds_for_a_choice_too(matrix):
     with torch.openreg.fallback("error"), pytest.raises(NotImplementedError, match="linalg_eig"):
         torch.linalg.eig(matrix.to("openreg"))

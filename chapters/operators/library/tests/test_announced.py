@@ -292,6 +292,47 @@ def test_the_loss_of_one_sample_is_a_number(reduction):
     agree(lambda to: [F.multilabel_margin_loss(to(x), to(labels), reduction=reduction)])
 
 
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_a_margin_loss_of_one_sample_takes_a_target_with_and_without_a_dimension(reduction):
+    for x in (torch.tensor(1.5), torch.tensor([1.5]), torch.tensor([1.5, 2, -1])):
+        for y in (torch.tensor(0), torch.tensor([0])):
+            agree(lambda to: [F.multi_margin_loss(to(x), to(y), reduction=reduction)])  # noqa: B023
+            if x.numel() == 1:
+                for gradient in (False, True):
+                    agree(lambda to: single_label(to, x, y, reduction, gradient))  # noqa: B023
+
+
+def single_label(to, x, y, reduction, gradient):
+    x = to(x).detach().requires_grad_()
+    loss = F.multilabel_margin_loss(x, to(y), reduction=reduction)
+    return torch.autograd.grad(loss, x) if gradient else [loss]
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_a_loss_of_images_is_contiguous_and_takes_weights_of_any_shape(reduction):
+    torch.manual_seed(0)
+    x, weight = torch.randn(2, 3, 4, 5), torch.tensor([[1.0, 2, 3]])
+    y = torch.randint(0, 3, (5, 4, 2)).permute(2, 1, 0)
+
+    def losses(to):
+        logits = to(x).detach().requires_grad_()
+        loss = F.nll_loss(logits, to(y), weight=to(weight), reduction=reduction)
+        return loss, *torch.autograd.grad(loss.sum(), logits)
+
+    agree(losses)
+    assert losses(lambda x: x.to("openreg"))[0].is_contiguous()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64], ids=str)
+def test_a_floored_quotient_keeps_the_memory_format(dtype):
+    dense = torch.arange(120).reshape(2, 3, 4, 5).to(dtype)
+    for x in (dense, dense.to(memory_format=torch.channels_last), dense.transpose(0, 3)):
+        for y in (torch.tensor(2.0), torch.tensor(3), x[:1, :1] + 1, x + 1):
+            quotient = x.to("openreg") // y.to("openreg")
+            assert quotient.stride() == (x // y).stride()
+            agree(lambda to: [to(x) // to(y)])  # noqa: B023
+
+
 def test_a_huber_loss_has_the_dtype_of_its_input():
     for one, other in ((torch.float32, torch.float64), (torch.float64, torch.float32)):
         x, y = torch.tensor([1.0, -3.0], dtype=one), torch.tensor([0.5, 2.0], dtype=other)

@@ -100,6 +100,21 @@ def test_what_pytorch_leaves_to_us_is_refused_at_once_too(call, sentence):
     drawn_nothing(lambda: call(zeros()), RuntimeError, re.escape(sentence))
 
 
+@pytest.mark.parametrize("name,call", [
+    ("multinomial", lambda x, out: torch.multinomial(x, 2, out=out)),
+    ("normal", lambda x, out: torch.normal(0.0, x, out=out)),
+    ("normal", lambda x, out: torch.normal(x, x, out=out)),
+    ("bernoulli", lambda x, out: torch.bernoulli(x, out=out)),
+    ("bernoulli_", lambda x, out: out.bernoulli_(x[0])),
+    ("rrelu_with_noise", lambda x, out: torch.ops.aten.rrelu_with_noise(x, x, out=out)),
+])  # fmt: skip
+@pytest.mark.parametrize("place", ["cpu", "openreg:1"])
+@pytest.mark.parametrize("sizes", [(), (2,)], ids=len)
+def test_numbers_are_drawn_into_a_tensor_of_the_same_device(name, call, place, sizes):
+    found = f"{name}: Expected all tensors to be on the same device, but found at least two devices"
+    drawn_nothing(lambda: call(zeros(), torch.ones(sizes, device=place)), RuntimeError, found)
+
+
 @pytest.mark.parametrize("call,dtype,name", [
     (lambda x: x.uniform_(), torch.int32, "Int"),
     (lambda x: x.normal_(), torch.int32, "Int"),
