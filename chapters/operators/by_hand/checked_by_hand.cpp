@@ -8,6 +8,8 @@
 #include <ATen/ops/index_select.h>
 #include <torch/library.h>
 
+#include <cmath>
+
 namespace openreg {
 namespace {
 
@@ -67,8 +69,11 @@ at::Tensor histogram(const at::Tensor& self, int64_t bins,
                      const at::Scalar& min, const at::Scalar& max) {
   TORCH_CHECK(bins > 0, "torch.histogram(): bins must be > 0, but got ", bins,
               " for dimension 0");
-  TORCH_CHECK(min.toDouble() <= max.toDouble(),
-              "torch.histc: max must be larger than min");
+  const double low = min.toDouble(), high = max.toDouble();
+  TORCH_CHECK(low <= high, "torch.histc: max must be larger than min");
+  // If both are equal, the range is the data's.
+  TORCH_CHECK(low == high || (std::isfinite(low) && std::isfinite(high)),
+              "torch.histc: range of [", low, ", ", high, "] is not finite");
   at::Tensor out = at::empty({bins}, self.options());
   launchRehearsed(
       "histc",

@@ -215,6 +215,15 @@ def test_a_histogram_counts_or_is_refused_as_on_the_cpu(limits):
     agree(lambda x: torch.histc(x, *limits), x, x.to("openreg"))
 
 
+@pytest.mark.parametrize("limits", [(0, float("inf")), (-float("inf"), 2)], ids=str)
+def test_the_range_of_a_histogram_must_be_finite(limits):
+    for place in ("cpu", "openreg"):
+        x = torch.ones(5, device=place)
+        with pytest.raises(RuntimeError, match=r"torch.histc: range of \[.*\] is not finite"):
+            torch.histc(x, 3, *limits)
+    agree(lambda x: torch.histc(x, 3, limits[1], limits[1]), x.cpu(), x)
+
+
 @pytest.mark.parametrize("increasing", [True, False])
 @pytest.mark.parametrize("columns", [None, 0, 1, 4])
 @pytest.mark.parametrize("dtype", [
