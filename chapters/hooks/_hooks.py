@@ -41,13 +41,16 @@ def _lazy_init():
 def init():
     """Starts the devices, if they have not started, like `torch.cuda.init`."""
     _lazy_init()
-    if not is_initialized():
+    if not _C.is_started():
         synchronize()
 
 
 def is_initialized():
-    """Whether the device has started."""
-    return _C.is_started()
+    """Whether the device has started, or this thread has chosen another than the first.
+
+    A fake tensor without an index is on the current device if this is true, and else on the first.
+    """
+    return _C.is_started() or _C.current_device() != 0
 
 
 # [hooks.python.seed] Seeds go to the current device, or to every device.

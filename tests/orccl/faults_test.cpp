@@ -583,6 +583,25 @@ TEST(Connecting, to_a_rank_that_has_left_is_refused) {
       << said;
 }
 
+TEST(Connecting, to_a_rank_that_has_ended_is_refused) {
+  const auto statuses = onProcesses(2, [](Group& group, orStream_t stream) {
+    if (group.rank() == 0) _exit(0);  // It has published its mailbox.
+    const auto exchange = exchangeIn(std::getenv("OPENREG_TEST_FOLDER"));
+    int process = 0;
+    std::memcpy(&process, exchange.lookUp("mailbox/0").data(), sizeof(process));
+    const std::string program = "/proc/" + std::to_string(process) + "/exe";
+    const auto begin = steady_clock::now();
+    while (!access(program.c_str(), F_OK) && secondsSince(begin) < 10)
+      sleepMs(1);
+    EXPECT_EQ(REFUSAL(orcclRemoteError, group.barrier(stream)),
+              "Rank 0 cannot be connected to. The memory of process " +
+                  std::to_string(process) +
+                  " cannot be opened; it has ended, or is another user's.");
+  });
+  if (statuses.empty()) return;
+  EXPECT_EQ(statuses, (std::vector<int>{0, 0}));
+}
+
 TEST(Connecting, to_a_rank_that_has_left_after_it_sent_something_finds_it) {
   Table table;
   Arena arena;

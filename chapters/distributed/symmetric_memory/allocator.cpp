@@ -36,13 +36,14 @@ struct Offer {
   SymmetricLayout layout;
 };
 
-std::vector<uint8_t> bytesOf(const Offer& offer) {
+using Bytes = std::vector<uint8_t>;
+
+Bytes bytesOf(const Offer& offer) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(&offer);
   return {bytes, bytes + sizeof offer};
 }
 
-Offer offerOf(int rank, const std::vector<uint8_t>& bytes,
-              SymmetricLayout layout) {
+Offer offerOf(int rank, const Bytes& bytes, SymmetricLayout layout) {
   Offer offer{};
   TORCH_CHECK(bytes.size() == sizeof offer, "Rank ", rank,
               " has published no block of symmetric memory.");
@@ -153,6 +154,17 @@ c10::intrusive_ptr<c10d::ProcessGroup> groupNamed(const std::string& name) {
   }
 }
 
+// [distributed.symmetric.exchange] What a rank writes to the store under a name, every rank reads.
+std::vector<Bytes> exchange(c10d::ProcessGroup& ranks, const std::string& name,
+                            const Bytes& own) {
+  const auto store = ranks.getStore();
+  const auto key = [&](int rank) { return c10::str(name, "/", rank); };
+  store->set(key(ranks.getRank()), own);
+  std::vector<Bytes> all;
+  for (int r = 0; r < ranks.getSize(); ++r) all.push_back(store->get(key(r)));
+  return all;
+}
+
 // [distributed.symmetric.open] Every rank opens the blocks of all others, and keeps them open as long as it has the object.
 c10::intrusive_ptr<symm::SymmetricMemory> SymmetricAllocator::rendezvous(
     void* data, const std::optional<std::string>& group) {
@@ -172,18 +184,16 @@ c10::intrusive_ptr<symm::SymmetricMemory> SymmetricAllocator::rendezvous(
   check(orIpcGetMemHandle(&ours.block, data));
   check(orIpcGetMemHandle(&ours.words, own_words.get()));
   // What fails before this line may be tried again with the same number.
-  const auto store = ranks->getStore();
   std::unique_lock lock(mutex_);
-  const auto key = [&, meeting = meetings_[name]++](int rank) {
-    return c10::str("orccl/symmetric/", meeting, "/", rank);
-  };
+  const std::string key = c10::str("orccl/symmetric/", meetings_[name]++);
   lock.unlock();
-  store->set(key(ranks->getRank()), bytesOf(ours));
   std::vector<Offer> offers;
-  for (int r = 0; r < ranks->getSize(); ++r) {
-    offers.push_back(offerOf(r, store->get(key(r)), block.layout));
+  for (const Bytes& bytes : exchange(*ranks, key, bytesOf(ours))) {
+    offers.push_back(offerOf(offers.size(), bytes, block.layout));
   }
   const auto shared = open(block, own_words, offers, ranks->getRank());
+  // A rank that returns may free its block at once, so all must have opened it.
+  exchange(*ranks, key + "/opened", {1});
   lock.lock();
   const auto entry = blocks_.find(data);
   if (entry != blocks_.end()) {

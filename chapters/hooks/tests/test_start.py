@@ -32,6 +32,20 @@ def test_a_program_that_asks_for_the_start_gets_it_and_may_ask_again():
     assert result.returncode == 0, result.stderr
 
 
+def test_a_fake_tensor_is_on_the_device_that_was_chosen():
+    result = run(
+        "import torch, torch_openreg\n"
+        "from torch._subclasses.fake_tensor import FakeTensorMode\n"
+        "torch.openreg.set_device(1)\n"
+        "with FakeTensorMode():\n"
+        "    assert torch.empty(2, device='openreg').device.index == 1\n"
+        "    with torch.openreg.device(0):\n"
+        "        assert torch.empty(3, device='openreg').device.index == 0\n"
+        "assert not torch.openreg._C.is_started()\n"
+    )
+    assert result.returncode == 0, result.stderr
+
+
 @pytest.mark.parametrize(
     "use", ["torch.UntypedStorage(1, device='openreg')", "torch.ones(1).pin_memory()"]
 )

@@ -36,6 +36,24 @@ bool isMailbox(const void* address, const void* own) {
          theirs.size == ours.size;
 }
 
+// [common.orccl.peers.open] The memory of a process that has ended cannot be opened.
+/// The mailbox of `rank`, which is another process's. @throws Failure if there
+/// is none.
+char* openMailbox(int rank, const orIpcMemHandle_t& handle, const void* own) {
+  void* mapped = nullptr;
+  const orError_t error = orIpcOpenMemHandle(&mapped, handle);
+  require(error != orErrorInvalidResourceHandle, orcclRemoteError, "Rank ",
+          rank, " cannot be connected to. ", orGetErrorDetail());
+  check(error);
+  if (!isMailbox(mapped, own)) {
+    orIpcCloseMemHandle(mapped);
+    require(false, orcclInternalError, "Rank ", rank,
+            " has published memory of another size than a mailbox of this "
+            "group has.");
+  }
+  return static_cast<char*>(mapped);
+}
+
 // [-]
 }  // namespace
 
@@ -79,15 +97,7 @@ void Peers::map(int rank, const orcclBootstrap& bootstrap) {
     peer.descriptor =
         static_cast<int>(syscall(SYS_pidfd_open, card.process, 0));
   }
-  void* mapped = nullptr;
-  check(orIpcOpenMemHandle(&mapped, card.handle));
-  if (!isMailbox(mapped, own)) {
-    orIpcCloseMemHandle(mapped);
-    require(false, orcclInternalError, "Rank ", rank,
-            " has published memory of another size than a mailbox of this "
-            "group has.");
-  }
-  boxes_.mapped[rank] = static_cast<char*>(mapped);
+  boxes_.mapped[rank] = openMailbox(rank, card.handle, own);
 }
 
 // [common.orccl.peers.connect] A rank connects once, when its first call needs the others.

@@ -194,7 +194,7 @@ def test_the_peers_of_a_rank_without_memory_for_a_mailbox_wait_until_the_timeout
 
 
 def message_of_disagreement(timeout, most):
-    """What a rank is told in less than `most` seconds, when the second call of a group differs."""
+    """What a rank is told in less than `most` seconds, when a call after two differs."""
     group = joined(timeout)
     rank = dist.get_rank()
     dist.all_reduce(torch.ones(1, device=device()), group=group)

@@ -311,6 +311,17 @@ def test_a_batch_may_mix_collectives_and_transfers():
     same(received, torch.full((2,), 1.0 * ((rank - 1) % size)))
 
 
+@on("two", "four")
+def test_each_rank_may_have_a_group_of_its_own():
+    alone, together = (torch.full((2,), 2.0, device=device()) for _ in range(2))
+    for _ in range(10):  # The groups of all ranks have one name, and one store.
+        group = dist.new_group([dist.get_rank()])
+        dist.all_reduce(alone, group=group)
+        dist.all_reduce(together, op=dist.ReduceOp.MAX)
+        dist.destroy_process_group(group)
+    assert alone.tolist() == together.tolist() == [2, 2]
+
+
 @on("two")
 def test_object_collectives():
     rank, size = dist.get_rank(), dist.get_world_size()

@@ -359,6 +359,17 @@ def test_blocks_of_different_sizes_are_refused():
     raises(ValueError, "must have one size", symm_mem.rendezvous, tensor, dist.group.WORLD)
 
 
+@on("pair")
+def test_a_rendezvous_ends_when_all_ranks_have_opened_the_blocks():
+    store = dist.group.WORLD.get_group_store()
+    number = next(n for n in range(1000) if not store.check([f"orccl/symmetric/{n}/{RANK}"]))
+    opened = [f"orccl/symmetric/{number}/opened/{rank}" for rank in range(RANKS)]
+    tensor, group = symmetric(8)
+    assert store.check(opened)
+    group.barrier()
+    tensor.zero_()
+
+
 def use_up_the_cache():
     """Tensors that take all blocks in which a larger one would find room."""
     held = []
