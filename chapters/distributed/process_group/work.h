@@ -5,12 +5,15 @@
 #include "torch_openreg/chapters/distributed/process_group/watchdog.h"
 #include "torch_openreg/common/waiting.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
+#include <ATen/ops/stack.h>
 #include <c10/core/StreamGuard.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -111,13 +114,26 @@ class CollectiveWork final : public c10d::Work {
       future->setError(error);
     } else {
       checkRequestOn(stream_);
-      future->markCompleted(c10::IValue(outputs_));
+      future->markCompleted(c10::IValue(valueOfFuture()));
     }
     return future_ = std::move(future);
   }
 
-  // [distributed.work.host] The host polls, because the group may fail while the event is pending.
+  // [distributed.work.stacked] As NCCL's, the future of an all_gather into a list has one tensor, which hooks of DDP index by rank.
  private:
+  std::vector<at::Tensor> valueOfFuture() const {
+    const bool are_alike = std::all_of(
+        outputs_.begin(), outputs_.end(), [&](const at::Tensor& each) {
+          return each.sizes() == outputs_[0].sizes();
+        });
+    if (opType_ != c10d::OpType::ALLGATHER || !are_alike) return outputs_;
+    // The program may drop them before the stream has read them.
+    for (const at::Tensor& each : outputs_) each.record_stream(stream_);
+    const at::NoGradGuard no_grad;
+    return {at::stack(outputs_)};
+  }
+
+  // [distributed.work.host] The host polls, because the group may fail while the event is pending.
   void waitOnHost(std::chrono::milliseconds limit) {
     const auto began = std::chrono::steady_clock::now();
     const auto isDone = [&] {

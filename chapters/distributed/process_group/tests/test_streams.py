@@ -10,6 +10,11 @@ import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 from ranks import device, joined, on
+from torch.distributed.algorithms.ddp_comm_hooks.quantization_hooks import (
+    quantization_perchannel_hook,
+    quantization_pertensor_hook,
+)
+from torch.nn.parallel import DistributedDataParallel
 
 
 def backend():
@@ -73,6 +78,34 @@ def test_futures_run_their_callbacks_behind_the_work():
     doubled = future.then(lambda done: done.value()[0] * 2).wait()
     assert doubled.tolist() == [2.0 * size] * 3
     assert future.value()[0] is tensor or future.value()[0].data_ptr() == tensor.data_ptr()
+
+
+@on("two")
+def test_the_future_of_a_list_has_a_row_for_each_rank():
+    rank, size = dist.get_rank(), dist.get_world_size()
+
+    def gathered(*sizes):
+        outputs = [torch.empty(n, device=device()) for n in sizes]
+        own = torch.full((sizes[rank],), float(rank), device=device())
+        return dist.all_gather(outputs, own, async_op=True).get_future()
+
+    future = gathered(*[1 << 16] * size)
+    torch.full((size << 16,), -1.0, device=device())  # It may take the memory of the list.
+    [rows] = future.wait()
+    assert rows.shape == (size, 1 << 16)
+    assert rows.mean(1).tolist() == list(map(float, range(size)))
+    uneven = gathered(*range(1, size + 1)).wait()
+    assert [each.tolist() for each in uneven] == [[float(n)] * (n + 1) for n in range(size)]
+
+
+@on("two")
+def test_hooks_that_send_quantized_gradients_average_them():
+    for hook in (quantization_pertensor_hook, quantization_perchannel_hook):
+        model = DistributedDataParallel(torch.nn.Linear(64, 64).to(device()))
+        model.register_comm_hook(None, hook)
+        model(torch.full((4, 64), 1.0 + dist.get_rank(), device=device())).sum().backward()
+        average = torch.full((64, 64), 4 * 1.5)
+        torch.testing.assert_close(model.module.weight.grad.cpu(), average, rtol=0, atol=0.05)
 
 
 def counts():
