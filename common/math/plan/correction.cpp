@@ -63,8 +63,8 @@ bool correctLoss(std::string_view name, const Stack& arguments,
   const auto isReduced = [&](size_t i) {
     return arguments[i].toInt() != at::Reduction::None;
   };
-  at::Tensor result =
-      results[0].isTensor() ? results[0].toTensor() : at::Tensor();
+  if (name.find("loss") == name.npos) return false;
+  const at::Tensor result = results[0].toTensor();
   if (name == "aten::huber_loss") {
     results[0] = result.to(arguments[0].toTensor().scalar_type());
   } else if (name == "aten::multilabel_margin_loss_forward" && dim(0) < 2) {
