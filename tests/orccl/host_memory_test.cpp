@@ -93,7 +93,7 @@ TEST(HostMemory, a_group_that_cannot_be_made_keeps_no_memory_of_the_device) {
        scarce::left = ++allocation) {
     scarce::left = scarce::kAll;
     SCOPED_TRACE("allocation " + std::to_string(allocation));
-    waitUntilMemoryIsUsed(0);
+    ASSERT_NO_FATAL_FAILURE(waitUntilMemoryIsUsed(0));
   }
   scarce::left = scarce::kAll;
   EXPECT_GT(allocation, 4);

@@ -122,15 +122,14 @@ class CollectiveWork final : public c10d::Work {
   // [distributed.work.stacked] As NCCL's, the future of an all_gather into a list has one tensor, which hooks of DDP index by rank.
  private:
   std::vector<at::Tensor> valueOfFuture() const {
+    if (opType_ != c10d::OpType::ALLGATHER) return outputs_;
     const bool are_alike = std::all_of(
         outputs_.begin(), outputs_.end(), [&](const at::Tensor& each) {
           return each.sizes() == outputs_[0].sizes();
         });
-    if (opType_ != c10d::OpType::ALLGATHER || !are_alike) return outputs_;
-    // The program may drop them before the stream has read them.
-    for (const at::Tensor& each : outputs_) each.record_stream(stream_);
+    // For their memory, the operation has recorded this stream.
     const at::NoGradGuard no_grad;
-    return {at::stack(outputs_)};
+    return are_alike ? std::vector<at::Tensor>{at::stack(outputs_)} : outputs_;
   }
 
   // [distributed.work.host] The host polls, because the group may fail while the event is pending.

@@ -292,6 +292,12 @@ def test_the_loss_of_one_sample_is_a_number(reduction):
     agree(lambda to: [F.multilabel_margin_loss(to(x), to(labels), reduction=reduction)])
 
 
+def single_label(to, x, y, reduction, gradient):
+    x = to(x).detach().requires_grad_()
+    loss = F.multilabel_margin_loss(x, to(y), reduction=reduction)
+    return torch.autograd.grad(loss, x) if gradient else [loss]
+
+
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 def test_a_margin_loss_of_one_sample_takes_a_target_with_and_without_a_dimension(reduction):
     for x in (torch.tensor(1.5), torch.tensor([1.5]), torch.tensor([1.5, 2, -1])):
@@ -300,12 +306,6 @@ def test_a_margin_loss_of_one_sample_takes_a_target_with_and_without_a_dimension
             if x.numel() == 1:
                 for gradient in (False, True):
                     agree(lambda to: single_label(to, x, y, reduction, gradient))  # noqa: B023
-
-
-def single_label(to, x, y, reduction, gradient):
-    x = to(x).detach().requires_grad_()
-    loss = F.multilabel_margin_loss(x, to(y), reduction=reduction)
-    return torch.autograd.grad(loss, x) if gradient else [loss]
 
 
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
