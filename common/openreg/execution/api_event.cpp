@@ -91,7 +91,7 @@ orError_t orEventRecord(orEvent_t event_handle,
                 "; they must be of one device.");
   };
   Position position;
-  orError_t error = append(stream, &position, check, [&](Command& command) {
+  orError_t error = append(stream, &position, 0, check, [&](Command& command) {
     command.kind = Command::Kind::record;
     command.name = "record";
     command.recording = recording;
@@ -127,12 +127,12 @@ orError_t orStreamWaitEvent(orStream_t stream_handle, orEvent_t event_handle,
   }
   const auto check = [](Device&) { return orSuccess; };
   Position position;
-  orError_t error =
-      append(stream, &position, check, [&latest = recording](Command& command) {
-        command.kind = Command::Kind::wait;
-        command.name = "wait";
-        command.recording = latest;
-      });
+  orError_t error = append(stream, &position, 0, check,
+                           [&latest = recording](Command& command) {
+                             command.kind = Command::Kind::wait;
+                             command.name = "wait";
+                             command.recording = latest;
+                           });
   return error ? error : holdBack(stream, position);
 } catch (...) {
   return failWithException();

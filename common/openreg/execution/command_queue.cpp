@@ -4,7 +4,6 @@
 #include "torch_openreg/common/openreg/core/config.h"
 #include "torch_openreg/common/openreg/core/machine.h"
 #include "torch_openreg/common/openreg/execution/device.h"
-#include "torch_openreg/common/openreg/execution/spin.h"
 #include "torch_openreg/common/openreg/graphs/capture.h"
 #include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/signals/watcher.h"
@@ -22,7 +21,7 @@ namespace openreg::hardware {
 void CommandQueue::open(Device* device, int priority, orStream_t handle) {
   std::lock_guard lock(mutex_);
   if (node_.empty()) node_.push_back(this);
-  if (!newest_) newest_ = oldest_ = current_ = new Command;
+  if (!newest_) newest_ = current_ = memory_.allocate(0, 0, completed_);
   device_ = device;
   priority_ = priority;
   handle_ = handle;
@@ -42,14 +41,6 @@ Position CommandQueue::position(orStream_t handle) {
   return {device_, priority_, submitted_, completed};
 }
 
-// [common.queue.allocate] In the steady state a launch reuses a command that has run, and allocates nothing.
-Command* CommandQueue::allocate() {
-  if (reused_ == reusable_) reusable_ = completed_;
-  if (reused_ == reusable_) return new Command;
-  ++reused_;
-  return std::exchange(oldest_, oldest_->next.load());
-}
-
 // [common.queue.races] Races are found under the queue's lock, so that the clocks tick in the order of the queue.
 void CommandQueue::findRaces(Command& command) {
   if (racesAreWanted()) races().add(handle_, *device_, command);
@@ -58,7 +49,6 @@ void CommandQueue::findRaces(Command& command) {
 // [common.queue.submit] An observer is called without the lock, because it may wait for a thread that needs it.
 void CommandQueue::submit(std::unique_lock<std::mutex> lock, Command* command,
                           Position* position) {
-  command->traced.correlation = 0;
   // The launch of a graph is reported, and its branches are part of it.
   if (!isObserved() || command->kind == Command::Kind::branch) {
     position->submitted = append(command);
@@ -77,14 +67,11 @@ void CommandQueue::submit(std::unique_lock<std::mutex> lock, Command* command,
 
 // [common.queue.append] The first command of an idle stream schedules the stream.
 uint64_t CommandQueue::append(Command* command) {
-  command->next.store(nullptr, std::memory_order_relaxed);
   const uint64_t number = submitted_.load(std::memory_order_relaxed) + 1;
   submitted_.store(number, std::memory_order_relaxed);
   newest_->next = command;
   newest_ = command;
-  // The worker wrote these lines last; the next launch needs them here.
-  __builtin_prefetch(oldest_, 1);
-  __builtin_prefetch(oldest_->arguments, 1);
+  memory_.prefetch();
   schedule();
   return number;
 }
@@ -193,7 +180,7 @@ bool CommandQueue::settle() {
   if (head && head->kind == Command::Kind::kernel) return true;
   if (head && isGraph(*head)) {
     if (parkInGraph(*head, this)) return false;
-    const auto& run = *reinterpret_cast<const GraphRun*>(head->arguments);
+    const auto& run = *reinterpret_cast<const GraphRun*>(head->arguments());
     if (run.next < run.graph->branches[run.branch].nodes.size()) return true;
   }
   run(1);
@@ -237,7 +224,7 @@ void CommandQueue::wakeHostAt(uint64_t number) {
 // [common.queue.graph] A graph stays at the head of its queue while a worker runs node after node, so other streams get their turn between nodes.
 /// Whether there was another node to run.
 bool CommandQueue::runNode(Command& launch) {
-  auto& run = *reinterpret_cast<GraphRun*>(launch.arguments);
+  auto& run = *reinterpret_cast<GraphRun*>(launch.arguments());
   const std::vector<size_t>& nodes = run.graph->branches[run.branch].nodes;
   if (run.next == nodes.size()) return false;
   const Node& node = run.graph->nodes[nodes[run.next++]];
@@ -265,7 +252,7 @@ bool CommandQueue::runNode(Command& launch) {
 
 // [common.queue.graph.park] A branch that must wait for another one leaves its thread, as a stream does that waits for an event.
 static bool parkInGraph(Command& launch, CommandQueue* queue) {
-  auto& run = *reinterpret_cast<GraphRun*>(launch.arguments);
+  auto& run = *reinterpret_cast<GraphRun*>(launch.arguments());
   const Graph& graph = *run.graph;
   // Another worker may end the parked launch at once and drop its reference.
   const std::shared_ptr<Replay> replay = run.replay;
@@ -312,12 +299,13 @@ void CommandQueue::execute(Command& command) {
 // [common.queue.finish] What follows a command must also follow a kernel that ends its thread.
 void CommandQueue::finish(Command& command) {
   if (command.kind == Command::Kind::kernel || isGraph(command)) {
-    command.kernel->destroy(command.arguments);
+    command.kernel->destroy(command.arguments());
   }
   if (command.traced.correlation) {
     observers().end(command.traced, command.name, device_->index, handle_);
   }
-  if (command.kind != Command::Kind::kernel) command.recording.reset();
+  command.recording.reset();
+  command.launch.reset();
   if (completed_.fetch_add(1) + 1 >= wake_host_at_) {
     device_->host_waiters.wake([this] { wake_host_at_ = kNever; });
   }
@@ -330,7 +318,7 @@ void CommandQueue::runKernel(Command& command) {
     if (config().guards_memory) {
       machine().guards.run(command, *device_, handle_);
     } else {
-      command.kernel->run(command.arguments);
+      command.kernel->run(command.arguments());
     }
   } catch (const Refusal& refusal) {
     refuse(command.name, refusal.what());

@@ -2,10 +2,8 @@
 #pragma once
 
 #include "torch_openreg/common/openreg/core/failure.h"
-#include "torch_openreg/common/openreg/execution/event.h"
 #include "torch_openreg/common/openreg/errors/refusal.h"
-#include "torch_openreg/common/openreg/interface/openreg_kernels.h"
-#include "torch_openreg/common/openreg/tools/observer.h"
+#include "torch_openreg/common/openreg/execution/command.h"
 
 #include <atomic>
 #include <cstddef>
@@ -14,40 +12,6 @@
 #include <mutex>
 
 namespace openreg::hardware {
-
-struct Launch;
-
-// [common.queue.command] A command holds its kernel's arguments, and shares no cache line with them.
-/// A cache line that host and device both write travels between their cores,
-/// and each transfer takes as long as a small kernel.
-inline constexpr size_t kCacheLine = 64;
-
-struct alignas(kCacheLine) Command {
-  enum class Kind { kernel, record, wait, wait_value, graph, branch };
-
-  std::atomic<Command*> next{nullptr};
-  Kind kind = Kind::kernel;
-  const orKernel* kernel = nullptr;
-  const char* name = nullptr;
-  /// Null, or the reason for which the command must fail.
-  const char* fault = nullptr;
-  std::shared_ptr<Recording> recording;
-  /// What the kernel touches, while races are wanted.
-  std::shared_ptr<const Launch> launch;
-  Traced traced;
-  /// Whether the observers know that it is enqueued.
-  std::atomic<bool> announced{true};
-  alignas(std::max_align_t) std::byte arguments[orMaxArgumentBytes];
-};
-
-// [common.queue.node] A command that is recorded and not run has the arguments that it was given until the graph goes away.
-struct DestroyNode {
-  void operator()(Command* command) const {
-    if (command->kernel) command->kernel->destroy(command->arguments);
-    delete command;
-  }
-};
-using NodeCommand = std::unique_ptr<Command, DestroyNode>;
 
 // [common.queue.position] A position stays meaningful when its stream is destroyed and the queue is another stream's.
 /// What a stream was when the queue was locked: the stream's device and its
@@ -74,23 +38,23 @@ class CommandQueue {
   int priority() const { return priority_; }
 
   // [common.queue.push] The lock that a launch takes anyway also checks that the stream is still the one that was named.
-  /// Enqueues a command on stream `handle`: `check(device)` may refuse it with
-  /// an error, and `fill(command)` completes it. `position` becomes that of the
-  /// command.
+  /// Enqueues a command with room for `bytes` of arguments on stream `handle`:
+  /// `check(device)` may refuse it with an error, and `fill(command)` completes
+  /// it. `position` becomes that of the command.
   /// @returns orErrorInvalidResourceHandle if the queue is not that stream's.
   template <class Check, class Fill>
-  orError_t push(orStream_t handle, Position* position, Check check,
-                 Fill fill) {
+  orError_t push(orStream_t handle, Position* position, size_t bytes,
+                 Check check, Fill fill) {
     std::unique_lock lock(mutex_);
     if (!belongsTo(handle)) return refuseStream(handle);
     if (orError_t error = check(*device_)) return error;
     if (capture_) {
       position->device = device_;
-      NodeCommand node(new Command);
+      NodeCommand node = makeNode(bytes);
       fill(*node);
       return addToCapture(std::move(node));
     }
-    Command* command = allocate();
+    Command* command = memory_.allocate(bytes, submitted_, completed_);
     fill(*command);
     findRaces(*command);
     position->device = device_;
@@ -160,7 +124,6 @@ class CommandQueue {
   // [common.queue.private] The worker that runs a queue calls these functions, except the first five.
  private:
   bool belongsTo(orStream_t handle) const { return open_ && handle == handle_; }
-  Command* allocate();
   void findRaces(Command& command);
   void submit(std::unique_lock<std::mutex> lock, Command* command,
               Position* position);
@@ -191,10 +154,8 @@ class CommandQueue {
   alignas(kCacheLine) std::mutex mutex_;
   /// Whether the stream is not destroyed.
   bool open_ = false;
+  CommandMemory memory_;
   Command* newest_ = nullptr;
-  Command* oldest_ = nullptr;
-  /// How many commands were reused, and how many had run when last checked.
-  uint64_t reused_ = 0, reusable_ = 0;
   std::atomic<uint64_t> submitted_{0};
   std::shared_ptr<Capture> capture_;
 

@@ -60,14 +60,15 @@ orError_t submit(orStream_t handle, const orKernel* kernel, const char* name,
     if (injection().losesDevice(device.index)) device.sticky_error.setLost();
     return orSuccess;
   };
-  orError_t error = append(stream, position, lose, [&](Command& command) {
-    command.kind = Command::Kind::kernel;
-    command.name = name;
-    command.fault = fault;
-    command.launch = std::move(launch);
-    kernel->move(command.arguments, arguments);
-    command.kernel = kernel;  // From now on, the arguments are destroyed.
-  });
+  orError_t error =
+      append(stream, position, kernel->bytes, lose, [&](Command& command) {
+        command.kind = Command::Kind::kernel;
+        command.name = name;
+        command.fault = fault;
+        command.launch = std::move(launch);
+        kernel->move(command.arguments(), arguments);
+        command.kernel = kernel;  // From now on, the arguments are destroyed.
+      });
   return error ? error : holdBack(stream, *position, tells);
 }
 

@@ -10,15 +10,15 @@
 namespace openreg::hardware {
 
 // [common.enqueue] Every command passes one function, which refuses it on a failed device and bounds the queue.
-/// Enqueues a command that `fill` completes, unless `check(device)` refuses it
-/// or the device has failed, and does not wait. `position` becomes that of the
-/// command in its stream.
+/// Enqueues a command with room for `bytes` of arguments that `fill` completes,
+/// unless `check(device)` refuses it or the device has failed, and does not
+/// wait. `position` becomes that of the command in its stream.
 /// @returns the error for which nothing was enqueued.
 template <class Check, class Fill>
-orError_t append(const StreamRef& stream, Position* position, Check check,
-                 Fill fill) {
+orError_t append(const StreamRef& stream, Position* position, size_t bytes,
+                 Check check, Fill fill) {
   return stream.queue->push(
-      stream.handle, position,
+      stream.handle, position, bytes,
       [&](Device& device) {
         orError_t error = check(device);
         if (!error) error = device.sticky_error.report();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "torch_openreg/common/openreg/core/config.h"
-#include "torch_openreg/common/openreg/execution/spin.h"
 #include "torch_openreg/common/openreg/interface/openreg_tools.h"
 #include "torch_openreg/common/openreg/tools/step_scheduler.h"
 
@@ -15,6 +14,24 @@
 #include <utility>
 
 namespace openreg::hardware {
+
+// [common.spin] Waking a thread costs more than most kernels, so a thread spins for 50 us before it sleeps.
+/// Calls `found()` until it is true or 50 us are over; whether it was.
+template <class Found>
+bool spin(Found found) {
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::microseconds(50);
+  do {
+    for (int look = 0; look < 8; ++look) {
+      if (found()) return true;
+        // Leaves the core to a hyper-thread that may share it.
+#if defined(__x86_64__)
+      for (int rest = 0; rest < 8; ++rest) __builtin_ia32_pause();
+#endif
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
 
 // [common.host-waiters.callback] Only the three functions that synchronize call back; a wait inside another function must end by itself.
 /// What the calling thread calls while it synchronizes.

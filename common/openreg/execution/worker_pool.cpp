@@ -3,7 +3,7 @@
 
 #include "torch_openreg/common/openreg/core/config.h"
 #include "torch_openreg/common/openreg/execution/command_queue.h"
-#include "torch_openreg/common/openreg/execution/spin.h"
+#include "torch_openreg/common/openreg/execution/host_waiters.h"
 #include "torch_openreg/common/openreg/tools/step_scheduler.h"
 
 #include <cxxabi.h>

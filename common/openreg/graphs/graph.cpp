@@ -76,7 +76,7 @@ static void setRun(Command& command, Command::Kind kind, GraphRun run) {
   command.kind = kind;
   command.kernel = &kGraphKernel;
   command.name = "graph";
-  kGraphKernel.move(command.arguments, &run);
+  kGraphKernel.move(command.arguments(), &run);
 }
 
 // [common.graph.branches] Branches are enqueued before the launch that starts them; if it fails, they end without running a node.
@@ -84,7 +84,8 @@ orError_t Executable::enqueueBranches(const std::shared_ptr<Replay>& replay) {
   for (const auto& [branch, stream] : streams_) {
     Position position;
     const orError_t error = stream.queue->push(
-        stream.handle, &position, [](Device&) { return orSuccess; },
+        stream.handle, &position, sizeof(GraphRun),
+        [](Device&) { return orSuccess; },
         [&, branch = branch](Command& command) {
           setRun(command, Command::Kind::branch, {graph_, branch, replay});
         });
@@ -128,11 +129,12 @@ orError_t Executable::launch(orStream_t handle) {
                 "; they must be of one device.");
   };
   Position position;
-  orError_t error = append(stream, &position, check, [&](Command& command) {
-    command.recording = recording;
-    setRun(command, Command::Kind::graph, {graph_, 0, replay});
-    if (racesAreWanted()) findRaces(stream, *recording);
-  });
+  orError_t error =
+      append(stream, &position, sizeof(GraphRun), check, [&](Command& command) {
+        command.recording = recording;
+        setRun(command, Command::Kind::graph, {graph_, 0, replay});
+        if (racesAreWanted()) findRaces(stream, *recording);
+      });
   if (error) return error;
   pending.replay.reset();
   last_ = std::move(recording);
@@ -156,7 +158,7 @@ orError_t Executable::waitForLast(const StreamRef& stream) {
   }
   Position position;
   return append(
-      stream, &position, [](Device&) { return orSuccess; },
+      stream, &position, 0, [](Device&) { return orSuccess; },
       [&](Command& command) {
         command.kind = Command::Kind::wait;
         command.name = "wait";

@@ -30,7 +30,7 @@ static const orKernel kRetirement{
 static orError_t enqueueRetirement(const StreamRef& stream, uintptr_t block) {
   Position position;
   return stream.queue->push(
-      stream.handle, &position,
+      stream.handle, &position, sizeof(block),
       [](Device& device) {
         device.workers.start();
         return orSuccess;
@@ -39,9 +39,7 @@ static orError_t enqueueRetirement(const StreamRef& stream, uintptr_t block) {
         command.kind = Command::Kind::kernel;
         command.kernel = &kRetirement;
         command.name = kRetirement.name;
-        command.fault = nullptr;
-        command.launch = nullptr;
-        new (command.arguments) uintptr_t(block);
+        new (command.arguments()) uintptr_t(block);
       });
 }
 

@@ -89,7 +89,7 @@ void Guards::run(Command& command, const Device& device, orStream_t stream) {
   beginCommand();
   std::exception_ptr thrown;
   try {
-    command.kernel->run(command.arguments);
+    command.kernel->run(command.arguments());
   } catch (const abi::__forced_unwind&) {
     endCommand();
     --running_;

@@ -51,7 +51,7 @@ orError_t orStreamWaitValue32(orStream_t handle, const void* pointer,
     return orSuccess;
   };
   Position position;
-  orError_t error = append(stream, &position, check, [&](Command& command) {
+  orError_t error = append(stream, &position, 0, check, [&](Command& command) {
     command.kind = Command::Kind::wait_value;
     command.name = "wait_value";
     command.recording = wait;

@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -101,6 +103,34 @@ TEST(Threads, a_host_that_runs_ahead_waits_at_last) {
   go = true;
   host.join();
   EXPECT_EQ(orStreamSynchronize(stream), orSuccess);
+}
+
+// The queue lays its commands out behind each other, in chunks of 8 KiB.
+TEST(Threads, a_host_that_ran_ahead_once_does_not_spread_its_later_launches) {
+  static std::vector<std::uintptr_t> places;
+  static const orKernel kernel{
+      "place", 1, [](void*, void*) {},
+      [](void* arguments) {
+        places.push_back(reinterpret_cast<std::uintptr_t>(arguments));
+      },
+      [](void*) {}};
+  Stream stream;
+  std::atomic<bool> go{false};
+  enqueue(stream, until(go));
+  for (int i = 0; i < 4000; ++i) {
+    orLaunchCommand(&kernel, nullptr, nullptr, stream);
+  }
+  go = true;
+  EXPECT_EQ(orStreamSynchronize(stream), orSuccess);
+  const std::set<std::uintptr_t> burst(places.begin(), places.end());
+  EXPECT_EQ(burst.size(), 4000);
+  places.clear();
+  for (int i = 0; i < 4000; ++i) {
+    orLaunchCommand(&kernel, nullptr, nullptr, stream);
+    if (i % 10 == 9) orStreamSynchronize(stream);
+  }
+  const std::set<std::uintptr_t> later(places.begin(), places.end());
+  EXPECT_LT(later.size(), 400);
 }
 
 TEST(Threads, a_query_does_not_wait_for_a_host_that_waits_for_room) {
