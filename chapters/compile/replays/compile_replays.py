@@ -11,6 +11,7 @@ from torch._dynamo.utils import counters
 from torch._inductor import config
 from torch._inductor.cudagraph_utils import CUDAGraphPolicy, log_cudagraph_skip_and_bump_counter
 from torch._inductor.ir import TensorBox
+from torch._inductor.scheduler import NopKernelSchedulerNode
 from torch._inductor.utils import get_first_incompatible_cudagraph_node
 from torch._inductor.virtualized import V
 from torch._prims_common import compute_required_storage_length
@@ -57,6 +58,9 @@ def why_not(graph):
         return "an input that is neither a tensor nor a number"
     if graph.scheduler._has_multi_stream_nodes():
         return "several streams"
+    kernels = sum(not isinstance(each, NopKernelSchedulerNode) for each in graph.scheduler.nodes)
+    if kernels < config.triton.cudagraph_min_partition_size:
+        return f"having fewer kernels ({kernels}) than cudagraph_min_partition_size"
     node = get_first_incompatible_cudagraph_node(graph.module)
     return node and f"the operator {node.target}"
 

@@ -510,6 +510,16 @@ def test_a_program_that_a_graph_would_not_repeat_runs_without_one(function, reas
     assert reason in caplog.text
 
 
+@pytest.mark.parametrize(("least", "expected"), [(2, 2), (3, 0)], ids=["two", "three"])
+def test_pytorchs_least_number_of_kernels_counts(least, expected, caplog):
+    with torch._inductor.config.patch({"triton.cudagraph_min_partition_size": least}):
+        call = compiled(lambda x: x @ x @ x)
+        for _ in range(4):
+            call(ones(4, 4))
+    assert replays() == expected
+    assert ("fewer kernels (2)" in caplog.text) == (not expected)
+
+
 @pytest.mark.parametrize("change", [
     lambda x: x[0].zero_(),
     lambda x: x.diagonal().fill_(2),
