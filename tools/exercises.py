@@ -114,9 +114,8 @@ class Desk:
             self.say(f"{exercise.name} is solved.")
         return None
 
-    def show(self, exercise: Exercise, output: str, root: Path) -> None:
-        where = exercise.start.relative_to(root)
-        self.say(f"{output}\n\n{exercise.text}\n\nThe file is {where}.")
+    def show(self, exercise: Exercise, root: Path) -> None:
+        self.say(f"{exercise.text}\n\nThe file is {exercise.start.relative_to(root)}.")
 
     def hint(self, exercise: Exercise) -> None:
         number = self.given.get(exercise.name, 0)
@@ -157,7 +156,9 @@ def run(root: Path, chapter: str, passes, say, watch: bool = True, key=None) -> 
     skipped: set[str] = set()
     while found := desk.next_unsolved(skipped):
         exercise, output = found
-        desk.show(exercise, output, root)
+        if not watch:
+            say(output)
+        desk.show(exercise, root)
         how = desk.work(exercise) if watch else "end"
         if how == "end":
             return False

@@ -90,8 +90,8 @@ def figures():
     ]
     small, all_exercises = exercises_with_files()
     if small:
-        what = "exercises with a file to begin in, hints, tests and a solution take ten minutes"
-        found.append((f"{small} of {all_exercises}", what, "./dev exercise CHAPTER"))
+        what = f"exercises with a file to begin in, hints, tests and a solution; {small} take ten minutes"
+        found.append((f"{all_exercises}", what, "./dev exercise CHAPTER"))
     if count := differences():
         what = (
             "operators of PyTorch's own database differ from the CPU's in some case, such as an "

@@ -113,7 +113,7 @@ def steps(dev, monkeypatch):
     step.taken, step.set_up, step.during = [], [], lambda title: None
     step.titles = lambda: [title for title, *_ in step.taken]
     monkeypatch.setattr(dev, "step", step)
-    monkeypatch.setattr(dev, "set_up", lambda with_tests=False: step.set_up.append(with_tests))
+    monkeypatch.setattr(dev, "set_up", lambda **needs: step.set_up.append(needs))
     return step
 
 
@@ -380,7 +380,9 @@ def test_the_chapters_are_those_of_the_build_in_its_order(dev):
         assert re.findall(r"'(\w+)'", listed[1]) == list(dev.CHAPTERS) == CHAPTERS
 
 
-@pytest.mark.parametrize("file", ["requirements.txt", "requirements-dev.txt"])
+@pytest.mark.parametrize(
+    "file", ["requirements.txt", "requirements-book.txt", "requirements-dev.txt"]
+)
 def test_the_requirements_are_pinned_and_do_not_name_torch(file):
     lines = [line.split(";")[0].strip() for line in text(file).splitlines()]
     pins = [line for line in lines if line and not line.startswith("#")]
@@ -649,7 +651,7 @@ def test_help_names_the_commands_and_the_variable(dev):
 
 def test_setup_prepares_for_the_tests_and_builds_nothing(dev, steps, capsys):
     dev.main(["setup"])
-    assert (steps.set_up, steps.taken) == ([True], [])
+    assert (steps.set_up, steps.taken) == ([{"with_tests": True}], [])
     started = ".venv is ready. In each new terminal, begin with: . .venv/bin/activate\n"
     assert capsys.readouterr().out == started
 

@@ -123,7 +123,7 @@ WITHOUT_THE_DEVICE = (
     ),
     (
         "README.md",
-        r"\*\*How to write a PyTorch backend.*?(?=```\n torch\.device)",
+        r"\*\*How to write a PyTorch backend.*?(?=## Two commands)",
         "A PyTorch backend for the device `openreg`, whose driver is yours to write. [A plan](docs/your_own_backend.md)\n"
         "says in which order, and each day of it ends with a test that passes. On Debian or Ubuntu, in a fresh checkout:\n\n"
         "```\n"
@@ -133,7 +133,7 @@ WITHOUT_THE_DEVICE = (
         "python tools/checklist.py                            # builds the driver, and says what it lacks\n"
         "```\n\n"
         "What stands on the driver is a [book](docs/introduction.md) of nine chapters. Each but the last ends at a short\n"
-        "program that does not work yet, and the next one begins there:\n\n",
+        "program that does not work yet, and the next one begins there.\n\n",
     ),
     (
         "docs/index.md",

@@ -123,8 +123,8 @@ is finished: the header promises more than the claims ask. Write a function in `
 one that waits in `api.cpp`, and run the checklist again; after a new file, type `meson setup --reconfigure build` once.
 The files of the driver are compiled together, so the names of their helpers must differ, even in anonymous namespaces.
 What `core/failure.h` offers turns an error into a code and a sentence; `memory/region.h` hands out addresses, if you
-have no allocator. The functions under `called by no step` are for the claims: the network trains without them, but
-hardly a claim runs before `orStreamDestroy` is written.
+have no allocator. The functions under `called by no step` are for the claims: the network trains without them. The last
+line of the checklist names the function that most claims wait for.
 
 Some claims are about devices that not every vendor has. If the host can follow the addresses of yours, empty the list
 `own_memory` in `meson.build`. From the list `claims` there, take `'destroyed_handles'` if your handles are plain

@@ -45,20 +45,6 @@ bool sharesWritten(const c10::OperatorHandle& op,
   return shares;
 }
 
-// [operators.fallback.outputs] An `out=` form of PyTorch's takes tensors of one device, as on CUDA; a custom operator may take some on the host.
-void checkOutputs(const c10::OperatorHandle& op,
-                  c10::ArrayRef<c10::IValue> arguments) {
-  const auto& formal = op.schema().arguments();
-  const std::string& name = op.schema().name();
-  if (!name.starts_with("aten::") || !formal.back().is_out()) return;
-  CommonDevice device(name.c_str());
-  for (const at::Tensor& tensor : tensorsOf(arguments)) device.add(tensor);
-  forEachWritten(op, arguments, [&](const at::Tensor& written, size_t) {
-    device.add(written, /*is_written=*/true);
-  });
-  device.index();
-}
-
 // [operators.fallback.sharing] Copies of tensors with a common storage have one in common, too.
 /// A function for `runOnCopies`.
 auto sharingCopies() {
@@ -73,6 +59,20 @@ auto sharingCopies() {
         .set_(bytes.storage(), tensor.storage_offset(), tensor.sizes(),
               tensor.strides());
   };
+}
+
+// [operators.fallback.outputs] An `out=` form of PyTorch's takes tensors of one device, as on CUDA; a custom operator may take some on the host.
+void checkOutputs(const c10::OperatorHandle& op,
+                  c10::ArrayRef<c10::IValue> arguments) {
+  const auto& formal = op.schema().arguments();
+  const std::string& name = op.schema().name();
+  if (!name.starts_with("aten::") || !formal.back().is_out()) return;
+  CommonDevice device(name.c_str());
+  for (const at::Tensor& tensor : tensorsOf(arguments)) device.add(tensor);
+  forEachWritten(op, arguments, [&](const at::Tensor& written, size_t) {
+    device.add(written, /*is_written=*/true);
+  });
+  device.index();
 }
 
 // [-]
