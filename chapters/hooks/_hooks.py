@@ -49,8 +49,9 @@ def is_initialized():
     """Whether the device has started, or this thread has chosen another than the first.
 
     A fake tensor without an index is on the current device if this is true, and else on the first.
+    In a forked child, which can use no device, it is not.
     """
-    return _C.is_started() or _C.current_device() != 0
+    return not _C.is_forked() and (_C.is_started() or _C.current_device() != 0)
 
 
 # [hooks.python.seed] Seeds go to the current device, or to every device.

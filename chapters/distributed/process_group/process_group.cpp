@@ -141,10 +141,7 @@ c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::start(const Call& call,
   const c10::StreamGuard on_stream(stream);
   const at::AutoDispatchBelowADInplaceOrView not_differentiated;
   const bool is_collective = stream == own->collective_stream;
-  for (const auto* tensors : {&call.inputs, &call.outputs}) {
-    for (const auto& tensor : *tensors) tensor.record_stream(stream);
-  }
-  auto work = describe(call, stream, is_collective);
+  auto work = describe(call, stream, current, is_collective);
   state_->add(work->operation());
   try {
     enqueue(*own->communicator, nativeStream(stream));
@@ -161,7 +158,8 @@ c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::start(const Call& call,
 
 // [distributed.process-group.describe] A message about an operation has its number, which is the same on all ranks for a collective.
 c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::describe(
-    const Call& call, c10::Stream stream, bool is_collective) {
+    const Call& call, c10::Stream stream, c10::Stream caller,
+    bool is_collective) {
   const uint64_t number = is_collective ? ++collectives_ : ++point_to_point_;
   const auto flag = is_timed_ ? c10::EventFlag::BACKEND_DEFAULT
                               : c10::EventFlag::PYTORCH_DEFAULT;
@@ -180,7 +178,7 @@ c10::intrusive_ptr<CollectiveWork> ProcessGroupOrccl::describe(
   }
   return c10::make_intrusive<CollectiveWork>(
       rank_, call.type, call.title, call.inputs, call.outputs, number,
-      std::move(operation), state_, stream);
+      std::move(operation), state_, stream, caller);
 }
 
 // [distributed.process-group.rank] A rank in an argument is a rank of this group.

@@ -109,6 +109,7 @@ class ProcessGroupOrccl final : public c10d::Backend {
                                            Enqueue enqueue);
   c10::intrusive_ptr<CollectiveWork> describe(const Call& call,
                                               c10::Stream stream,
+                                              c10::Stream caller,
                                               bool is_collective);
   void checkRank(const char* what, int64_t rank) const;
 

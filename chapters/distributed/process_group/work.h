@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/chapters/device/memory/allocator.h"
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/chapters/distributed/process_group/watchdog.h"
 #include "torch_openreg/common/waiting.h"
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,20 +29,34 @@ namespace openreg {
 /// given a time limit, or for a barrier.
 class CollectiveWork final : public c10d::Work {
  public:
-  /// `inputs` are only for the profiler, in whose trace the work has the name
-  /// `title`. The base class begins this range.
+  /// `stream` runs the operation, and `caller` was current when it was called.
+  /// In the profiler's trace the work has the name `title`. The base class
+  /// begins this range.
   CollectiveWork(int rank, c10d::OpType type, const char* title,
                  const std::vector<at::Tensor>& inputs,
                  std::vector<at::Tensor> outputs, uint64_t number,
                  std::shared_ptr<PendingOperation> operation,
-                 std::shared_ptr<GroupState> state, c10::Stream stream)
+                 std::shared_ptr<GroupState> state, c10::Stream stream,
+                 c10::Stream caller)
       : Work(rank, type, title, inputs),
         outputs_(std::move(outputs)),
         number_(number),
         operation_(std::move(operation)),
         state_(std::move(state)),
-        stream_(stream) {}
+        stream_(stream),
+        caller_(caller),
+        in_use_(inputs) {
+    in_use_.insert(in_use_.end(), outputs_.begin(), outputs_.end());
+  }
+  ~CollectiveWork() override {
+    // Of a lost device the memory is lost as well.
+    try {
+      letGo(std::nullopt);
+    } catch (...) {
+    }
+  }
 
+  // [distributed.work.enqueued] The range in the profiler's trace ends when everything is enqueued.
   /// Call it once, with the stream current on which everything is enqueued.
   void markEnqueued() {
     operation_->end.record(stream_);
@@ -63,9 +79,11 @@ class CollectiveWork final : public c10d::Work {
     operation_->end.block(current);
     if (auto error = exception()) std::rethrow_exception(error);
     if (opType_ == c10d::OpType::BARRIER) {
-      return waitOnHost(operation_->timeout);
+      waitOnHost(operation_->timeout);
+    } else {
+      checkRequestOn(current);
     }
-    checkRequestOn(current);
+    letGo(current);
   }
   void blockCurrentStream() override { synchronize(); }
   /// A limit other than `kNoTimeout` makes the host wait; the group ends if the
@@ -127,9 +145,29 @@ class CollectiveWork final : public c10d::Work {
         outputs_.begin(), outputs_.end(), [&](const at::Tensor& each) {
           return each.sizes() == outputs_[0].sizes();
         });
-    // For their memory, the operation has recorded this stream.
+    if (!are_alike) return outputs_;
+    recordStream(outputs_);
     const at::NoGradGuard no_grad;
-    return are_alike ? std::vector<at::Tensor>{at::stack(outputs_)} : outputs_;
+    return {at::stack(outputs_)};
+  }
+
+  // [distributed.work.memory] Once the stream of the call waits, its order protects the memory; otherwise the allocator must know of the operation's stream.
+  /// Lets go of the tensors, of which the operation may not be done with some.
+  /// `waiting` is a stream that waits for it, if there is one.
+  void letGo(std::optional<c10::Stream> waiting) {
+    // A lock that another thread had at the fork stays locked.
+    if (orIsForked()) return;
+    std::vector<at::Tensor> tensors;
+    {
+      const std::lock_guard lock(mutex_);
+      tensors.swap(in_use_);
+    }
+    if (waiting != caller_) recordStream(tensors);
+  }
+  void recordStream(const std::vector<at::Tensor>& tensors) const {
+    for (const at::Tensor& tensor : tensors) {
+      allocator().recordStream(tensor.storage().data_ptr(), stream_);
+    }
   }
 
   // [distributed.work.host] The host polls, because the group may fail while the event is pending.
@@ -163,8 +201,10 @@ class CollectiveWork final : public c10d::Work {
   const uint64_t number_;
   const std::shared_ptr<PendingOperation> operation_;
   const std::shared_ptr<GroupState> state_;
-  const c10::Stream stream_;
+  const c10::Stream stream_, caller_;
   std::mutex mutex_;
+  /// What the operation reads and writes, until a stream waits for it.
+  std::vector<at::Tensor> in_use_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 

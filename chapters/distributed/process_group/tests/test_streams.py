@@ -58,16 +58,42 @@ def test_it_follows_the_stream_of_its_call_and_precedes_the_one_that_waits():
 @on("two")
 def test_memory_that_is_freed_early_stays_until_it_was_used():
     size = dist.get_world_size()
+    other = torch.Stream(device())
+
+    def wait_elsewhere(work):
+        with other:
+            work.wait()
+
     # The tensors go away before the device has used them, and others take their memory.
-    results = []
-    for value in range(1, 20):
-        tensor = torch.full((1 << 16,), float(value), device=device())
-        whole = torch.empty(size << 16, device=device())
-        dist.all_gather_into_tensor(whole, tensor, async_op=True).wait()
-        del tensor
-        torch.full((1 << 16,), -1.0, device=device())
-        results.append(whole)
-    assert [result.unique().tolist() for result in results] == [[float(v)] for v in range(1, 20)]
+    for wait in (dist.Work.wait, wait_elsewhere, lambda work: None):
+        results = []
+        for value in range(1, 20):
+            tensor = torch.full((1 << 16,), float(value), device=device())
+            whole = torch.empty(size << 16, device=device())
+            wait(dist.all_gather_into_tensor(whole, tensor, async_op=True))
+            del tensor
+            torch.full((1 << 16,), -1.0, device=device())
+            results.append(whole)
+        torch.openreg.synchronize()
+        assert [r.unique().tolist() for r in results] == [[float(v)] for v in range(1, 20)]
+
+
+@on("two")
+def test_a_host_that_runs_ahead_needs_no_more_memory():
+    def collectives(count):
+        for _ in range(count):
+            dist.all_reduce(torch.ones(1 << 18, device=device()))
+
+    collectives(1)
+    torch.openreg.synchronize()
+    torch.openreg.reset_peak_memory_stats()
+    before = torch.openreg.memory_stats()["active_bytes.all.current"]
+    x = torch.ones(600, 600, device=device())
+    for _ in range(20):  # The device is busy until the host has enqueued everything.
+        x = x @ x
+    collectives(20)
+    peak = torch.openreg.memory_stats()["active_bytes.all.peak"] - before
+    assert peak < 6 << 20  # Two tensors at a time, besides three matrices of 1.4 MB.
 
 
 @on("two")
