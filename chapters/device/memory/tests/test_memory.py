@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
-import torch_openreg  # noqa: F401
+from running import printed
 
 
 def test_nothing_is_allocated_at_first():
@@ -72,8 +68,4 @@ print(*(stats[f"{name}.all.current"] for name in ("segment", "reserved_bytes")))
 
 @pytest.mark.simulator  # it guards memory
 def test_guarded_memory_that_is_freed_goes_back_and_is_counted():
-    environment = dict(os.environ, OPENREG_SANITIZE="memory")
-    done = subprocess.run(
-        [sys.executable, "-c", GUARDED], env=environment, capture_output=True, text=True
-    )
-    assert (done.stdout, done.returncode) == ("1 1\nTrue\n0 0\n", 0), done.stderr
+    assert printed(GUARDED, OPENREG_SANITIZE="memory") == "1 1\nTrue\n0 0\n"
