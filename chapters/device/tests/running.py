@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs programs in processes of their own and functions on threads, and keeps streams busy."""
+"""Runs programs in processes of their own and functions on threads; holds streams, and ends waits."""
 
+import contextlib
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -44,3 +46,15 @@ def hold(stream=None, seconds=0.5):
     """Keeps a stream busy; without one, the default stream of the current device."""
     handle = ctypes.c_void_p(stream.native_handle) if stream else None
     DRIVER.orLaunchHostFunc(handle, USLEEP, ctypes.c_void_p(int(seconds * 1e6)))
+
+
+@contextlib.contextmanager
+def alarm(handler, first, interval=0.0):
+    """A block in which a signal comes after `first` seconds, and then every `interval`."""
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, first, interval)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

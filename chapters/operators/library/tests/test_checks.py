@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the host checks before it enqueues, so that a mistake costs a sentence and not the device."""
 
-import os
 import re
-import subprocess
-import sys
 import warnings
 
 import differences
 import pytest
 import torch
+from running import printed
 
 # The dtypes that the CPU does not select from are not the same in all releases.
 NOT_SELECTED = torch.bcomplex32 if differences.BCOMPLEX32 else torch.uint16
@@ -96,7 +94,7 @@ for call in torch.mul, torch.logical_and, torch.gcd:
         assert refusal("openreg", call, pair) == refusal("cpu", call, pair), (call, pair)
 torch.openreg.synchronize()
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    printed(program)
 
 
 @pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
@@ -136,16 +134,13 @@ def test_several_elements_are_not_refused_because_one_would_be(size):
     assert torch.equal((x.to("openreg") * x.to("openreg")).cpu().float(), (x * x).float())
 
 
-def test_what_the_cpu_refuses_for_the_sake_of_determinism_is_refused_here():
+def test_what_the_cpu_refuses_for_the_sake_of_determinism_is_refused_here(request):
     def put(ones):
         return ones(3).put_(ones(1, dtype=torch.long), ones(1))
 
     put(lambda *s, **k: torch.ones(*s, device="openreg", **k))
-    torch.use_deterministic_algorithms(True)
-    try:
-        assert refusal(put, "openreg") == refusal(put, "cpu")
-    finally:
-        torch.use_deterministic_algorithms(False)
+    request.getfixturevalue("deterministic")
+    assert refusal(put, "openreg") == refusal(put, "cpu")
 
 
 def test_a_type_of_bytes_without_numbers_passes_where_the_cpu_passes_it():
@@ -262,9 +257,7 @@ print("alive")
 """
     # The heap is checked where glibc brings its own checker, or the process dies as it likes.
     checked = {"LD_PRELOAD": "libc_malloc_debug.so.0", "GLIBC_TUNABLES": "glibc.malloc.check=3"}
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=os.environ | checked, capture_output=True, text=True)
-    assert done.stdout == "alive\n", done.stderr
+    assert printed(program, **checked) == "alive\n"
 
 
 # Outputs of the user's.
@@ -381,10 +374,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
 def test_a_rehearsal_over_large_tensors_takes_little_memory():
-    done = subprocess.run([sys.executable, "-c", GROWTH], capture_output=True, text=True)
-    error, _, growth = done.stdout.strip().rpartition("\n")
+    error, _, growth = printed(GROWTH).strip().rpartition("\n")
     assert "some elements of the input tensor and the written-to tensor refer to a single" in error
-    assert int(growth) < 32 << 10, done.stdout  # In KiB; a stand-in of full size has 128 MiB.
+    assert int(growth) < 32 << 10  # In KiB; a stand-in of full size has 128 MiB.
 
 
 @pytest.mark.parametrize("call", [

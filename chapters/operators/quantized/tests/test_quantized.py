@@ -124,9 +124,8 @@ def test_an_empty_one_is_filled_by_a_copy(quantize, dtype):
 
 
 def test_numbers_are_quantized_by_a_copy():
-    made = torch._empty_affine_quantized(
-        (4, 3, 5), scale=0.1, zero_point=10, dtype=torch.qint8, device="openreg"
-    )
+    options = {"scale": 0.1, "zero_point": 10, "dtype": torch.qint8, "device": "openreg"}
+    made = torch._empty_affine_quantized((4, 3, 5), **options)
     x = reals()
     assert_same(made.copy_(x), per_tensor(x, torch.qint8))
     assert_same(made.copy_(x[0].to("openreg")), per_tensor(x[0].expand(4, 3, 5), torch.qint8))
@@ -154,14 +153,13 @@ def test_the_scale_may_be_a_tensor_and_there_may_be_several():
     there = [x.to("openreg"), x.to("openreg") * 2]
     one = torch.quantize_per_tensor(there[0], scales[0], points[0], torch.quint8)
     assert_same(one, torch.quantize_per_tensor(x, scales[0], points[0], torch.quint8))
-    many = torch.quantize_per_tensor(
-        there, scales.to("openreg"), points.to("openreg"), torch.quint8
-    )
+    numbers = scales.to("openreg"), points.to("openreg")
+    many = torch.quantize_per_tensor(there, *numbers, torch.quint8)
     wanted = torch.quantize_per_tensor([x, x * 2], scales, points, torch.quint8)
     for found, here in zip(many, wanted):
         assert_same(found, here)
-    for found, here in zip(torch.dequantize(many), torch.dequantize(wanted)):
-        assert torch.equal(found.cpu(), here)
+    same = {"rtol": 0, "atol": 0, "check_device": False}
+    torch.testing.assert_close(torch.dequantize(many), torch.dequantize(wanted), **same)
 
 
 @pytest.mark.parametrize("view", [
@@ -245,9 +243,8 @@ def test_quantization_aware_training_keeps_what_it_has_observed():
         scales = model[1].weight_fake_quant.scale
         converted = torch.ao.quantization.convert(model.cpu())(x.cpu())
         results.append((scales.cpu(), model(x.cpu()).detach(), converted))
-    for expected, found in zip(*results, strict=True):
-        assert expected.numel() > 1
-        torch.testing.assert_close(found, expected)
+    assert all(each.numel() > 1 for each in results[0])
+    torch.testing.assert_close(*results)
 
 
 @pytest.fixture
