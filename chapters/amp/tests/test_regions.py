@@ -121,16 +121,20 @@ def test_a_third_type_cannot_be_promoted(x):
         torch.addcmul(x.half(), x, x)
 
 
-def test_the_default_type_is_float16_and_can_be_changed(x):
+@pytest.fixture
+def low_by_default():
+    torch.set_autocast_dtype(DEVICE, LOW)
+    yield
+    torch.set_autocast_dtype(DEVICE, torch.float16)
+
+
+def test_the_default_type_is_float16_and_can_be_changed(x, request):
     assert torch.get_autocast_dtype(DEVICE) == torch.float16
     with torch.autocast(DEVICE):
         assert (x @ x).dtype == torch.float16
-    torch.set_autocast_dtype(DEVICE, LOW)
-    try:
-        with torch.autocast(DEVICE):
-            assert (x @ x).dtype == LOW
-    finally:
-        torch.set_autocast_dtype(DEVICE, torch.float16)
+    request.getfixturevalue("low_by_default")
+    with torch.autocast(DEVICE):
+        assert (x @ x).dtype == LOW
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float8_e4m3fn])
@@ -142,13 +146,9 @@ def test_other_types_warn_and_switch_autocast_off(weight, dtype):
         assert (weight @ weight).dtype == torch.float32
 
 
-def test_a_thread_begins_outside_and_with_the_default_type():
+def test_a_thread_begins_outside_and_with_the_default_type(low_by_default):
     def seen():
         return torch.is_autocast_enabled(DEVICE), torch.get_autocast_dtype(DEVICE)
 
-    torch.set_autocast_dtype(DEVICE, LOW)
-    try:
-        with torch.autocast(DEVICE):
-            assert on_a_thread(seen) == (False, torch.float16)
-    finally:
-        torch.set_autocast_dtype(DEVICE, torch.float16)
+    with torch.autocast(DEVICE):
+        assert on_a_thread(seen) == (False, torch.float16)

@@ -264,41 +264,26 @@ def test_a_compiled_identity_halves_the_gradient_and_a_second_derivative(op):
     assert torch.autograd.grad(first, x)[0].item() == 1
 
 
-@pytest.mark.parametrize("kernel", ["composed", "launched"])
-def test_with_a_formula_any_kernel_has_its_gradient_without_a_warning(kernel):
-    x = torch.ones(2, device="openreg", requires_grad=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        getattr(torch.ops.custom_test, f"{kernel}_formula")(x).sum().backward()
-    assert x.grad.tolist() == [2, 2]
-
-
-@pytest.mark.parametrize("at_the_key", ["nothing", "fallthrough"])
-def test_without_a_formula_a_composed_kernel_has_the_gradient_of_its_parts(at_the_key):
+@pytest.mark.parametrize("name, slope, warns", [
+    ("composed_formula", 2, False),
+    ("launched_formula", 2, False),
+    # Without a formula, a composed kernel has the gradient of its parts,
+    ("composed_nothing", 2, True),
+    ("composed_fallthrough", 2, False),
+    # and one that launches loses it, with a warning or in silence.
+    ("launched_nothing", 0, True),
+    ("launched_fallthrough", 0, False),
+])  # fmt: skip
+def test_what_stands_at_the_autograd_key_decides_about_gradient_and_warning(name, slope, warns):
     x = torch.ones(2, device="openreg", requires_grad=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        getattr(torch.ops.custom_test, f"composed_{at_the_key}")(x).sum().backward()
-    assert x.grad.tolist() == [2, 2]
-    assert ["an autograd kernel was not registered" in str(w.message) for w in caught] == (
-        [True] if at_the_key == "nothing" else []
-    )
-
-
-def test_without_a_formula_a_launched_kernel_loses_its_gradient_with_a_warning():
-    x = torch.ones(2, device="openreg", requires_grad=True)
-    with pytest.warns(UserWarning, match="an autograd kernel was not registered"):
-        (torch.ops.custom_test.launched_nothing(x) + x).sum().backward()
-    assert x.grad.tolist() == [1, 1]
-
-
-def test_with_a_fallthrough_a_launched_kernel_loses_its_gradient_in_silence():
-    x = torch.ones(2, device="openreg", requires_grad=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        y = torch.ops.custom_test.launched_fallthrough(x)
+        y = getattr(torch.ops.custom_test, name)(x)
         (y + x).sum().backward()
-    assert not y.requires_grad and x.grad.tolist() == [1, 1]
+    assert x.grad.tolist() == [slope + 1] * 2
+    assert y.requires_grad == (name != "launched_fallthrough")
+    told = ["an autograd kernel was not registered" in str(each.message) for each in caught]
+    assert told == [True] * warns
 
 
 def test_a_builder_is_told_folders_that_exist():
@@ -393,9 +378,8 @@ def test_a_function_in_cpp_is_called_for_each_example_and_refuses_the_gradients_
 @pytest.mark.parametrize("name", ["custom_abs", "custom_autograd_fn_returns_self"])
 def test_a_function_in_cpp_refuses_forward_mode(name):
     op, (x,) = call(name)
-    with pytest.raises(
-        RuntimeError, match="cannot use C.. torch::autograd::Function with functorch"
-    ):
+    told = "cannot use C.. torch::autograd::Function with functorch"
+    with pytest.raises(RuntimeError, match=told):
         torch.func.jvp(op, (x,), (x,))
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(x, x)

@@ -114,9 +114,8 @@ def test_a_copy_broadcasts(values, shape, source, target):
 
 
 def test_a_copy_that_does_not_fit_is_refused():
-    with pytest.raises(
-        RuntimeError, match=r"cannot broadcast a tensor of \[2\] to one of \[2, 3\]"
-    ):
+    told = r"cannot broadcast a tensor of \[2\] to one of \[2, 3\]"
+    with pytest.raises(RuntimeError, match=told):
         torch.zeros(2, 3, device="openreg").copy_(torch.zeros(2))
 
 

@@ -234,9 +234,8 @@ def test_a_tensor_cannot_begin_before_its_storage(x):
 
 
 def test_a_preserved_memory_format_is_refused_when_resizing(x):
-    with pytest.raises(
-        ValueError, match="resize_ cannot preserve a memory format; leave it out, or"
-    ):
+    told = "resize_ cannot preserve a memory format; leave it out, or"
+    with pytest.raises(ValueError, match=told):
         x.resize_(3, memory_format=torch.preserve_format)
 
 
