@@ -75,10 +75,9 @@ def test_threads_may_share_a_device_context():
 
 
 def test_an_unknown_device_is_refused_by_number():
+    told = "openreg:5 does not exist; this machine has 2"
     for ask in (torch.accelerator.set_device_index, torch.openreg.set_device):
-        with pytest.raises(
-            torch.AcceleratorError, match="openreg:5 does not exist; this machine has 2"
-        ):
+        with pytest.raises(torch.AcceleratorError, match=told):
             ask(5)
     with pytest.raises(torch.AcceleratorError, match="openreg:1000 does not exist"):
         torch.openreg.set_device(1000)

@@ -39,18 +39,15 @@ def test_the_summary_has_each_statistic():
 
 
 def test_a_snapshot_tells_of_small_and_large_blocks_in_use():
-    storages = {bytes: torch.UntypedStorage(bytes, device="openreg") for bytes in (1000, 32 << 20)}
     for bytes, kind in ((1000, "small"), (32 << 20, "large")):
-        segments = torch.openreg.memory_snapshot()
-        (found,) = (
-            (segment, block)
-            for segment in segments
+        storage = torch.UntypedStorage(bytes, device="openreg")
+        found = [
+            (segment["segment_type"], block["state"], block["requested_size"])
+            for segment in torch.openreg.memory_snapshot()
             for block in segment["blocks"]
-            if block["address"] == storages[bytes].data_ptr()
-        )
-        segment, block = found
-        assert segment["segment_type"] == kind
-        assert block["state"] == "active_allocated" and block["requested_size"] == bytes
+            if block["address"] == storage.data_ptr()
+        ]
+        assert found == [(kind, "active_allocated", bytes)]
 
 
 GUARDED = """
