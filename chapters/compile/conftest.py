@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A cache of compiled kernels for each run of the tests, which their processes share; and helpers of chapter graphs."""
+"""A cache of compiled kernels for each run of the tests, which their processes share; and their helpers."""
 
 import atexit
 import os
@@ -14,9 +14,7 @@ FOLDER = tempfile.mkdtemp(prefix="openreg-compile-")
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = FOLDER
 os.environ["OPENREG_DEVICE_COUNT"] = "2"
-CHAPTERS = Path(__file__).resolve().parents[1]
-for folder in ("graphs/capture/tests", "compile/tests"):
-    sys.path.insert(0, str(CHAPTERS / folder))
+sys.path.insert(0, str(Path(__file__).with_name("tests")))
 
 
 @pytest.fixture(scope="module")

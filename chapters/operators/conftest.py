@@ -12,3 +12,10 @@ def a_late_error_is_told_in_the_test_that_made_it():
     except torch.AcceleratorError:
         torch.openreg.reset_device()
         raise
+
+
+@pytest.fixture
+def deterministic():
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)

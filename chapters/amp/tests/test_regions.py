@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What an autocast region does beyond its rules: eligible inputs, the cache, nesting, threads."""
 
-import threading
-
 import pytest
 import torch
 from regions import DEVICE, LOW, Casts, region
-
-# Which inputs are eligible.
+from running import on_a_thread
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.int64])
@@ -33,12 +30,8 @@ def test_tensors_of_another_device_are_left_alone():
 def test_each_input_is_judged_by_itself():
     doubles = torch.eye(4, dtype=torch.float64, device=DEVICE)
     with region():
-        assert torch.addcmul(doubles, torch.ones(4, device=DEVICE), 2.0 * doubles).dtype == (
-            torch.float64
-        )
-
-
-# The cache of casts.
+        sums = torch.addcmul(doubles, torch.ones(4, device=DEVICE), 2.0 * doubles)
+    assert sums.dtype == torch.float64
 
 
 def test_a_weight_is_cast_once_in_a_region(x, weight):
@@ -84,9 +77,6 @@ def test_a_cast_without_gradients_is_not_given_to_those_who_want_one(x, weight):
     assert weight.grad is not None
 
 
-# Regions in regions.
-
-
 def test_an_inner_region_shares_the_cache(x, weight):
     with region(), Casts() as casts:
         x @ weight
@@ -126,24 +116,25 @@ def test_switched_off_inside_it_leaves_low_precision_as_it_is(x):
             assert product.exp().dtype == LOW
 
 
-# Types that do not go together.
-
-
 def test_a_third_type_cannot_be_promoted(x):
     with region(), pytest.raises(RuntimeError, match="Unexpected floating ScalarType in at::auto"):
         torch.addcmul(x.half(), x, x)
 
 
-def test_the_default_type_is_float16_and_can_be_changed(x):
+@pytest.fixture
+def low_by_default():
+    torch.set_autocast_dtype(DEVICE, LOW)
+    yield
+    torch.set_autocast_dtype(DEVICE, torch.float16)
+
+
+def test_the_default_type_is_float16_and_can_be_changed(x, request):
     assert torch.get_autocast_dtype(DEVICE) == torch.float16
     with torch.autocast(DEVICE):
         assert (x @ x).dtype == torch.float16
-    torch.set_autocast_dtype(DEVICE, LOW)
-    try:
-        with torch.autocast(DEVICE):
-            assert (x @ x).dtype == LOW
-    finally:
-        torch.set_autocast_dtype(DEVICE, torch.float16)
+    request.getfixturevalue("low_by_default")
+    with torch.autocast(DEVICE):
+        assert (x @ x).dtype == LOW
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float8_e4m3fn])
@@ -155,21 +146,9 @@ def test_other_types_warn_and_switch_autocast_off(weight, dtype):
         assert (weight @ weight).dtype == torch.float32
 
 
-# Threads.
+def test_a_thread_begins_outside_and_with_the_default_type(low_by_default):
+    def seen():
+        return torch.is_autocast_enabled(DEVICE), torch.get_autocast_dtype(DEVICE)
 
-
-def test_a_thread_begins_outside_and_with_the_default_type():
-    seen = []
-
-    def work():
-        seen.append((torch.is_autocast_enabled(DEVICE), torch.get_autocast_dtype(DEVICE)))
-
-    torch.set_autocast_dtype(DEVICE, LOW)
-    try:
-        with torch.autocast(DEVICE):
-            thread = threading.Thread(target=work)
-            thread.start()
-            thread.join()
-    finally:
-        torch.set_autocast_dtype(DEVICE, torch.float16)
-    assert seen == [(False, torch.float16)]
+    with torch.autocast(DEVICE):
+        assert on_a_thread(seen) == (False, torch.float16)

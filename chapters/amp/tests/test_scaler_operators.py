@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The two operators that `torch.amp.GradScaler` is made of."""
 
-import ctypes
-import pathlib
-import subprocess
-import sys
-
 import pytest
 import torch
-import torch_openreg
+from running import hold, run
 
 DEVICE = "openreg"
 INF, NAN = float("inf"), float("nan")
@@ -18,9 +13,6 @@ pytestmark = pytest.mark.usefixtures("both_operators_stay_on_the_device")
 
 def number(value, dtype=torch.float32, device=DEVICE):
     return torch.full((), value, dtype=dtype, device=device)
-
-
-# The first operator: check and unscale.
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
@@ -112,11 +104,9 @@ def test_the_inverse_of_the_scale_must_be_one_number():
 @pytest.mark.parametrize("dtype", [torch.int64, torch.complex64, torch.float8_e4m3fn])
 def test_other_types_are_no_gradients(dtype):
     gradient = torch.empty(3, dtype=dtype, device=DEVICE)
-    with pytest.raises(TypeError) as caught:
+    told = "needs gradients of float64, float32, float16 or bfloat16, but found one of "
+    with pytest.raises(TypeError, match=told):
         unscale([gradient], number(0), number(1))
-    assert "needs gradients of float64, float32, float16 or bfloat16, but found one of " in str(
-        caught.value
-    )
     torch.openreg.synchronize()
 
 
@@ -126,12 +116,10 @@ def test_memory_that_is_shared_within_a_gradient_is_refused():
 
 
 def test_the_host_waits_for_nothing():
-    driver = ctypes.CDLL(str(pathlib.Path(torch_openreg.__file__).parent / "libopenreg.so"))
-    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
     gradients, found, scale = [torch.ones(9, device=DEVICE)], number(0), number(2)
     tracker = number(0, torch.int32)
     torch.openreg.synchronize()
-    driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(500_000))
+    hold()
     unscale(gradients, found, number(0.5))
     torch._amp_update_scale_(scale, tracker, found, 2.0, 0.5, 1)
     assert not torch.openreg.current_stream().query(), "the device sleeps still"
@@ -140,22 +128,18 @@ def test_the_host_waits_for_nothing():
 
 def test_a_list_of_gradients_is_one_launch():
     # The second launch from here on is told to fail, and says which it was.
-    program = f"""
-import ctypes, torch
+    done = run("""
+import torch
+from running import DRIVER
 gradients = [torch.ones(3, device="openreg") for _ in range(100)]
 found, inverse = torch.zeros((), device="openreg"), torch.ones((), device="openreg")
 torch.openreg.synchronize()
-driver = ctypes.CDLL({str(pathlib.Path(torch_openreg.__file__).parent / "libopenreg.so")!r})
-assert driver.orInject(b"launch:2") == 0
+assert DRIVER.orInject(b"launch:2") == 0
 torch._amp_foreach_non_finite_check_and_unscale_(gradients, found, inverse)
 found.sin_()
 torch.openreg.synchronize()
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+""")
     assert "stopped in aten::sin" in done.stderr
-
-
-# The second operator: the next scale.
 
 
 @pytest.mark.parametrize("scale, tracker, found, after", [

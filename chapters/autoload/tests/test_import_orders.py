@@ -27,12 +27,8 @@ KINDS = {
         "process.start(); process.join()"],
 }  # fmt: skip
 # Half of the 36 cases: every pair of an order, a kind and a position of the switch is in one of them.
-CASES = [
-    (order, autoload, kind)
-    for (order, kind), autoload in zip(
-        itertools.product(ORDERS, KINDS), itertools.cycle([None, "0"])
-    )
-]
+PAIRS = zip(itertools.product(ORDERS, KINDS), itertools.cycle([None, "0"]))
+CASES = [(order, autoload, kind) for (order, kind), autoload in PAIRS]
 
 
 @pytest.fixture(scope="module")

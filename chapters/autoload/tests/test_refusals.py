@@ -23,9 +23,6 @@ def warns_and_raises(result, sentence):
     return result.stdout.removeprefix("torch works\n")
 
 
-# Another PyTorch.
-
-
 @pytest.fixture(params=built_for()[1])
 def for_another_torch(request, tmp_path):
     """A copy of us that says it was built for another torch, and whose libraries cannot be opened."""
@@ -65,9 +62,6 @@ def test_even_if_warnings_are_errors_pytorch_can_be_imported(for_another_torch):
     assert result.stderr.startswith("This process has no device openreg: torch_openreg 0.1.0 was")
 
 
-# No device.
-
-
 def test_without_a_device_asking_is_quiet_and_use_says_so():
     program = (
         "import torch; print(torch.device('openreg'), torch.openreg.is_available(),"
@@ -83,9 +77,6 @@ def test_without_a_device_asking_is_quiet_and_use_says_so():
     result = run("-W", "error", "-c", program, OPENREG_DEVICE_COUNT="0")
     said = "openreg False 0 False\n" + "This machine has no openreg device.\n" * 4
     assert (result.stdout, result.stderr) == (said, "")
-
-
-# Another backend.
 
 
 def test_after_another_backend_we_step_back_name_it_and_let_it_work(tmp_path):
@@ -137,9 +128,6 @@ def test_an_owner_of_our_name_is_named_with_its_file(tmp_path):
     assert warns_and_raises(result, sentence) == ""
 
 
-# Two copies of this one.
-
-
 FILE = "torch_openreg/__init__.py"
 
 
@@ -184,9 +172,6 @@ def test_a_build_without_this_chapter_does_not_use_the_entry_point_of_another_co
     assert "Expected one of cpu" in result.stderr
 
 
-# No libraries.
-
-
 def test_a_library_that_cannot_be_opened_takes_no_name(tmp_path):
     for library in (copy_of_us(tmp_path) / "torch_openreg").glob("lib*.so"):
         library.unlink()
@@ -221,11 +206,8 @@ def test_an_installation_without_one_of_its_files_takes_no_name(tmp_path):
     assert said.startswith("privateuseone False\nExpected one of cpu")
 
 
-# Files that were cut short, by a full disk or an interrupted copy.
-
-
 def cut(folder, name, content):
-    """One file of a copy of us has `content` instead of its own, and is no link any more."""
+    """One file of a copy of us has `content` instead of its own, as after an interrupted copy."""
     (path,) = (*copy_of_us(folder).glob(name), *folder.glob(f"torch_openreg/{name}"))
     path.unlink()
     path.write_bytes(content)

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs that are compiled, and what they need. Many operators share a kernel, which takes a compiler a second."""
 
-import threading
-
 import torch
 import torch.nn.functional as F
-from busy import hold
+from running import hold, on_threads
 
 
 def wave(x):
@@ -19,19 +17,9 @@ def pointwise(x, y):
 
 
 def reductions(x, y):
-    return (
-        x.sum(),
-        x.mean(0),
-        x.var(1),
-        x.amax(1, keepdim=True),
-        x.argmax(1),
-        x.T.argmax(),
-        x.softmax(1) @ y.T,
-        F.layer_norm(x, x.shape[1:]),
-        (x > 0).any(0),
-        x.logsumexp(1),
-        x.norm(),
-    )
+    sums = x.sum(), x.mean(0), x.var(1), x.logsumexp(1), x.norm()
+    largest = x.amax(1, keepdim=True), x.argmax(1), x.T.argmax(), (x > 0).any(0)
+    return *sums, *largest, x.softmax(1) @ y.T, F.layer_norm(x, x.shape[1:])
 
 
 def indexing(x, y):
@@ -46,12 +34,8 @@ def indexing(x, y):
 def views(x, y):
     a = x.T.contiguous().view(-1)[3:].flip(0)
     b = torch.cat([x, y], 1)[:, 1::2]
-    return (
-        a,
-        b.unflatten(0, (2, -1)).transpose(0, 1),
-        F.pad(x, (1, 2)),
-        torch.stack([x, y]).unbind(1)[1],
-    )
+    c = b.unflatten(0, (2, -1)).transpose(0, 1)
+    return a, c, F.pad(x, (1, 2)), torch.stack([x, y]).unbind(1)[1]
 
 
 def mutation(x, y):
@@ -65,20 +49,14 @@ def mutation(x, y):
 def image(x, y):
     x, kernel = x.view(1, 1, 8, 8).repeat(2, 3, 1, 1), y.view(-1)[:54].view(2, 3, 3, 3)
     z = F.relu(F.conv2d(x, kernel, padding=1))
-    return (
-        z,
-        F.max_pool2d(z, 2),
-        F.avg_pool2d(z, 2),
-        F.interpolate(z, scale_factor=2),
-        F.group_norm(z, 2),
-    )
+    pools = F.max_pool2d(z, 2), F.avg_pool2d(z, 2)
+    return z, *pools, F.interpolate(z, scale_factor=2), F.group_norm(z, 2)
 
 
 def attention(x, y):
     q, k, v = (t.view(1, 2, 4, 8) for t in (x, y, x + y))
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(
-        4, 16
-    ) @ y[:, :2].reshape(16, 1)
+    heads = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    return heads.transpose(1, 2).reshape(4, 16) @ y[:, :2].reshape(16, 1)
 
 
 def numbers_of_the_host(x, y):
@@ -102,6 +80,13 @@ def inputs(device="openreg"):
     return tuple(torch.randn(8, 8, generator=generator).to(device) for _ in range(2))
 
 
+def gradients(model, step, x):
+    """Those of the model's parameters after one step forward and backward."""
+    model.zero_grad()
+    step(x).sum().backward()
+    return [parameter.grad.clone() for parameter in model.parameters()]
+
+
 def follows_its_caller(program, x):
     """The result of a call on a stream that is busy; the call waits for nothing."""
     side = torch.Stream("openreg")
@@ -117,22 +102,16 @@ def follows_its_caller(program, x):
 
 def called_by_threads(program, function, *sizes):
     """Four threads call it on two devices, each on a stream of its own, and get what `function` gives."""
-    found = {}
 
     def call(number):
         device = f"openreg:{number % 2}"
         with torch.Stream(device):
             x = torch.full(sizes, float(number), device=device)
-            found[number] = sum(program(x) for _ in range(50)).cpu()
+            return sum(program(x) for _ in range(50)).cpu()
 
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert torch.openreg.current_device() == 0 and len(found) == 4
-    for number, total in found.items():
-        torch.testing.assert_close(total, 50 * function(torch.full(sizes, float(number))))
+    expected = [50 * function(torch.full(sizes, float(number))) for number in range(4)]
+    torch.testing.assert_close(on_threads(call, range(4)), expected)
+    assert torch.openreg.current_device() == 0
 
 
 def controlled(x):

@@ -17,9 +17,8 @@ import tempfile
 import torch
 from torch_openreg.conformance_samples import INITIALIZED, database, on
 
-TOGETHER = (
-    32  # Operators that are compiled as one program, because each takes the compiler seconds.
-)
+# Operators that are compiled as one program, because each takes the compiler seconds.
+TOGETHER = 32
 
 
 def names():
@@ -32,11 +31,9 @@ def sample_of(op):
 
 def called(count):
     """A function that calls operators one after another, without a loop, in which Dynamo gives up."""
-    calls = (
-        f"ops[{i}](samples[{i}][0], *samples[{i}][1], **samples[{i}][2])" for i in range(count)
-    )
-    names = {}
-    exec(f"def call(ops, samples):\n    return [{', '.join(calls)}]", names)
+    one = "ops[{0}](samples[{0}][0], *samples[{0}][1], **samples[{0}][2])"
+    calls, names = ", ".join(map(one.format, range(count))), {}
+    exec(f"def call(ops, samples):\n    return [{calls}]", names)
     return names["call"]
 
 

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is compiled once is kept, until something changes that it depends on."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+import running
 import torch_openreg.compile_kernels as kernels
 
 PROGRAM = """
@@ -20,9 +17,7 @@ print(counted["fxgraph_cache_hit"], counted["fxgraph_cache_miss"])
 
 
 def run(folder, *arguments, **variables):
-    environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=str(folder), **variables)
-    command = [sys.executable, "-c", PROGRAM, *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True)
+    return running.run(PROGRAM, *arguments, TORCHINDUCTOR_CACHE_DIR=str(folder), **variables)
 
 
 def test_processes_share_a_cache_that_notices_a_change(tmp_path):

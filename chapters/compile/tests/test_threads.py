@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whichever thread compiles first, all of them compile with the settings of our device."""
 
-import subprocess
-import sys
+from running import run
 
 FIRST = """
-import asyncio, threading, warnings
+import asyncio, warnings
 import torch
+from running import on_a_thread
 from torch._dynamo.utils import counters
 
 warnings.simplefilter("ignore")
@@ -55,13 +55,11 @@ def work():
 
 asyncio.run(first())
 work()
-thread = threading.Thread(target=work)
-thread.start()
-thread.join()
+on_a_thread(work)
 """
 
 
 def test_a_thread_that_did_not_compile_first_compiles_as_the_first_one():
-    done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True)
+    done = run(FIRST)
     assert done.stdout.splitlines() == ["replays True"] * 2, done.stderr
     assert "Error" not in done.stderr

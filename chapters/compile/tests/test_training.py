@@ -19,15 +19,8 @@ class Classifier(nn.Sequential):
 
 class Images(nn.Sequential):
     def __init__(self):
-        convolution = nn.Conv2d(1, 4, 3, padding=1)
-        super().__init__(
-            convolution,
-            nn.BatchNorm2d(4),
-            nn.GELU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(),
-            nn.Linear(64, 4),
-        )
+        features = nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.GELU(), nn.MaxPool2d(2)
+        super().__init__(*features, nn.Flatten(), nn.Linear(64, 4))
 
     def batch(self):
         return torch.randn(4, 1, 8, 8), torch.randint(4, (4,))

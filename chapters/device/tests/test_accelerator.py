@@ -66,15 +66,13 @@ def test_it_works_for_each_form_of_a_device_and_stays_on_the_current_one(name):
 # PyTorch asks for the capability once, and then has it for every number.
 @pytest.mark.parametrize("name", sorted(set(ONE_DEVICE) - {"get_device_capability"}))
 def test_a_device_that_does_not_exist_is_refused_by_number(name):
-    with pytest.raises(
-        torch.AcceleratorError, match="openreg:5 does not exist; this machine has 2"
-    ):
+    told = "openreg:5 does not exist; this machine has 2"
+    with pytest.raises(torch.AcceleratorError, match=told):
         ONE_DEVICE[name](5)
     assert torch.accelerator.current_device_index() == 0
 
 
 # The same for `torch.openreg`: each function that takes a device.
-
 TAKE_A_DEVICE = {
     "can_device_access_peer": lambda d: torch.openreg.can_device_access_peer(d, 0),
     "get_stream_from_external": lambda d: torch.openreg.get_stream_from_external(0, d),
@@ -110,11 +108,8 @@ def test_any_form_of_a_device_will_do_and_the_current_one_is_restored(name, curr
         answers = [call(form) for form in (1, "openreg:1", torch.device("openreg", 1))]
         assert torch.openreg.current_device() == current
         assert answers[0] == answers[1] == answers[2]
-        for wrong, error in (
-            (7, torch.AcceleratorError),
-            ("openreg:7", torch.AcceleratorError),
-            ("cpu", ValueError),
-        ):
+        absent = torch.AcceleratorError
+        for wrong, error in ((7, absent), ("openreg:7", absent), ("cpu", ValueError)):
             with pytest.raises(error, match="does not exist|is not an openreg device"):
                 call(wrong)
             assert torch.openreg.current_device() == current

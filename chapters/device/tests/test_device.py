@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-import subprocess
-import sys
 import threading
 
 import pytest
 import torch
 import torch_openreg
+from running import on_a_thread, on_threads, printed
 
 
 @pytest.fixture(autouse=True)
@@ -31,8 +30,13 @@ def test_the_current_device_is_changed_and_told():
 
 @pytest.mark.parametrize("device", [1, "openreg:1", torch.device("openreg", 1)])
 def test_a_device_may_be_a_number_a_string_or_a_device(device):
+    properties = torch.openreg.get_device_properties(1)
+    for form in (device, torch.openreg.device(device)):
+        assert torch.openreg.get_device_properties(form) == properties
+        with torch.openreg.device(form):
+            assert torch.openreg.current_device() == 1
+        assert torch.openreg.current_device() == 0
     torch.openreg.set_device(device)
-    assert torch.openreg.current_device() == 1
     with torch.openreg.device(0):
         assert torch.openreg.current_device() == 0
     assert torch.openreg.current_device() == 1
@@ -50,9 +54,9 @@ def test_a_device_context_can_be_entered_again_inside_itself():
 
 def test_threads_may_share_a_device_context():
     context, turn = torch.openreg.device(1), threading.Barrier(2)
-    left = []
 
-    def run(device, first_out):
+    def run(device):
+        first_out = device == 0
         torch.openreg.set_device(device)
         if not first_out:
             turn.wait()  # Enters after the other, and leaves after it.
@@ -62,23 +66,18 @@ def test_threads_may_share_a_device_context():
             turn.wait()
             if not first_out:
                 turn.wait()
-        left.append((device, torch.openreg.current_device()))
+        left = torch.openreg.current_device()
         if first_out:
             turn.wait()
+        return left
 
-    threads = [threading.Thread(target=run, args=each) for each in ((0, True), (1, False))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(left) == [(0, 0), (1, 1)]
+    assert on_threads(run, [0, 1]) == [0, 1]
 
 
 def test_an_unknown_device_is_refused_by_number():
+    told = "openreg:5 does not exist; this machine has 2"
     for ask in (torch.accelerator.set_device_index, torch.openreg.set_device):
-        with pytest.raises(
-            torch.AcceleratorError, match="openreg:5 does not exist; this machine has 2"
-        ):
+        with pytest.raises(torch.AcceleratorError, match=told):
             ask(5)
     with pytest.raises(torch.AcceleratorError, match="openreg:1000 does not exist"):
         torch.openreg.set_device(1000)
@@ -90,22 +89,9 @@ def test_a_device_of_another_type_is_refused_by_name():
         torch.openreg.set_device("cpu")
 
 
-def test_a_device_has_the_same_number_in_every_form():
-    forms = 1, "openreg:1", torch.device("openreg", 1), torch.openreg.device(1)
-    for form in forms:
-        assert torch.openreg.get_device_properties(form) == torch.openreg.get_device_properties(1)
-        with torch.openreg.device(form):
-            assert torch.openreg.current_device() == 1
-    assert torch.openreg.current_device() == 0
-
-
 def test_each_thread_has_its_own_current_device():
     torch.openreg.set_device(1)
-    seen = []
-    thread = threading.Thread(target=lambda: seen.append(torch.openreg.current_device()))
-    thread.start()
-    thread.join()
-    assert seen == [0]
+    assert on_a_thread(torch.openreg.current_device) == 0
 
 
 def test_the_capability_names_all_types_but_parts_of_a_byte():
@@ -137,7 +123,7 @@ def test_the_device_of_something_else_changes_nothing():
 
 
 ASKING = """
-import os, torch
+import os, torch, torch_openreg
 before = len(os.listdir("/proc/self/task"))
 torch.openreg.device_count(), torch.openreg.is_available(), torch.openreg.current_device()
 torch.openreg.get_device_properties(), torch.openreg.set_device(1)
@@ -151,8 +137,7 @@ assert mapped()
 
 @pytest.mark.simulator  # its memory file shows that it started
 def test_asking_starts_nothing_and_the_first_use_does():
-    code = "import torch_openreg\n" + ASKING
-    subprocess.run([sys.executable, "-c", code], check=True)
+    printed(ASKING)
 
 
 def test_methods_named_after_the_device_are_generated():

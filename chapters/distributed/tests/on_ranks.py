@@ -32,17 +32,11 @@ class Ranks:
                 "PYTHONWARNINGS": "ignore",
                 **variables,
             }
+            command = [sys.executable, str(program), *map(str, arguments)]
+            options = {"env": environment, "stdin": subprocess.DEVNULL, "start_new_session": True}
             with self.path(rank, "out").open("w") as out, self.path(rank, "err").open("w") as err:
-                self.processes.append(
-                    subprocess.Popen(
-                        [sys.executable, str(program), *map(str, arguments)],
-                        env=environment,
-                        stdin=subprocess.DEVNULL,
-                        stdout=out,
-                        stderr=err,
-                        start_new_session=True,
-                    )
-                )
+                process = subprocess.Popen(command, stdout=out, stderr=err, **options)
+            self.processes.append(process)
 
     def path(self, rank, suffix):
         return self.folder / f"rank{rank}.{suffix}"

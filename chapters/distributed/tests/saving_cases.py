@@ -45,10 +45,7 @@ def a_checkpoint_of_shards_continues_the_training(device):
     state = parts(model, optimizer)
     dcp.load(state, checkpoint_id=folder())
     set_state_dict(
-        model,
-        optimizer,
-        model_state_dict=state["model"],
-        optim_state_dict=state["optimizer"],
+        model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"]
     )
     found = train(model, device, optimizer=optimizer)
     torch.testing.assert_close(found, expected)

@@ -1,49 +1,40 @@
 # SPDX-License-Identifier: BSD-3-Clause
-import subprocess
-import sys
-
 import pytest
-
-
-def run(program):
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+from running import printed, run
 
 
 def test_asking_starts_nothing():
-    result = run(
-        "import torch, torch_openreg\n"
-        "torch.accelerator.is_available(); torch.accelerator.device_count()\n"
-        "torch.manual_seed(1); torch.get_device_module(); torch.openreg.get_rng_state()\n"
-        "torch.ones(1).is_pinned()\n"
-        "assert not torch.openreg.is_initialized()\n"
-        "torch.UntypedStorage(1, device='openreg')\n"
-        "assert torch.openreg.is_initialized()\n"
-    )
-    assert result.returncode == 0, result.stderr
+    printed("""
+        import torch, torch_openreg
+        torch.accelerator.is_available(); torch.accelerator.device_count()
+        torch.manual_seed(1); torch.get_device_module(); torch.openreg.get_rng_state()
+        torch.ones(1).is_pinned()
+        assert not torch.openreg.is_initialized()
+        torch.UntypedStorage(1, device="openreg")
+        assert torch.openreg.is_initialized()
+    """)
 
 
 def test_a_program_that_asks_for_the_start_gets_it_and_may_ask_again():
-    result = run(
-        "import torch, torch_openreg\n"
-        "torch.openreg.init()\n"
-        "assert torch.openreg.is_initialized()\n"
-        "torch.openreg.init()\n"
-    )
-    assert result.returncode == 0, result.stderr
+    printed("""
+        import torch, torch_openreg
+        torch.openreg.init()
+        assert torch.openreg.is_initialized()
+        torch.openreg.init()
+    """)
 
 
 def test_a_fake_tensor_is_on_the_device_that_was_chosen():
-    result = run(
-        "import torch, torch_openreg\n"
-        "from torch._subclasses.fake_tensor import FakeTensorMode\n"
-        "torch.openreg.set_device(1)\n"
-        "with FakeTensorMode():\n"
-        "    assert torch.empty(2, device='openreg').device.index == 1\n"
-        "    with torch.openreg.device(0):\n"
-        "        assert torch.empty(3, device='openreg').device.index == 0\n"
-        "assert not torch.openreg._C.is_started()\n"
-    )
-    assert result.returncode == 0, result.stderr
+    printed("""
+        import torch, torch_openreg
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        torch.openreg.set_device(1)
+        with FakeTensorMode():
+            assert torch.empty(2, device="openreg").device.index == 1
+            with torch.openreg.device(0):
+                assert torch.empty(3, device="openreg").device.index == 0
+        assert not torch.openreg._C.is_started()
+    """)
 
 
 @pytest.mark.parametrize(
@@ -126,15 +117,15 @@ def test_a_forked_child_is_refused_in_pytorchs_words_and_never_hangs():
 
 
 def test_a_child_forked_before_the_start_may_use_the_device():
-    result = run(
-        "import os, torch, torch_openreg\n"
-        "if os.fork() == 0:\n"
-        "    torch.Stream('openreg').synchronize()\n"
-        "    print('fine')\n"
-        "    os._exit(0)\n"
-        "os.wait()\n"
-    )
-    assert result.stdout == "fine\n", result.stderr
+    program = """
+        import os, torch, torch_openreg
+        if os.fork() == 0:
+            torch.Stream("openreg").synchronize()
+            print("fine", flush=True)
+            os._exit(0)
+        os.wait()
+    """
+    assert printed(program) == "fine\n"
 
 
 @pytest.mark.simulator  # its environment says how many devices there are

@@ -4,7 +4,6 @@
 import csv
 import ctypes
 import pathlib
-import signal
 import threading
 import time
 from multiprocessing import resource_sharer
@@ -13,9 +12,8 @@ from multiprocessing.reduction import ForkingPickler
 import pytest
 import torch
 import torch_openreg
+from running import DRIVER, alarm, hold
 
-driver = ctypes.CDLL(str(pathlib.Path(torch_openreg.__file__).parent / "libopenreg.so"))
-usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
 BUSY = 0.4
 
 with open(pathlib.Path(__file__).with_name("waits.csv"), encoding="utf-8") as table:
@@ -50,7 +48,7 @@ class Ticking:
 def occupied(call):
     """Calls it while the device is busy; returns for how long it waited and kept Python waiting."""
     with Ticking() as ticking:
-        driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(int(BUSY * 1e6)))
+        hold(seconds=BUSY)
         begin = time.perf_counter()
         call()
         waited = time.perf_counter() - begin
@@ -108,33 +106,21 @@ def test_a_thread_that_waits_lets_others_run(scene, line):
     assert pause < BUSY / 2
 
 
-class Interrupted(Exception):
-    pass
-
-
 @pytest.mark.simulator  # another driver may not be able to limit a wait
 @pytest.mark.parametrize("line", INTERRUPTED)
 def test_a_signal_ends_a_wait_and_leaves_the_work(line):
-    def interrupt(*_):
-        raise Interrupted
-
     stream, event = torch.openreg.current_stream(), torch.Event("openreg")
     scene = {**globals(), "stream": stream, "event": event}
     scene["storage"] = torch.UntypedStorage(1 << 20, device="openreg")
-    driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(2_000_000))
+    hold(seconds=2)
     event.record(stream)
-    before = signal.signal(signal.SIGALRM, interrupt)
     begin = time.perf_counter()
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        with pytest.raises(Interrupted):
-            eval(line, scene)
-        assert time.perf_counter() - begin < 1
-        assert not event.query()
-        torch.openreg.synchronize()
-        assert time.perf_counter() - begin > 1.9
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    with alarm(lambda *_: 1 / 0, 0.2), pytest.raises(ZeroDivisionError):
+        eval(line, scene)
+    assert time.perf_counter() - begin < 1
+    assert not event.query()
+    torch.openreg.synchronize()
+    assert time.perf_counter() - begin > 1.9
 
 
 ARGUMENTS = {
@@ -161,14 +147,9 @@ def test_a_handler_that_waits_leaves_the_outer_wait_interruptible():
         times.append(time.perf_counter())
         torch.Stream("openreg:1").synchronize()
 
-    driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(1_000_000))
-    before = signal.signal(signal.SIGALRM, wait)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
+    hold(seconds=1)
+    with alarm(wait, 0.2, 0.2):
         torch.openreg.synchronize()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
     # The second handler ran while the device was busy, and not after the wait.
     assert len(times) > 2
 
@@ -179,14 +160,10 @@ def test_a_wait_that_is_refused_leaves_the_next_one_alone():
     with pytest.raises(RuntimeError, match="openreg:99 does not exist"):
         nowhere.synchronize()
     handled = []
-    before = signal.signal(signal.SIGALRM, lambda *_: handled.append(time.perf_counter()))
-    driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(500_000))
+    hold(seconds=0.5)
     begin = time.perf_counter()
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
-        driver.orStreamSynchronize(None)  # asked for no callback
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    with alarm(lambda *_: handled.append(time.perf_counter()), 0.1):
+        DRIVER.orStreamSynchronize(None)  # asked for no callback
     assert handled[0] - begin > 0.4
 
 
@@ -200,7 +177,7 @@ def functions():
 def test_what_is_not_in_the_table_does_not_wait():
     libc, semaphore = ctypes.CDLL(None), ctypes.create_string_buffer(64)
     libc.sem_init(semaphore, 0, 0)
-    driver.orLaunchHostFunc(None, ctypes.cast(libc.sem_wait, ctypes.c_void_p), semaphore)
+    DRIVER.orLaunchHostFunc(None, ctypes.cast(libc.sem_wait, ctypes.c_void_p), semaphore)
     end = threading.Timer(20, libc.sem_post, [semaphore])  # of a call that does wait
     end.start()
     try:

@@ -8,19 +8,16 @@ from outline import outline
 from torch_openreg.export import replace_autocast_with_hop_pass
 
 
-@pytest.mark.parametrize("cache", ["cached", "open"])
-def test_neighbors_that_use_the_cache_stay_two(cache):
-    # In one block the two gradients of the weight would be added in bfloat16.
-    block = [f"enter {cache}", "matmul", "exit"]
-    gm = graph_of(*block, *block)
-    new, _ = replace_autocast_with_hop_pass(gm, None)
-    assert len(outline(new)) == 2
-
-
-def test_neighbors_around_blocks_that_use_the_cache_stay_two():
+@pytest.mark.parametrize("block", [
+    ["enter cached", "matmul", "exit"],
+    ["enter open", "matmul", "exit"],
     # The inner block does not empty the cache, its surroundings do.
-    block = ["enter", "enter cached", "matmul", "exit", "exit"]
-    assert len(outline(replace_autocast_with_hop_pass(graph_of(*block, *block), None)[0])) == 2
+    ["enter", "enter cached", "matmul", "exit", "exit"],
+], ids=["cached", "open", "around"])  # fmt: skip
+def test_neighbors_that_use_the_cache_stay_two(block):
+    # In one block the two gradients of the weight would be added in bfloat16.
+    new, _ = replace_autocast_with_hop_pass(graph_of(*block, *block), None)
+    assert len(outline(new)) == 2
 
 
 def test_neighbors_around_called_graphs_that_use_the_cache_stay_two(x):

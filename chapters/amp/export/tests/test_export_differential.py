@@ -137,8 +137,6 @@ def assert_same(some, others):
 CACHED = ("region", ("cpu", torch.bfloat16, True, True), [("matmul", 0, 0)])
 three_blocks_on_one_weight = example(([CACHED] * 3, [1, 2, 3], False))
 
-# Against the program itself.
-
 
 @many
 @given(programs("cond"))
@@ -155,9 +153,6 @@ def test_the_numbers_are_those_of_the_program(program):
     pruned.graph.eliminate_dead_code()
     pruned.recompile()
     assert_same(results(pruned), expected)
-
-
-# Against PyTorch's pass.
 
 
 def flat(lines, modes=()):

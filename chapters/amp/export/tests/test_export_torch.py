@@ -11,8 +11,6 @@ from outline import NO_GRAD, autocast, outline
 from programs import Model, exported, forms_of, gradient, loaded, strictness
 from torch_openreg.export import replace_autocast_with_hop_pass
 
-# A region around a higher-order operator.
-
 
 def choose(self, x):
     with low():
@@ -41,9 +39,6 @@ def test_a_region_around_cond_or_while_loop_can_be_saved(function, strict, x):
     assert region[0] == autocast(cache=None if strict else False)
     for program in forms_of(ours):
         torch.testing.assert_close(program.module()(x), model(x), rtol=0, atol=0)
-
-
-# Gradients that are off.
 
 
 def test_no_grad_inside_a_region_is_kept(x):
@@ -93,9 +88,6 @@ def test_in_the_place_of_pytorchs_alone_ours_comes_too_late_for_no_grad(x, monke
     monkeypatch.setattr(theirs, "replace_autocast_with_hop_pass", replace_autocast_with_hop_pass)
     program = exported(Model(function), x, by="torch")
     assert outline(program.graph_module) == [(autocast(), ["matmul"])]
-
-
-# Regions that are there for what they do.
 
 
 def add_to_buffer(self, x):

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What Dynamo and Inductor learn about the device, and when."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
+from running import printed, run
 from torch._dynamo.device_interface import get_interface_for_device
 from torch._inductor.codegen.common import (
     get_device_op_overrides,
@@ -22,7 +20,7 @@ def test_the_package_loads_no_inductor_until_something_is_compiled():
         "import sys, torch, torch_openreg; torch.ones(2, device='openreg') + 1;"
         "print([name for name in sys.modules if name.startswith(('torch._inductor', 'torch._dynamo'))])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = run(program)
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
@@ -98,9 +96,8 @@ def test_compiling_leaves_random_states_alone():
 
 
 def test_a_random_state_is_read_and_set_without_loading_the_compiler():
-    program = """
-import sys, torch
-torch.openreg.set_rng_state(torch.openreg.get_rng_state())
-assert "torch._dynamo" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+    printed("""
+        import sys, torch
+        torch.openreg.set_rng_state(torch.openreg.get_rng_state())
+        assert "torch._dynamo" not in sys.modules
+    """)

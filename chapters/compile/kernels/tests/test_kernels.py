@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from busy import hold
+from running import hold
 from torch._inductor.utils import run_and_get_code
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A program in C++ computes what the program in Python computes, and a package runs without the compiler."""
 
-import subprocess
-import sys
+from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
-from programs import called_by_threads, follows_its_caller
+from programs import called_by_threads, follows_its_caller, gradients
+from running import printed
 from torch import nn
 from torch._inductor import config
 
@@ -55,15 +55,9 @@ def test_a_training_step_returns_the_gradients_of_eager_mode():
     model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 2))
     model.to("openreg")
     x = torch.randn(5, 4, device="openreg")
-
-    def gradients(step):
-        model.zero_grad()
-        step(x).sum().backward()
-        return [parameter.grad.clone() for parameter in model.parameters()]
-
-    expected = gradients(model)
+    expected = gradients(model, model, x)
     with config.patch(cpp_wrapper=True):
-        torch.testing.assert_close(gradients(torch.compile(model)), expected)
+        torch.testing.assert_close(gradients(model, torch.compile(model), x), expected)
 
 
 @pytest.mark.parametrize("as_in_eager_mode", [False, True])
@@ -124,16 +118,12 @@ def small(tmp_path_factory):
     path = tmp_path_factory.mktemp("package") / "small.pt2"
     model = Small().to("openreg").eval()
     batch = ({0: torch.export.Dim("batch")},)
-    exported = torch.export.export(
-        model, (torch.ones(3, 8, device="openreg"),), dynamic_shapes=batch
-    )
+    x = torch.ones(3, 8, device="openreg")
+    exported = torch.export.export(model, (x,), dynamic_shapes=batch)
+    package = partial(torch._inductor.aoti_compile_and_package, exported, package_path=str(path))
     with pytest.raises(Exception, match=r"into the library \(this program has 5\)"):
-        torch._inductor.aoti_compile_and_package(exported, package_path=str(path))
-    torch._inductor.aoti_compile_and_package(
-        exported,
-        package_path=str(path),
-        inductor_configs={"aot_inductor.package_constants_in_so": False},
-    )
+        package()
+    package(inductor_configs={"aot_inductor.package_constants_in_so": False})
     return model, path
 
 
@@ -167,11 +157,8 @@ def test_constants_are_exchanged_and_copies_refused(small):
     with pytest.raises(RuntimeError, match="cannot copy its constants to the device: move them th"):
         package.load_constants(dict(model.state_dict()), check_full_update=True)
     with pytest.raises(RuntimeError, match="move them there, and pass user_managed=True"):
-        package.load_constants(
-            {name: tensor.cpu() for name, tensor in model.state_dict().items()},
-            check_full_update=True,
-            allow_h2d_copy=True,
-        )
+        on_host = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
+        package.load_constants(on_host, check_full_update=True, allow_h2d_copy=True)
 
 
 def test_a_package_runs_on_the_stream_of_its_caller(small):
@@ -182,23 +169,20 @@ def test_a_package_runs_on_the_stream_of_its_caller(small):
 
 
 LOAD = """
-import sys, threading, torch
+import sys, torch
+from running import on_threads
 package, weights = torch._inductor.aoti_load_package(sys.argv[1]), torch.load(sys.argv[2])
 x, expected = weights.pop("x"), weights.pop("expected")
 package.load_constants(weights, check_full_update=True, user_managed=True)
 """
 BY_TWO_THREADS = """
-def call():
+def call(_):
     for _ in range(200):
         found = package(x)
     torch.testing.assert_close(found, expected)
     print("right")
 
-threads = [threading.Thread(target=call) for _ in range(2)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
+on_threads(call, range(2))
 """
 FRESH = """
 torch.testing.assert_close(package(x), expected)
@@ -212,10 +196,7 @@ def said_by(program, small, folder):
     x = torch.randn(3, 8, device="openreg")
     saved = folder / "weights.pt"
     torch.save(dict(model.state_dict(), x=x, expected=model(x).detach()), saved)
-    command = [sys.executable, "-c", LOAD + program, path, saved]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return printed(LOAD + program, path, saved)
 
 
 def test_a_process_without_our_compiler_runs_a_package(small, tmp_path):

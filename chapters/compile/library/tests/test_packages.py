@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from programs import PROGRAMS, branches_and_loops_are_part_of_the_program, inputs
+from running import printed
 from test_training import Classifier, Gpt, Images, losses
 from torch._inductor import config
 
@@ -97,32 +98,25 @@ def test_a_process_without_our_compiler_runs_a_model_on_each_device(kind, tmp_pa
     torch.manual_seed(0)
     model = kind().to("openreg").eval()
     given = model.batch()[0].to("openreg")
-    torch._inductor.aoti_compile_and_package(
-        torch.export.export(model, (given,)),
-        package_path=str(tmp_path / "model.pt2"),
-        inductor_configs={
-            "aot_inductor.package_constants_in_so": False,
-            "always_keep_tensor_constants": True,
-        },
-    )
-    package = torch._inductor.aoti_load_package(str(tmp_path / "model.pt2"))
+    path, exported = str(tmp_path / "model.pt2"), torch.export.export(model, (given,))
+    settings = {"aot_inductor.package_constants_in_so": False, "always_keep_tensor_constants": True}
+    torch._inductor.aoti_compile_and_package(exported, package_path=path, inductor_configs=settings)
+    package = torch._inductor.aoti_load_package(path)
     weights = {name: model.state_dict()[name] for name in package.get_constant_fqns()}
     torch.save((weights, given, model(given).detach()), tmp_path / "weights.pt")
-    command = [sys.executable, "-c", RUN, tmp_path / "model.pt2", tmp_path / "weights.pt"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.stdout == "[]\n", done.stderr
+    assert printed(RUN, path, tmp_path / "weights.pt") == "[]\n"
 
 
 def test_a_program_without_python_runs_a_package(tmp_path):
-    def printed(*command):
+    def output_of(*command):
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    classes = printed(sys.executable, EXAMPLE / "package.py", tmp_path)
+    classes = output_of(sys.executable, EXAMPLE / "package.py", tmp_path)
     meson = sys.executable, "-m", "mesonbuild.mesonmain"
-    printed(*meson, "setup", tmp_path / "run", EXAMPLE)
-    printed(*meson, "compile", "-C", tmp_path / "run")
+    output_of(*meson, "setup", tmp_path / "run", EXAMPLE)
+    output_of(*meson, "compile", "-C", tmp_path / "run")
     expected = classes.strip("[]\n").replace(",", "")
-    found = printed(tmp_path / "run/run", tmp_path)
+    found = output_of(tmp_path / "run/run", tmp_path)
     assert found == f"openreg:0: {expected}\nopenreg:1: {expected}\n"

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Generated programs name their device and their streams, and change neither for the caller."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -12,8 +8,10 @@ from programs import (
     branches_and_loops_are_part_of_the_program,
     called_by_threads,
     follows_its_caller,
+    gradients,
     wave,
 )
+from running import printed
 from torch import nn
 
 
@@ -204,15 +202,9 @@ def test_random_numbers_are_those_of_eager_mode_on_request_and_otherwise_repeata
 def test_backward_is_compiled_as_a_whole():
     model = nn.Sequential(nn.Linear(4, 4), nn.Tanh()).to("openreg")
     x = torch.ones(2, 4, device="openreg")
-
-    def gradients():
-        model.zero_grad()
-        model(x).sum().backward()
-        return [parameter.grad.clone() for parameter in model.parameters()]
-
-    expected = gradients()
+    expected = gradients(model, model, x)
     with torch._dynamo.compiled_autograd._enable(torch.compile):
-        torch.testing.assert_close(gradients(), expected)
+        torch.testing.assert_close(gradients(model, model, x), expected)
 
 
 @pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"])
@@ -259,8 +251,4 @@ print("right")
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_streams_are_respected_in_any_schedule(seed):
-    environment = dict(os.environ, OPENREG_SCHEDULE=f"seed:{seed}")
-    done = subprocess.run(
-        [sys.executable, "-c", STREAMS], env=environment, capture_output=True, text=True
-    )
-    assert done.stdout == "right\n", done.stderr
+    assert printed(STREAMS, OPENREG_SCHEDULE=f"seed:{seed}") == "right\n"

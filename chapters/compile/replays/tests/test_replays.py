@@ -8,6 +8,7 @@ import threading
 
 import pytest
 import torch
+from running import on_a_thread, on_threads
 from torch import nn
 from torch._dynamo.utils import counters
 from torch.openreg import sanitizer
@@ -210,11 +211,9 @@ def losses(model, call, steps, accumulated=False, together=False):
     return torch.stack(found).detach()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"accumulated": True}, {"accumulated": True, "together": True}],
-    ids=["plain", "accumulated", "together"],
-)
+@pytest.mark.parametrize("options", [
+    {}, {"accumulated": True}, {"accumulated": True, "together": True},
+], ids=["plain", "accumulated", "together"])  # fmt: skip
 def test_training_replays_forward_and_backward(options):
     expected, model = products(), products()
     found = losses(model, compiled(model), 10, **options)
@@ -270,24 +269,19 @@ def test_each_stream_and_each_device_has_a_graph():
 
 
 def test_several_threads_replay_at_a_time():
-    model, found = products(), {}
+    model = products()
     fast = compiled(model)
     with torch.no_grad():
         fast(ones(2, 4))
 
     def call(number):
         with torch.no_grad(), torch.Stream("openreg"):
-            found[number] = torch.stack([fast(number * ones(2, 4)).cpu() for _ in range(10)])
+            return torch.stack([fast(number * ones(2, 4)).cpu() for _ in range(10)])
 
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for number, results in found.items():
+    for number, results in enumerate(on_threads(call, range(4))):
         expected = model(number * ones(2, 4)).detach().cpu()
         torch.testing.assert_close(results, expected.expand(10, 2, 4))
-    assert (replays(), len(found)) == (4 * 8, 4)
+    assert replays() == 4 * 8
 
 
 def test_a_thread_that_captures_its_program_leaves_the_capture_of_another_alone():
@@ -300,12 +294,11 @@ def test_a_thread_that_captures_its_program_leaves_the_capture_of_another_alone(
         with torch.no_grad():
             found.extend(fast(ones(2, 4)) for _ in range(4))
 
-    thread, x = threading.Thread(target=call), ones(2)
+    x = ones(2)
     torch.openreg.synchronize()
     graph = torch.accelerator.Graph(capture_error_mode="thread_local")
     with torch.Stream("openreg"), graph:
-        thread.start()
-        thread.join()
+        on_a_thread(call)
         x += 1
     graph.replay()
     assert x.tolist() == [2, 2] and replays() == 2
@@ -373,7 +366,6 @@ def test_an_input_at_the_place_of_another_is_read():
 
 def test_threads_on_one_stream_overwrite_no_result_of_each_other():
     fast, ends = compiled(lambda x: x * 2 + 1), threading.Barrier(2)
-    found = {}
 
     def call(number):
         x = torch.full((64,), float(number), device="openreg")
@@ -381,17 +373,13 @@ def test_threads_on_one_stream_overwrite_no_result_of_each_other():
             result = fast(x)
             address = result.data_ptr()
             ends.wait()
-        found[number] = address, result.cpu()
+        return address, result.cpu()
 
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
     # A result that is in use may move, but only in a call of its own thread.
-    for number, (_, result) in found.items():
-        torch.testing.assert_close(result, torch.full((64,), 2.0 * number + 1))
-    assert len({address for address, _ in found.values()}) == 2
+    addresses, results = zip(*on_threads(call, range(2)))
+    expected = [torch.full((64,), 2.0 * number + 1) for number in range(2)]
+    torch.testing.assert_close(list(results), expected)
+    assert len(set(addresses)) == 2
 
 
 def test_a_capture_on_the_programs_device_records_it_when_another_device_is_current():

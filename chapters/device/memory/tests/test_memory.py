@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
-import torch_openreg  # noqa: F401
+from running import printed
 
 
 def test_nothing_is_allocated_at_first():
@@ -43,18 +39,15 @@ def test_the_summary_has_each_statistic():
 
 
 def test_a_snapshot_tells_of_small_and_large_blocks_in_use():
-    storages = {bytes: torch.UntypedStorage(bytes, device="openreg") for bytes in (1000, 32 << 20)}
     for bytes, kind in ((1000, "small"), (32 << 20, "large")):
-        segments = torch.openreg.memory_snapshot()
-        (found,) = (
-            (segment, block)
-            for segment in segments
+        storage = torch.UntypedStorage(bytes, device="openreg")
+        found = [
+            (segment["segment_type"], block["state"], block["requested_size"])
+            for segment in torch.openreg.memory_snapshot()
             for block in segment["blocks"]
-            if block["address"] == storages[bytes].data_ptr()
-        )
-        segment, block = found
-        assert segment["segment_type"] == kind
-        assert block["state"] == "active_allocated" and block["requested_size"] == bytes
+            if block["address"] == storage.data_ptr()
+        ]
+        assert found == [(kind, "active_allocated", bytes)]
 
 
 GUARDED = """
@@ -72,8 +65,4 @@ print(*(stats[f"{name}.all.current"] for name in ("segment", "reserved_bytes")))
 
 @pytest.mark.simulator  # it guards memory
 def test_guarded_memory_that_is_freed_goes_back_and_is_counted():
-    environment = dict(os.environ, OPENREG_SANITIZE="memory")
-    done = subprocess.run(
-        [sys.executable, "-c", GUARDED], env=environment, capture_output=True, text=True
-    )
-    assert (done.stdout, done.returncode) == ("1 1\nTrue\n0 0\n", 0), done.stderr
+    assert printed(GUARDED, OPENREG_SANITIZE="memory") == "1 1\nTrue\n0 0\n"

@@ -2,13 +2,10 @@
 """A program that listens to PyTorch's trace hears of our events, streams and memory."""
 
 import json
-import subprocess
-import sys
 import textwrap
 
 import pytest
-
-EVENTS = "creation", "deletion", "record", "wait", "synchronization"
+from running import printed
 
 
 def traced(program, before=""):
@@ -24,11 +21,7 @@ def traced(program, before=""):
         torch._C._activate_gpu_trace()
     """
     whole = textwrap.dedent(listening) + textwrap.dedent(program) + "\nprint(json.dumps(heard))"
-    done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", whole], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(printed(whole, PYTHONFAULTHANDLER="1").splitlines()[-1])
 
 
 def test_the_life_of_an_event_is_heard_in_its_order():
@@ -132,14 +125,13 @@ def test_a_listener_that_runs_at_the_exit_returns_before_python_shuts_down():
 
 @pytest.mark.parametrize("name", ["torch.openreg._gpu_trace", "torch_openreg._gpu_trace"])
 def test_the_module_exists_once(name):
-    program = f"import torch_openreg, {name} as m; assert m is torch_openreg._gpu_trace"
-    subprocess.run([sys.executable, "-c", program], check=True)
+    printed(f"import torch_openreg, {name} as m; assert m is torch_openreg._gpu_trace")
 
 
 def test_the_names_are_those_of_cuda():
-    program = """
+    lacking = traced("""
         import torch.cuda._gpu_trace as theirs
         names = {name for name in dir(theirs) if "allback" in name} - {"CallbackRegistry", "Callable"}
         heard += sorted(names - set(dir(trace)))
-    """
-    assert traced(program) == []
+    """)
+    assert lacking == []

@@ -11,13 +11,9 @@ dist.init_process_group("orccl", store=dist.FileStore(store, 2), rank=rank, worl
 tensor = torch.full((1 << 20,), 1.0 + rank, device="openreg")
 dist.all_reduce(tensor)
 received = torch.empty(5, device="openreg")
-works = dist.batch_isend_irecv(
-    [
-        dist.P2POp(dist.isend, torch.full((5,), 10.0 + rank, device="openreg"), 1 - rank),
-        dist.P2POp(dist.irecv, received, 1 - rank),
-    ]
-)
-for work in works:
+send = dist.P2POp(dist.isend, torch.full((5,), 10.0 + rank, device="openreg"), 1 - rank)
+receive = dist.P2POp(dist.irecv, received, 1 - rank)
+for work in dist.batch_isend_irecv([send, receive]):
     work.wait()
 print(tensor.unique().tolist(), received.unique().tolist())
 dist.destroy_process_group()

@@ -24,6 +24,7 @@ import test_failures as failures
 import test_operations as operations
 import test_streams as streams
 from ranks import device, joined, on
+from running import printed
 
 SECOND = failures.SECOND
 
@@ -107,21 +108,16 @@ def test_hosts_move_every_size_whatever_their_numbers_of_ranks():
             assert torch.equal(result.cpu(), expected if rank == root else tensor)
         gathered = torch.empty(size * count, device=device())
         dist.all_gather_into_tensor(gathered, tensor.to(device()))
-        assert torch.equal(
-            gathered.cpu(), torch.cat([tensor - rank + each for each in range(size)])
-        )
+        parts = [tensor - rank + each for each in range(size)]
+        assert torch.equal(gathered.cpu(), torch.cat(parts))
         scattered = torch.empty(count, device=device())
         dist.reduce_scatter_tensor(scattered, gathered)
         assert torch.equal(scattered.cpu(), (tensor - rank + rank) * size)
         received = torch.empty(count, device=device())
-        work = dist.batch_isend_irecv(
-            [
-                dist.P2POp(dist.isend, tensor.to(device()), (rank + 1) % size),
-                dist.P2POp(dist.irecv, received, (rank - 1) % size),
-            ]
-        )
-        for each in work:
-            each.wait()
+        send = dist.P2POp(dist.isend, tensor.to(device()), (rank + 1) % size)
+        receive = dist.P2POp(dist.irecv, received, (rank - 1) % size)
+        for work in dist.batch_isend_irecv([send, receive]):
+            work.wait()
         assert torch.equal(received.cpu(), tensor - rank + (rank - 1) % size)
     dist.barrier()
 
@@ -175,10 +171,9 @@ def disagrees_on_a_host(call):
     group = dist.new_group(timeout=20 * SECOND)
     other = dist.get_rank() == 2
     tensor = torch.ones(2, device=device())
+    reduction = dist.ReduceOp.AVG if other else dist.ReduceOp.SUM
     calls = {
-        "reduction": lambda: dist.all_reduce(
-            tensor, dist.ReduceOp.AVG if other else dist.ReduceOp.SUM, group, True
-        ),
+        "reduction": lambda: dist.all_reduce(tensor, reduction, group, True),
         "root": lambda: dist.broadcast(tensor, 1 if other else 3, group, True),
         "size": lambda: dist.all_reduce(tensor[: 1 - other], group=group, async_op=True),
     }
@@ -297,16 +292,11 @@ def test_a_rank_without_transfers_may_destroy_the_group_at_once(two_hosts):
         two_hosts(sends_past_a_rank_that_leaves)
 
 
+@pytest.mark.parametrize("where", ["pair", "one_host"])
 @pytest.mark.parametrize("call", ["send", "gather", "scatter", "uneven all_gather", "objects"])
-def test_the_last_operation_of_a_group_is_done_when_the_group_is_destroyed(pair, call):
+def test_the_last_operation_of_a_group_is_done_when_the_group_is_destroyed(where, call, request):
     for _ in range(2):
-        pair(ends_with, call)
-
-
-@pytest.mark.parametrize("call", ["send", "gather", "scatter", "uneven all_gather", "objects"])
-def test_the_last_operation_on_one_host_is_done_although_its_sender_has_left(one_host, call):
-    for _ in range(2):
-        one_host(ends_with, call)
+        request.getfixturevalue(where)(ends_with, call)
 
 
 def sends_itself_another_size():
@@ -354,14 +344,9 @@ def test_torchrun_starts_a_group_again(tmp_path):
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
     command += ["--max-restarts=1", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"]
     for hosts in ("one host", "two hosts"):
-        done = subprocess.run(
-            [*command, script, hosts],
-            env=os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+        options = {"capture_output": True, "text": True, "timeout": 120}
+        done = subprocess.run([*command, script, hosts], env=environment, **options)
         assert done.returncode == 0, done.stderr
         assert sorted(done.stdout.split()) == ["attempt-0"] * 2 + ["attempt-1"] * 2
 
@@ -370,13 +355,8 @@ def test_torchrun_starts_a_group_again(tmp_path):
 def test_an_average_may_have_a_sum_that_overflows():
     """The average of numbers whose sum has no place in their dtype."""
     size = dist.get_world_size()
-    for dtype, most in [
-        (torch.float16, 60000),
-        (torch.int8, -128),
-        (torch.int16, 32767),
-        (torch.uint8, 255),
-        (torch.uint16, 65535),
-    ]:
+    most_of = {torch.float16: 60000, torch.int8: -128, torch.int16: 32767}
+    for dtype, most in (most_of | {torch.uint8: 255, torch.uint16: 65535}).items():
         tensor = torch.full((5,), most, dtype=dtype, device=device())
         dist.all_reduce(tensor, dist.ReduceOp.AVG)
         assert tensor.tolist() == [most] * 5
@@ -386,10 +366,8 @@ def test_an_average_may_have_a_sum_that_overflows():
         whole = torch.full((3 * size,), most, dtype=dtype, device=device())
         dist.reduce_scatter_tensor(part, whole, dist.ReduceOp.AVG)
         assert part.tolist() == [most] * 3
-        parts = [
-            torch.full((number,), most // number, dtype=dtype, device=device())
-            for number in range(1, size + 1)
-        ]
+        places = {"dtype": dtype, "device": device()}
+        parts = [torch.full((number,), most // number, **places) for number in range(1, size + 1)]
         part = torch.zeros_like(parts[dist.get_rank()])
         dist.reduce_scatter(part, parts, dist.ReduceOp.AVG)
         assert part.tolist() == parts[dist.get_rank()].tolist()
@@ -412,10 +390,8 @@ def leaves_the_other_host_alone():
 
 
 def test_a_time_limit_ends_a_wait_for_another_host(pair):
-    assert (
-        "all_reduce, number 2 of rank 0 was not done within 1000 ms"
-        in pair(leaves_the_other_host_alone)[0]
-    )
+    message = pair(leaves_the_other_host_alone)[0]
+    assert "all_reduce, number 2 of rank 0 was not done within 1000 ms" in message
 
 
 @on("pair")
@@ -432,19 +408,11 @@ def test_an_abort_ends_a_receive_from_another_host():
     dist.destroy_process_group(group)
 
 
-def meets_the_dead():
-    begin = time.monotonic()
-    message = failures.message_of(lambda: dist.barrier())
-    torch.openreg.synchronize()
-    assert (torch.ones(3, device=device()) + 1).tolist() == [2, 2, 2]
-    return message, time.monotonic() - begin
-
-
 def test_a_killed_peer_on_another_host_ends_the_group(fragile):
     _, process = fragile(failures.waits_for_the_dead)
     os.kill(process, signal.SIGKILL)
     fragile.processes[1].join(10)
-    [(message, taken)] = fragile(meets_the_dead, ranks=[0])
+    [(message, taken)] = fragile(failures.meets_the_dead, ranks=[0])
     assert message.startswith("orccl: rank 1 has ended, or has left the group: ")
     assert "Connection closed by peer" in message or "Connection reset by peer" in message
     assert taken < 2
@@ -574,15 +542,7 @@ while len(connecting) < 2:
 
 
 def test_a_process_may_end_while_its_groups_connect():
-    done = subprocess.run(
-        [sys.executable, "-c", CONNECTS_AT_EXIT],
-        env=os.environ | {"GLOO_SOCKET_IFNAME": "lo"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "connects\n" * 2
-    assert done.returncode == 0, done.stderr
+    assert printed(CONNECTS_AT_EXIT, GLOO_SOCKET_IFNAME="lo") == "connects\n" * 2
 
 
 def ip(*arguments):
@@ -614,14 +574,11 @@ def namespaces():
 
 def test_two_networks_are_two_hosts_to_the_engine(namespaces, tmp_path):
     script = str(pathlib.Path(__file__).parent / "across_namespaces.py")
-    running = [
-        subprocess.Popen(
-            ["ip", "netns", "exec", name, sys.executable, script, str(rank), tmp_path / "store"],
-            env=os.environ | {"OPENREG_HOST_ID": name, "GLOO_SOCKET_IFNAME": "cable"},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for rank, name in enumerate(namespaces)
-    ]
+    running = []
+    for rank, name in enumerate(namespaces):
+        environment = os.environ | {"OPENREG_HOST_ID": name, "GLOO_SOCKET_IFNAME": "cable"}
+        command = "ip", "netns", "exec", name, sys.executable, script, str(rank), tmp_path / "store"
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        running.append(process)
     outputs = [process.communicate(timeout=120)[0] for process in running]
     assert outputs == ["[3.0] [11.0]\n", "[3.0] [10.0]\n"]

@@ -79,17 +79,8 @@ class Ranks:
         self.processes, self.calls = [], []
         for rank in range(size):
             ours, theirs = CONTEXT.Pipe()
-            arguments = (
-                self.words(rank),
-                group,
-                rank,
-                size,
-                store,
-                backend,
-                environment or {},
-                theirs,
-            )
-            process = CONTEXT.Process(target=with_words_in, args=arguments, daemon=True)
+            arguments = self.words(rank), group, rank, size, store, backend, environment or {}
+            process = CONTEXT.Process(target=with_words_in, args=(*arguments, theirs), daemon=True)
             process.start()
             theirs.close()
             self.processes.append(process)

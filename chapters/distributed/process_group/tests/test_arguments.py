@@ -3,16 +3,13 @@
 
 import copy
 import datetime
-import os
-import subprocess
-import sys
-import textwrap
 import time
 
 import differences
 import pytest
 import torch
 import torch.distributed as dist
+from running import run
 from torch.openreg import sanitizer
 
 Orccl = torch.openreg.ProcessGroupOrccl
@@ -26,21 +23,19 @@ def group():
     group.shutdown()
 
 
+def start(backend=None, **options):
+    dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1, **options)
+
+
 @pytest.fixture
 def world():
-    dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1, device_id=DEVICE)
+    start(device_id=DEVICE)
     yield dist.group.WORLD
     dist.destroy_process_group()
 
 
 def ones(*shape, **options):
     return torch.ones(*shape, device=DEVICE, **options)
-
-
-def run(program, **variables):
-    command = [sys.executable, "-c", textwrap.dedent(program)]
-    environment = os.environ | variables
-    return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
 def test_it_is_the_default_backend_of_the_device():
@@ -97,7 +92,7 @@ def test_its_name_finds_it_without_autoload():
 
 
 def test_nothing_at_all_finds_it():
-    dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+    start()
     tensor = ones(3)
     dist.all_reduce(tensor)
     dist.destroy_process_group()
@@ -116,12 +111,7 @@ def test_options_are_copied(world):
 
 
 def test_the_options_of_a_program_decide_its_time_limit():
-    dist.init_process_group(
-        store=dist.HashStore(),
-        rank=0,
-        world_size=1,
-        pg_options=Orccl.Options(datetime.timedelta(seconds=5)),
-    )
+    start(pg_options=Orccl.Options(datetime.timedelta(seconds=5)))
     options = dist.group.WORLD._get_backend(DEVICE).options
     dist.destroy_process_group()
     assert options._timeout == datetime.timedelta(seconds=5)
@@ -129,16 +119,7 @@ def test_the_options_of_a_program_decide_its_time_limit():
 
 def test_other_options_are_refused():
     with pytest.raises(TypeError, match="pg_options is a str; orccl takes a torch.openreg."):
-        dist.init_process_group(
-            "orccl", store=dist.HashStore(), rank=0, world_size=1, pg_options=""
-        )
-
-
-def test_a_split_group_inherits_the_backend(world):
-    part = dist.split_group(split_ranks=[[0]])
-    tensor = ones(2)
-    dist.all_reduce(tensor, group=part)
-    assert tensor.tolist() == [1, 1] and type(part._get_backend(DEVICE)) is Orccl
+        start("orccl", pg_options="")
 
 
 # Each message once. The arguments are those of PyTorch's class of all backends.
@@ -196,14 +177,9 @@ def test_wrong_arguments_are_refused_in_a_sentence(group, name, arguments, error
     group.allreduce([tensor]).wait()  # Nothing has happened to the group.
 
 
-def test_an_output_that_overlaps_itself_is_refused(group):
-    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers"):
-        group.allreduce([ones(1).expand(3)])
-
-
 def test_a_refused_call_is_not_counted_so_that_numbers_agree_between_ranks(group):
     before = group._get_sequence_number_for_group()
-    with pytest.raises(RuntimeError, match="more than one element"):
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers"):
         group.allreduce([ones(1).expand(3)])
     assert group._get_sequence_number_for_group() == before
     group.allreduce([ones(1)]).wait()
@@ -251,18 +227,15 @@ def test_a_list_is_refused_before_its_first_tensor_is_enqueued(group):
 
 def test_durations_need_to_be_asked_for(group):
     work = group.allreduce([ones(2)])
-    with pytest.raises(
-        RuntimeError, match="all_reduce, number .* of rank 0 was not measured; call"
-    ):
+    told = "all_reduce, number .* of rank 0 was not measured; call"
+    with pytest.raises(RuntimeError, match=told):
         work._get_duration()
 
 
 def test_a_capture_refuses_communication(group):
-    graph = torch.accelerator.Graph()
-    with torch.Stream(DEVICE), graph:
-        with pytest.raises(
-            RuntimeError, match="orccl:all_reduce cannot be captured in a graph, bec"
-        ):
+    told = "orccl:all_reduce cannot be captured in a graph, bec"
+    with torch.Stream(DEVICE), torch.accelerator.Graph():
+        with pytest.raises(RuntimeError, match=told):
             group.allreduce([ones(2)])
 
 

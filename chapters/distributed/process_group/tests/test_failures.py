@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whatever a rank or its peers do wrong, each rank ends within a known time, with a sentence."""
 
-import ctypes
 import datetime
 import os
 import signal
 import threading
 import time
-from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
-import torch_openreg
 from ranks import Ranks, device, gloo, joined, on
+from running import DRIVER
 
 SECOND = datetime.timedelta(seconds=1)
 
@@ -87,9 +85,8 @@ def limits_single_calls():
 
 
 def test_a_wait_with_a_limit_holds_the_host(two):
-    assert (
-        "all_reduce, number 2 of rank 0 was not done within 200 ms" in two(limits_single_calls)[0]
-    )
+    message = two(limits_single_calls)[0]
+    assert "all_reduce, number 2 of rank 0 was not done within 200 ms" in message
 
 
 def is_interrupted(wait):
@@ -123,25 +120,13 @@ def test_ctrl_c_ends_a_wait_for_ranks_that_do_not_come(two):
     assert len(taken) == 2 and all(0.4 < each < 2 for each in taken)
 
 
-def joins_alone():
-    group = dist.new_group(timeout=SECOND / 2)
-    message = ""
-    if dist.get_rank() == 0:
-        # The other rank uses no group of this kind at all.
-        store = dist.HashStore()
-        options = torch.openreg.ProcessGroupOrccl.Options(SECOND / 2)
-        alone = torch.openreg.ProcessGroupOrccl(store, 0, 2, options)
-        message = message_of(lambda: alone.allreduce([torch.ones(1, device=device())]))
-    dist.barrier()
-    dist.destroy_process_group(group)
-    return message
-
-
 def meets_a_stranger(word, timeout=30 * SECOND):
+    """What rank 0 is told; the other rank uses no group of this kind at all."""
     message = ""
     if dist.get_rank() == 0:
         store = dist.HashStore()
-        store.set("0/word/1", word)
+        if word:
+            store.set("0/word/1", word)
         options = torch.openreg.ProcessGroupOrccl.Options(timeout)
         alone = torch.openreg.ProcessGroupOrccl(store, 0, 2, options)
         message = message_of(lambda: alone.allreduce([torch.ones(1, device=device())]))
@@ -164,24 +149,21 @@ def test_a_rank_whose_word_is_old_is_named_by_what_it_has_not_written(two):
 
 
 def test_a_rank_that_never_joins_is_named(two):
-    message = two(joins_alone)[0]
-    assert (
-        "A rank of the group did not join within the timeout of 500 ms: its entry word/1 is not in"
-        in message
-    )
+    message = two(meets_a_stranger, "", SECOND / 2)[0]
+    assert "A rank of the group did not join within the timeout of 500 ms: its entry" in message
+    assert "its entry word/1 is not in" in message
 
 
 def has_no_memory():
-    driver = ctypes.CDLL(str(Path(torch_openreg._C.__file__).with_name("libopenreg.so")))
     tensor = torch.ones(2, device=device())
     dist.barrier()
     alone = dist.get_rank() == 1
-    assert driver.orInject(b"alloc:1+" if alone else None) == 0
+    assert DRIVER.orInject(b"alloc:1+" if alone else None) == 0
     group = dist.new_group(timeout=5 * SECOND)
     begin = time.monotonic()
     kind = torch.OutOfMemoryError if alone else dist.DistBackendError
     message = message_of(lambda: dist.all_reduce(tensor, group=group), kind)
-    assert driver.orInject(None) == 0
+    assert DRIVER.orInject(None) == 0
     assert time.monotonic() - begin < 8
     assert (tensor + 1).tolist() == [2, 2]
     dist.destroy_process_group(group)
@@ -357,20 +339,15 @@ def test_a_work_that_is_kept_does_not_keep_its_group(two, tmp_path):
 def moves_another_dtype(call):
     group, rank = joined(5 * SECOND), dist.get_rank()
     tensor = torch.ones(4, dtype=torch.int32 if rank else torch.float32, device=device())
+    narrow = tensor.to(torch.float8_e5m2 if rank else torch.float8_e4m3fn)
+    both, other = tensor.repeat(2), torch.empty_like(tensor)
     calls = {
-        "broadcast": lambda: dist.broadcast(tensor, 0, group, True),
-        "broadcast float8": lambda: dist.broadcast(
-            tensor.to(torch.float8_e5m2 if rank else torch.float8_e4m3fn), 0, group, True
-        ),
-        "all_gather": lambda: dist.all_gather_into_tensor(
-            tensor.repeat(2), tensor, group, async_op=True
-        ),
-        "all_to_all": lambda: dist.all_to_all_single(
-            torch.empty_like(tensor), tensor, group=group, async_op=True
-        ),
+        "broadcast": lambda **options: dist.broadcast(tensor, 0, **options),
+        "broadcast float8": lambda **options: dist.broadcast(narrow, 0, **options),
+        "all_gather": lambda **options: dist.all_gather_into_tensor(both, tensor, **options),
+        "all_to_all": lambda **options: dist.all_to_all_single(other, tensor, **options),
     }
-    work = calls[call]()
-    message = failure_of(work)
+    message = failure_of(calls[call](group=group, async_op=True))
     dist.destroy_process_group(group)
     return message
 

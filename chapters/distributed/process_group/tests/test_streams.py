@@ -2,7 +2,6 @@
 """A collective is work on the device: streams order it, and the host goes on."""
 
 import datetime
-import threading
 import time
 
 import pytest
@@ -10,6 +9,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 from ranks import device, joined, on
+from running import on_threads
 from torch.distributed.algorithms.ddp_comm_hooks.quantization_hooks import (
     quantization_perchannel_hook,
     quantization_pertensor_hook,
@@ -240,18 +240,15 @@ def test_threads_may_use_groups_and_streams_of_their_own():
     tensors = [torch.ones(1000, device=device()) for _ in groups]
     torch.openreg.synchronize()
 
-    def work(group, tensor):
+    def work(pair):
+        group, tensor = pair
         # On one stream, the ranks could order the works of the groups differently.
         with torch.Stream(device()) as stream:
             for _ in range(20):
                 dist.all_reduce(tensor, dist.ReduceOp.AVG, group=group)
             stream.synchronize()
 
-    threads = [threading.Thread(target=work, args=pair) for pair in zip(groups, tensors)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    on_threads(work, list(zip(groups, tensors)))
     assert all(tensor.unique().tolist() == [1.0] for tensor in tensors)
 
 
@@ -328,6 +325,7 @@ def test_a_bound_group_can_be_split():
         dist.all_reduce(tensor, group=group)
         assert tensor.tolist() == [3.0 if group is whole else 1.0 + rank] * 2
         assert dist.get_backend(group) == dist.get_backend()
+        assert type(group._get_backend(device())) is torch.openreg.ProcessGroupOrccl
         dist.destroy_process_group(group)
 
 

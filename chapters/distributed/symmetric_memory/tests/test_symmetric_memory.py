@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Symmetric memory of two ranks, each a process with a device of its own."""
 
-import ctypes
 import sys
 import threading
 import time
@@ -11,7 +10,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
-import torch_openreg
+from running import DRIVER, on_threads
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "process_group/tests"))
 from ranks import Ranks, on
@@ -20,7 +19,6 @@ RANKS = 2
 # Each rank imports this file when it is one.
 RANK = dist.get_rank() if dist.is_initialized() else 0
 DEVICE = torch.device("openreg", RANK)
-DRIVER = ctypes.CDLL(str(Path(torch_openreg._C.__file__).parent / "libopenreg.so"))
 
 
 @pytest.fixture(scope="module")
@@ -199,9 +197,8 @@ def test_a_group_that_does_not_exist_is_refused():
 def test_one_shot_all_reduce_of_a_part_of_a_block():
     tensor, _ = symmetric(100)
     tensor.copy_(part(RANK, 100))
-    result = torch.ops.symm_mem.one_shot_all_reduce(
-        tensor[40:60], "sum", dist.group.WORLD.group_name
-    )
+    name = dist.group.WORLD.group_name
+    result = torch.ops.symm_mem.one_shot_all_reduce(tensor[40:60], "sum", name)
     assert torch.equal(result.cpu(), total(100)[40:60])
 
 
@@ -209,9 +206,8 @@ def test_one_shot_all_reduce_of_a_part_of_a_block():
 def test_one_shot_all_reduce_copies_a_tensor_first():
     buffer, _ = symmetric(200)
     mine = part(RANK, 10, 12).to(DEVICE)
-    result = torch.ops.symm_mem.one_shot_all_reduce_copy(
-        buffer, mine, "sum", dist.group.WORLD.group_name
-    )
+    name = dist.group.WORLD.group_name
+    result = torch.ops.symm_mem.one_shot_all_reduce_copy(buffer, mine, "sum", name)
     assert torch.equal(result.cpu(), total(10, 12))
 
 
@@ -256,24 +252,11 @@ def test_wrong_calls_are_refused():
     raises(NotImplementedError, "without a time limit", group.barrier, 0, 1000)
     raises(NotImplementedError, "use buffer_ptrs", lambda: group.buffer_ptrs_dev)
     raises(NotImplementedError, "use signal_pad_ptrs", lambda: group.signal_pad_ptrs_dev)
-    raises(
-        ValueError,
-        "must have the dtype and at least as many",
-        torch.ops.symm_mem.one_shot_all_reduce_copy,
-        symmetric(2)[0],
-        plain,
-        "sum",
-        name,
-    )
-    raises(
-        ValueError,
-        "does not divide equally",
-        torch.ops.symm_mem.reduce_scatter_out,
-        symmetric(2 * RANKS + 1)[0],
-        name,
-        False,
-        plain,
-    )
+    ops = torch.ops.symm_mem
+    small, odd = symmetric(2)[0], symmetric(2 * RANKS + 1)[0]
+    raises(ValueError, "must have the dtype and at least as many",
+           ops.one_shot_all_reduce_copy, small, plain, "sum", name)  # fmt: skip
+    raises(ValueError, "does not divide equally", ops.reduce_scatter_out, odd, name, False, plain)
 
 
 @on("pair")
@@ -343,11 +326,7 @@ def test_threads_may_share_tensors_with_different_groups():
         symm_mem.rendezvous(tensors[number], groups[number])
 
     if RANK == 0:
-        threads = [threading.Thread(target=share, args=(number,)) for number in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        on_threads(share, range(2))
     else:
         share(1)
         share(0)

@@ -135,13 +135,8 @@ class Rank:
         test.rank, test.file_name, test.skip_return_code_checks = self.rank, f"{folder}/file", []
         torch.manual_seed(0)
         self.meet(LIMIT)
-        self.dist.init_process_group(
-            "orccl",
-            init_method=f"file://{folder}/group",
-            world_size=self.size,
-            rank=self.rank,
-            timeout=TIMEOUT,
-        )
+        options = {"world_size": self.size, "rank": self.rank, "timeout": TIMEOUT}
+        self.dist.init_process_group("orccl", f"file://{folder}/group", **options)
         # Where a test names no device it means any that the group can reach.
         with torch.device("cpu" if name in ON_THE_HOST else f"openreg:{self.rank}"):
             getattr(test, name)()

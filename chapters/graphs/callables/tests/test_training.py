@@ -106,9 +106,17 @@ def steps(name, optimizer="sgd", **options):
     return *pair, data
 
 
-def compare(eager, replayed, run_eager, replay, data):
+def compare(eager, replayed, data, action, then=lambda: None):
+    """Captures `action` of the second step, and compares replays of it, each before `then()`."""
+    graph, loss = captured(action)
+
+    def replay():
+        graph.replay()
+        then()
+        return loss
+
     results = []
-    for step, run in ((eager, run_eager), (replayed, replay)):
+    for step, run in ((eager, eager.whole), (replayed, replay)):
         torch.openreg.manual_seed(9)
         losses = []
         for x, y in data:
@@ -116,50 +124,29 @@ def compare(eager, replayed, run_eager, replay, data):
             step.y.copy_(y)
             losses.append(run().item())
         results.append((losses, step.state()))
-    assert results[0][0] == results[1][0]
+    torch.testing.assert_close(*results, rtol=0, atol=0)
     assert len(set(results[0][0])) == len(data)
-    for one, other in zip(results[0][1], results[1][1], strict=True):
-        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_replayed_training_step_is_the_eager_one(name, optimizer):
     eager, replayed, data = steps(name, optimizer)
-    graph, loss = captured(replayed.whole)
-
-    def replay():
-        graph.replay()
-        return loss
-
-    compare(eager, replayed, eager.whole, replay, data)
+    compare(eager, replayed, data, replayed.whole)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_autocast_and_the_scaling_of_gradients_are_captured(name):
     eager, replayed, data = steps(name, amp=True)
-    graph, loss = captured(replayed)
-
-    def replay():
-        graph.replay()
-        # The scaler asks the host whether a gradient is infinite, which a graph cannot.
-        replayed.update()
-        return loss
-
-    compare(eager, replayed, eager.whole, replay, data)
+    # The scaler asks the host whether a gradient is infinite, which a graph cannot.
+    compare(eager, replayed, data, replayed, then=replayed.update)
 
 
 @pytest.mark.parametrize("optimizer", FUSED)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_fused_optimizer_lets_the_scaler_be_captured_too(name, optimizer):
     eager, replayed, data = steps(name, optimizer, amp=True)
-    graph, loss = captured(replayed.whole)
-
-    def replay():
-        graph.replay()
-        return loss
-
-    compare(eager, replayed, eager.whole, replay, data)
+    compare(eager, replayed, data, replayed.whole)
     assert eager.scaler.get_scale() == replayed.scaler.get_scale() > 1024.0
 
 

@@ -5,8 +5,8 @@ import gc
 
 import pytest
 import torch
-from busy import hold
-from graphs import captured, run
+from graphs import captured
+from running import hold, printed
 
 DEVICE = "openreg"
 BYTES = 4 << 20
@@ -75,12 +75,12 @@ def test_a_pool_serves_one_device_at_a_time():
                 second.capture_begin()
             assert not torch.openreg.is_current_stream_capturing()
         between = torch.ones(BYTES, device=DEVICE)
-        (segment,) = [
-            segment
+        found = [
+            tuple(segment["segment_pool_id"])
             for segment in torch.openreg.memory_snapshot()
             if 0 <= between.data_ptr() - segment["address"] < segment["total_size"]
         ]
-        assert tuple(segment["segment_pool_id"]) == pool
+        assert found == [pool]
     with torch.Stream("openreg:1"), second:
         y = torch.ones(4, device=DEVICE) + 1
     first.replay()
@@ -216,12 +216,13 @@ assert y.eq(2).all()
 
 @pytest.mark.parametrize("schedule", ["threads", "blocking", "seed:1"])
 def test_memory_that_comes_back_is_poisoned(schedule):
-    run(POISONED, OPENREG_POISON="1", OPENREG_SCHEDULE=schedule)
+    printed(POISONED, OPENREG_POISON="1", OPENREG_SCHEDULE=schedule)
 
 
 def test_a_full_device_is_told_to_another_thread_without_disturbing_the_capture():
     program = """
-import threading, torch
+import torch
+from running import on_a_thread
 x = torch.ones(4, device="openreg")
 def other():
     kept = torch.empty(100 << 20, dtype=torch.uint8, device="openreg")
@@ -230,20 +231,16 @@ def other():
         torch.empty(200 << 20, dtype=torch.uint8, device="openreg")
     except torch.OutOfMemoryError as error:
         print(error)
-def on_another_thread():
-    thread = threading.Thread(target=other)
-    thread.start()
-    thread.join()
 graph = torch.accelerator.Graph()
 with torch.Stream(), graph:
     y = x + 1
-    on_another_thread()
+    on_a_thread(other)
 graph.replay()
 assert y.eq(2).all()
-on_another_thread()
+on_a_thread(other)
 """
-    printed = run(program, OPENREG_DEVICE_MEMORY="256M")
-    assert printed.count("and no free block of") == 1  # Afterwards the cache is emptied.
+    said = printed(program, OPENREG_DEVICE_MEMORY="256M")
+    assert said.count("and no free block of") == 1  # Afterwards the cache is emptied.
 
 
 def test_a_full_device_is_told_in_the_capture():
@@ -263,4 +260,4 @@ with stream, graph:
 graph.replay()
 assert y.sum().item() == 4
 """
-    assert "and no free block of" in run(program, OPENREG_DEVICE_MEMORY="256M")
+    assert "and no free block of" in printed(program, OPENREG_DEVICE_MEMORY="256M")

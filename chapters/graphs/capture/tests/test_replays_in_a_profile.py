@@ -25,19 +25,13 @@ def test_every_kernel_of_a_replay_is_on_the_track_of_its_stream():
     assert len(calls) == 2
     names = [kernel["name"] for kernel in trace.kernels]
     assert len(names) == 2 * len(set(names)) >= 6
+    spans = [s for s in trace.of("gpu_user_annotation") if s["name"] == "graph"]
     for call in calls:
-        kernels = [
-            kernel
-            for kernel in trace.kernels
-            if kernel["args"]["correlation"] == call["args"]["correlation"]
-        ]
+        kernels, (span,) = (
+            [each for each in slices if each["args"]["correlation"] == call["args"]["correlation"]]
+            for slices in (trace.kernels, spans)
+        )
         assert len(kernels) == len(names) // 2
-        (span,) = [
-            slice_
-            for slice_ in trace.of("gpu_user_annotation")
-            if slice_["name"] == "graph"
-            and slice_["args"]["correlation"] == call["args"]["correlation"]
-        ]
         for kernel in kernels:
             assert kernel["ts"] >= call["ts"] and kernel["tid"] == span["tid"]
             assert span["ts"] <= kernel["ts"] + 0.001

@@ -2,9 +2,7 @@
 """Sharing within one process: what a message is, and how long it keeps memory."""
 
 import contextlib
-import ctypes
 import os
-import pathlib
 import resource
 import signal
 import subprocess
@@ -16,6 +14,7 @@ from multiprocessing.reduction import ForkingPickler
 import pytest
 import torch
 import torch_openreg
+from running import hold
 
 pytestmark = pytest.mark.simulator  # another driver may not share memory between processes
 
@@ -64,12 +63,9 @@ def test_a_message_holds_no_bytes_of_the_storage():
 
 
 def test_what_is_sent_has_been_written():
-    driver = ctypes.CDLL(str(pathlib.Path(torch_openreg.__file__).parent / "libopenreg.so"))
-    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
     stream = torch.Stream("openreg")
     storage = torch.UntypedStorage(1000, device="openreg")
-    native = ctypes.c_void_p(stream.native_handle)
-    driver.orLaunchHostFunc(native, usleep, ctypes.c_void_p(200_000))
+    hold(stream, 0.2)
     assert not stream.query()
     message = ForkingPickler.dumps(storage)
     assert stream.query()

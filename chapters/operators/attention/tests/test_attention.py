@@ -185,10 +185,7 @@ def test_a_mask_that_is_learned_has_its_gradient(sizes, dtype):
 @pytest.mark.parametrize("dtype", FLOATING, ids=str)
 @pytest.mark.parametrize("name", list(filter(is_fused, CASES)))
 def test_fake_tensors_announce_every_result(name, dtype):
-    operator, backward = (
-        getattr(torch.ops.aten, FUSED),
-        getattr(torch.ops.aten, FUSED + "_backward"),
-    )
+    operator, backward = (getattr(torch.ops.aten, name) for name in (FUSED, FUSED + "_backward"))
 
     def results(tensors, options):
         forward = operator(*tensors, **options)
@@ -316,9 +313,8 @@ def test_a_call_of_the_operator_itself_is_checked():
     for mask in (x, torch.ones(3, 3, device="openreg", requires_grad=True)):
         with pytest.raises(RuntimeError, match=r"and needs no gradient; .* a mask of \["):
             operator(x, x, x, mask)
-    with pytest.raises(
-        RuntimeError, match=r"and no dropout\. It got .*, no mask and a dropout of 0"
-    ):
+    told = r"and no dropout\. It got .*, no mask and a dropout of 0"
+    with pytest.raises(RuntimeError, match=told):
         operator(x, x, x, dropout_p=0.5)
     with pytest.raises(RuntimeError, match="has to be between 0 and 1, but got 2"):
         F.scaled_dot_product_attention(x, x, x, dropout_p=2.0)

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-import os
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
 import pytest
 import torch
+from running import printed
 from torch.autograd import gradcheck, gradgradcheck
 
 ops = torch.ops.openreg
@@ -54,19 +52,18 @@ def noncontiguous():
     return torch.randn(5, 4, dtype=torch.float64).to("openreg").t()
 
 
-CALLS = {
-    "custom_abs": lambda: (ops.custom_abs, (noncontiguous(),)),
-    "custom_autograd_fn_returns_self": lambda: (
-        ops.custom_autograd_fn_returns_self,
-        (noncontiguous(),),
-    ),
-    "custom_autograd_fn_aliasing": lambda: (ops.custom_autograd_fn_aliasing, (noncontiguous(),)),
-    "scale_mask_softmax": lambda: (ops.scale_mask_softmax, (*inputs(), 0.5)),
-    "scale_mask_softmax_backward": lambda: (
-        ops.scale_mask_softmax_backward,
-        (noncontiguous(), noncontiguous().softmax(-1), 0.5),
-    ),
+ARGUMENTS = {
+    "custom_abs": lambda: (noncontiguous(),),
+    "custom_autograd_fn_returns_self": lambda: (noncontiguous(),),
+    "custom_autograd_fn_aliasing": lambda: (noncontiguous(),),
+    "scale_mask_softmax": lambda: (*inputs(), 0.5),
+    "scale_mask_softmax_backward": lambda: (noncontiguous(), noncontiguous().softmax(-1), 0.5),
 }
+
+
+def call(name):
+    """An operator of the library, and arguments for it."""
+    return getattr(ops, name), ARGUMENTS[name]()
 
 
 def differentiable(arguments):
@@ -78,27 +75,26 @@ def differentiable(arguments):
 
 def test_all_operators_of_the_library_are_tested():
     names = torch._C._dispatch_get_all_op_names()
-    assert {name for name in names if name.startswith("openreg::")} == {
-        f"openreg::{name}" for name in CALLS
-    }
+    ours = {name for name in names if name.startswith("openreg::")}
+    assert ours == {f"openreg::{name}" for name in ARGUMENTS}
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", ARGUMENTS)
 def test_pytorch_approves_of_a_custom_operator(name):
-    op, arguments = CALLS[name]()
+    op, arguments = call(name)
     checks = ("test_schema", "test_faketensor", "test_aot_dispatch_dynamic")
     torch.library.opcheck(op.default, tuple(arguments), test_utils=checks)
     torch.library.opcheck(op.default, tuple(differentiable(arguments)), test_utils=checks)
 
 
 def test_the_fourth_of_its_checks_does_not_know_our_device_yet():
-    op, arguments = CALLS["custom_abs"]()
+    op, arguments = call("custom_abs")
     check = "test_autograd_registration"
     with pytest.raises(Exception, match="NYI devices other than CPU/CUDA/XPU, got {'openreg'}"):
         torch.library.opcheck(op.default, differentiable(arguments), test_utils=check)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", ARGUMENTS)
 def test_autograd_is_registered_where_the_fourth_check_would_look(name):
     keys = ("AutogradPrivateUse1", "Autograd", "CompositeImplicitAutograd")
     has = torch._C._dispatch_has_kernel_for_dispatch_key
@@ -129,14 +125,11 @@ def test_an_operator_composed_in_python_needs_nothing_of_ours():
     torch.library.opcheck(gated, on_device, test_utils=checks)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda x: ops.custom_abs(x),
-        lambda x: ops.scale_mask_softmax(x, x > 0, 2.0),
-        lambda x: ops.scale_mask_softmax_backward(x, x, 2.0),
-    ],
-)
+@pytest.mark.parametrize("call", [
+    lambda x: ops.custom_abs(x),
+    lambda x: ops.scale_mask_softmax(x, x > 0, 2.0),
+    lambda x: ops.scale_mask_softmax_backward(x, x, 2.0),
+])  # fmt: skip
 def test_a_program_is_compiled_once_for_all_sizes(call):
     counted = torch._dynamo.testing.CompileCounter()
     compiled = torch.compile(call, backend=counted, dynamic=True, fullgraph=True)
@@ -146,9 +139,9 @@ def test_a_program_is_compiled_once_for_all_sizes(call):
     assert counted.frame_count == 1
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", ARGUMENTS)
 def test_a_schema_says_whether_the_result_shares_memory(name):
-    op, arguments = CALLS[name]()
+    op, arguments = call(name)
     (result,) = op.default._schema.returns
     shares = op(*arguments).data_ptr() == arguments[0].data_ptr()
     assert shares == (result.alias_info is not None)
@@ -157,17 +150,17 @@ def test_a_schema_says_whether_the_result_shares_memory(name):
 IDENTITIES = ["custom_autograd_fn_returns_self", "custom_autograd_fn_aliasing"]
 
 
-@pytest.mark.parametrize("name", [name for name in CALLS if name not in IDENTITIES])
+@pytest.mark.parametrize("name", [name for name in ARGUMENTS if name not in IDENTITIES])
 def test_the_gradient_of_a_custom_operator_is_its_derivative(name):
-    op, arguments = CALLS[name]()
+    op, arguments = call(name)
     arguments = differentiable(arguments)
     assert gradcheck(op, arguments)
     assert gradgradcheck(op, arguments)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", ARGUMENTS)
 def test_a_custom_operator_does_not_fall_back(name):
-    op, arguments = CALLS[name]()
+    op, arguments = call(name)
     with torch.openreg.fallback("error"):
         assert op(*arguments).device == arguments[0].device
 
@@ -193,13 +186,7 @@ print(threads_after(16), threads_after(1 << 17))
 
 
 def test_a_large_loop_of_ours_has_the_threads_of_pytorch():
-    done = subprocess.run(
-        [sys.executable, "-c", THREADS],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "2"},
-    )
-    small, large = map(int, done.stdout.split())
+    small, large = map(int, printed(THREADS, OMP_NUM_THREADS="2").split())
     assert large == small + 1
 
 
@@ -277,41 +264,26 @@ def test_a_compiled_identity_halves_the_gradient_and_a_second_derivative(op):
     assert torch.autograd.grad(first, x)[0].item() == 1
 
 
-@pytest.mark.parametrize("kernel", ["composed", "launched"])
-def test_with_a_formula_any_kernel_has_its_gradient_without_a_warning(kernel):
-    x = torch.ones(2, device="openreg", requires_grad=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        getattr(torch.ops.custom_test, f"{kernel}_formula")(x).sum().backward()
-    assert x.grad.tolist() == [2, 2]
-
-
-@pytest.mark.parametrize("at_the_key", ["nothing", "fallthrough"])
-def test_without_a_formula_a_composed_kernel_has_the_gradient_of_its_parts(at_the_key):
+@pytest.mark.parametrize("name, slope, warns", [
+    ("composed_formula", 2, False),
+    ("launched_formula", 2, False),
+    # Without a formula, a composed kernel has the gradient of its parts,
+    ("composed_nothing", 2, True),
+    ("composed_fallthrough", 2, False),
+    # and one that launches loses it, with a warning or in silence.
+    ("launched_nothing", 0, True),
+    ("launched_fallthrough", 0, False),
+])  # fmt: skip
+def test_what_stands_at_the_autograd_key_decides_about_gradient_and_warning(name, slope, warns):
     x = torch.ones(2, device="openreg", requires_grad=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        getattr(torch.ops.custom_test, f"composed_{at_the_key}")(x).sum().backward()
-    assert x.grad.tolist() == [2, 2]
-    assert ["an autograd kernel was not registered" in str(w.message) for w in caught] == (
-        [True] if at_the_key == "nothing" else []
-    )
-
-
-def test_without_a_formula_a_launched_kernel_loses_its_gradient_with_a_warning():
-    x = torch.ones(2, device="openreg", requires_grad=True)
-    with pytest.warns(UserWarning, match="an autograd kernel was not registered"):
-        (torch.ops.custom_test.launched_nothing(x) + x).sum().backward()
-    assert x.grad.tolist() == [1, 1]
-
-
-def test_with_a_fallthrough_a_launched_kernel_loses_its_gradient_in_silence():
-    x = torch.ones(2, device="openreg", requires_grad=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        y = torch.ops.custom_test.launched_fallthrough(x)
+        y = getattr(torch.ops.custom_test, name)(x)
         (y + x).sum().backward()
-    assert not y.requires_grad and x.grad.tolist() == [1, 1]
+    assert x.grad.tolist() == [slope + 1] * 2
+    assert y.requires_grad == (name != "launched_fallthrough")
+    told = ["an autograd kernel was not registered" in str(each.message) for each in caught]
+    assert told == [True] * warns
 
 
 def test_a_builder_is_told_folders_that_exist():
@@ -360,12 +332,12 @@ def test_a_registered_formula_has_no_forward_mode_and_pytorch_does_not_say_so():
         torch.func.grad(lambda x: double(x).sum())(x)
 
 
-SOFTMAXES = [name for name in CALLS if name.startswith("scale_mask_softmax")]
+SOFTMAXES = [name for name in ARGUMENTS if name.startswith("scale_mask_softmax")]
 
 
 @pytest.mark.parametrize("name", SOFTMAXES)
 def test_a_derivative_in_forward_mode_is_that_of_backward_mode(name):
-    op, arguments = CALLS[name]()
+    op, arguments = call(name)
     arguments = differentiable(arguments)
     assert gradcheck(op, arguments, check_forward_ad=True, check_backward_ad=False)
     assert gradcheck(op, arguments, check_batched_forward_grad=False, check_forward_ad=True)
@@ -405,10 +377,9 @@ def test_a_function_in_cpp_is_called_for_each_example_and_refuses_the_gradients_
 
 @pytest.mark.parametrize("name", ["custom_abs", "custom_autograd_fn_returns_self"])
 def test_a_function_in_cpp_refuses_forward_mode(name):
-    op, (x,) = CALLS[name]()
-    with pytest.raises(
-        RuntimeError, match="cannot use C.. torch::autograd::Function with functorch"
-    ):
+    op, (x,) = call(name)
+    told = "cannot use C.. torch::autograd::Function with functorch"
+    with pytest.raises(RuntimeError, match=told):
         torch.func.jvp(op, (x,), (x,))
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(x, x)

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-import os
 import re
-import subprocess
-import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from running import on_a_thread, run
 
 X = torch.arange(3.0)
+NAME = "aten::fake_quantize_per_tensor_affine_cachemask"
 
 # Operators of nobody's device, one of each kind that must not fall back.
 library = torch.library.Library("fallback_test", "FRAGMENT")
@@ -49,34 +48,12 @@ for policy in ("silent", "", "warn", "error", "maybe"):
 """
 
 
-def said_by_policy():
-    """What a program with each value of OPENREG_FALLBACK writes to its standard error."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
-    parts = (part.partition("\n") for part in done.stderr.split("== ")[1:])
-    return {policy: said for policy, _, said in parts}
-
-
-def in_another_thread(function):
-    outcome = []
-
-    def body():
-        try:
-            outcome.append(function())
-        except Exception as error:
-            outcome.append(error)
-
-    thread = threading.Thread(target=body)
-    thread.start()
-    thread.join()
-    return outcome[0]
-
-
 @pytest.mark.library  # nothing else falls back
 def test_what_falls_back_is_counted():
     torch.openreg.reset_fallback_report()
     fall_back(torch.ones(3, device="openreg"))
     fall_back(torch.ones(3, device="openreg"))
-    assert torch.openreg.fallback_report() == {"aten::fake_quantize_per_tensor_affine_cachemask": 2}
+    assert torch.openreg.fallback_report() == {NAME: 2}
     torch.openreg.reset_fallback_report()
     assert torch.openreg.fallback_report() == {}
 
@@ -91,28 +68,21 @@ def test_library_operators_do_not_fall_back():
 
 @pytest.mark.library  # nothing else falls back
 def test_the_environment_can_make_it_silent_warn_or_refuse():
-    said = said_by_policy()
-    name = "aten::fake_quantize_per_tensor_affine_cachemask"
+    parts = (part.partition("\n") for part in run(PROGRAM).stderr.split("== ")[1:])
+    said = {policy: words for policy, _, words in parts}
     assert said["silent"] == said[""] == ""
-    warned = f"{name} has no openreg kernel and runs on the CPU; this is said once."
-    assert warned in said["warn"]
+    assert f"{NAME} has no openreg kernel and runs on the CPU; this is said once." in said["warn"]
     refused = (
-        f'{name} has no openreg kernel, and the fallback policy "error" forbids the CPU\'s; '
+        f'{NAME} has no openreg kernel, and the fallback policy "error" forbids the CPU\'s; '
         '"warn" and "silent" allow it, in OPENREG_FALLBACK or torch.openreg.fallback.'
     )
     assert refused in said["error"]
-    assert (
-        "OPENREG_FALLBACK=maybe is not allowed; it must be silent, warn or error." in said["maybe"]
-    )
+    not_allowed = "OPENREG_FALLBACK=maybe is not allowed; it must be silent, warn or error."
+    assert not_allowed in said["maybe"]
 
 
 def test_an_import_refuses_a_policy_that_does_not_exist():
-    done = subprocess.run(
-        [sys.executable, "-c", "import torch; import torch_openreg"],
-        env={**os.environ, "OPENREG_FALLBACK": "xyz"},
-        capture_output=True,
-        text=True,
-    )
+    done = run("import torch; import torch_openreg", OPENREG_FALLBACK="xyz")
     sentence = "OPENREG_FALLBACK=xyz is not allowed; it must be silent, warn or error."
     assert f"This process has no device openreg: ValueError: {sentence}" in done.stderr
     assert done.stderr.strip().endswith(f"ValueError: {sentence}")
@@ -123,10 +93,7 @@ def test_a_block_refuses_and_the_policy_returns_when_it_ends():
     with torch.openreg.fallback("error"):
         with torch.openreg.fallback("silent"):
             fall_back(x)
-        with pytest.raises(
-            NotImplementedError,
-            match="aten::fake_quantize_per_tensor_affine_cachemask has no openreg kernel",
-        ):
+        with pytest.raises(NotImplementedError, match=f"{NAME} has no openreg kernel"):
             fall_back(x)
     fall_back(x)
 
@@ -200,12 +167,9 @@ def test_a_block_within_itself_is_two():
 
 
 def test_a_policy_that_does_not_exist_is_refused():
-    with pytest.raises(
-        ValueError,
-        match='There is no fallback policy "maybe"; it must be "silent", "warn" or "error".',
-    ):
-        with torch.openreg.fallback("maybe"):
-            pass
+    sentence = 'There is no fallback policy "maybe"; it must be "silent", "warn" or "error".'
+    with pytest.raises(ValueError, match=sentence), torch.openreg.fallback("maybe"):
+        pass
 
 
 def test_a_warning_names_each_operator_once():
@@ -218,16 +182,13 @@ def test_a_warning_names_each_operator_once():
             fall_back(x)
         torch.linalg.eig(torch.eye(2).to("openreg"))
     said = [str(warning.message).split()[0] for warning in caught]
-    assert said.count("aten::fake_quantize_per_tensor_affine_cachemask") == 1
+    assert said.count(NAME) == 1
     assert len(said) == len(set(said)) == 2
 
 
 def test_a_block_that_threads_share_ends_for_each_of_them():
-    strict, x, turn = (
-        torch.openreg.fallback("error"),
-        X.to("openreg"),
-        threading.Barrier(2, timeout=60),
-    )
+    strict, x = torch.openreg.fallback("error"), X.to("openreg")
+    turn = threading.Barrier(2, timeout=60)
 
     def other():
         with strict:
@@ -249,7 +210,7 @@ def test_a_block_that_threads_share_ends_for_each_of_them():
 def test_another_thread_keeps_its_policy():
     x = X.to("openreg")
     with torch.openreg.fallback("error"):
-        assert in_another_thread(lambda: fall_back(x).numel()) == 3
+        assert on_a_thread(lambda: fall_back(x)).numel() == 3
 
 
 @pytest.mark.library  # nothing else falls back
@@ -266,11 +227,9 @@ def test_a_backward_pass_takes_the_policy_along():
         return y.sum()
 
     outside = loss()
-    with torch.openreg.fallback("error"):
-        with pytest.raises(
-            NotImplementedError, match="fallback_test::backward_only has no openreg"
-        ):
-            outside.backward()
+    told = "fallback_test::backward_only has no openreg"
+    with torch.openreg.fallback("error"), pytest.raises(NotImplementedError, match=told):
+        outside.backward()
     loss().backward()
     assert len(threads) == 2 and threading.get_ident() not in threads
 
@@ -338,13 +297,10 @@ def test_triangles_are_listed_on_the_device(indices, size, offset):
     assert torch.equal(here.cpu(), indices(*size, offset=offset, dtype=torch.int32))
 
 
-def test_a_triangle_of_negative_size_is_refused_at_once():
-    with pytest.raises(RuntimeError, match="row must be non-negative, got-1"):
-        torch.tril_indices(-1, 2, device="openreg")
-
-
 @pytest.mark.parametrize("indices", [torch.tril_indices, torch.triu_indices])
-def test_a_triangle_of_a_dtype_that_holds_no_indices_is_refused_at_once(indices):
+def test_a_triangle_of_a_negative_size_or_of_a_dtype_without_indices_is_refused_at_once(indices):
+    with pytest.raises(RuntimeError, match="row must be non-negative, got-1"):
+        indices(-1, 2, device="openreg")
     with pytest.raises(NotImplementedError, match="not implemented for 'Float'"):
         indices(3, 3, dtype=torch.float32, device="openreg")
 

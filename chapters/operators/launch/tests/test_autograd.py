@@ -5,6 +5,7 @@ import threading
 
 import pytest
 import torch
+from running import on_threads
 
 DEVICE = "openreg"
 
@@ -94,11 +95,7 @@ def test_several_threads_go_backward_at_once():
         for _ in range(10):
             ((x * x) @ shared).backward()
 
-    threads = [threading.Thread(target=work, args=(x,)) for x in own]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    on_threads(work, own)
     # x1 * x1 * s1 + x2 * x2 * s2, ten times
     assert [x.grad.tolist() for x in own] == [[20, 80]] * 4
     assert shared.grad.tolist() == [40, 160]

@@ -5,12 +5,12 @@ The table below also asks the CPU. When a release of PyTorch is right, its line 
 names that release. A correction can go when no supported release needs it."""
 
 import math
-import subprocess
-import sys
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 import torch
+from running import run
 
 NARROW = (torch.float16, torch.bfloat16)
 
@@ -156,12 +156,9 @@ def norms_agree(place, *gaps):
 def layer_norm_agrees(place):
     x = torch.arange(12.0, device=place).sin().reshape(4, 3)
     _, mean, rstd = torch.native_layer_norm(x, [3], None, None, 1e-5)
-    one, other = (
-        torch.ops.aten.native_layer_norm_backward(
-            x, x, [3], statistic, rstd, None, None, [True, False, False]
-        )[0]
-        for statistic in (mean, torch.stack([mean, mean + 1], -1)[..., 0])
-    )
+    backward, rest = torch.ops.aten.native_layer_norm_backward, (None, None, [True, False, False])
+    with_gaps = torch.stack([mean, mean + 1], -1)[..., 0]
+    one, other = (backward(x, x, [3], each, rstd, *rest)[0] for each in (mean, with_gaps))
     return torch.allclose(one, other)
 
 
@@ -276,18 +273,11 @@ def test_the_device_is_right(name):
 
 
 # What PyTorch has mended, and from which release on its CPU is right.
-MENDED = dict.fromkeys(
-    (
-        "_fused_sgd_, float16",
-        "_fused_sgd_, bfloat16",
-        "_embedding_bag_dense_backward",
-        "native_group_norm",
-        "native_group_norm_backward",
-        "native_group_norm_backward, mean",
-        "native_group_norm_backward, no weight",
-    ),
-    (2, 14),
-)
+MENDED = dict.fromkeys((
+    "_fused_sgd_, float16", "_fused_sgd_, bfloat16", "_embedding_bag_dense_backward",
+    "native_group_norm", "native_group_norm_backward", "native_group_norm_backward, mean",
+    "native_group_norm_backward, no weight",
+), (2, 14))  # fmt: skip
 
 
 @pytest.mark.parametrize("f", [pool_without_gaps, without_first])
@@ -317,21 +307,12 @@ ENDS = {
 
 @pytest.mark.parametrize("name", ENDS)
 def test_the_cpu_of_this_release_still_ends_the_process(name):
-    program = [sys.executable, "-c", f"import torch; {ENDS[name]}"]
-    assert subprocess.run(program, capture_output=True, check=False).returncode < 0
-
-
-def on_device():
-    """A module that makes its tensors on the device."""
-
-    def tensor(values):
-        return torch.tensor(values, device="openreg")
-
-    return SimpleNamespace(tensor=tensor, lcm=torch.lcm)
+    assert run(f"import torch; {ENDS[name]}").returncode < 0
 
 
 def test_dividing_the_smallest_integer_wraps_around_on_the_device():
-    names = {"torch": on_device()}
+    on_device = SimpleNamespace(tensor=partial(torch.tensor, device="openreg"), lcm=torch.lcm)
+    names = {"torch": on_device}
     assert eval(ENDS["div"], names) == [-(2**63), -6]
     assert eval(ENDS["lcm"], names) == [-(2**63)]  # five times as large is too large
 
@@ -350,29 +331,28 @@ def test_divisors_and_multiples_of_ordinary_integers_are_the_cpus(dtype):
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16])
 def test_a_number_of_another_dtype_has_its_bits_cut_before_a_multiple_is_sought(dtype):
     x, number = torch.tensor([6, 1, 3], dtype=dtype), torch.tensor(2**31 - 1)
-    assert (
-        torch.lcm(x.to("openreg"), number.to("openreg")).tolist() == torch.lcm(x, number).tolist()
-    )
+    result = torch.lcm(x.to("openreg"), number.to("openreg"))
+    assert result.tolist() == torch.lcm(x, number).tolist()
+
+
+def divides_as_on_the_cpu(x, other, mode="trunc"):
+    there = other.to("openreg") if isinstance(other, torch.Tensor) else other
+    expected = x.div(other, rounding_mode=mode)
+    result = x.to("openreg").div(there, rounding_mode=mode)
+    return result.dtype == expected.dtype and torch.equal(result.cpu(), expected)
 
 
 @pytest.mark.parametrize("other", [3, -1, torch.tensor(-1), torch.tensor([-1, 2, -3])])
 @pytest.mark.parametrize("mode", ["trunc", "floor", None])
 def test_ordinary_division_is_the_cpus(other, mode):
     for dtype in (torch.int8, torch.int64, torch.float32):
-        x = torch.tensor([-7, 7, 100], dtype=dtype)
-        there = other.to("openreg") if isinstance(other, torch.Tensor) else other
-        expected = x.div(other, rounding_mode=mode)
-        result = x.to("openreg").div(there, rounding_mode=mode)
-        assert result.dtype == expected.dtype
-        assert torch.equal(result.cpu(), expected)
+        assert divides_as_on_the_cpu(torch.tensor([-7, 7, 100], dtype=dtype), other, mode)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("number", [0.1, 0.3, 3.3])
 def test_a_number_is_not_rounded_before_it_divides(number, dtype):
-    x = torch.arange(1, 60).to(dtype)
-    expected = x.div(number, rounding_mode="trunc")
-    assert x.to("openreg").div(number, rounding_mode="trunc").tolist() == expected.tolist()
+    assert divides_as_on_the_cpu(torch.arange(1, 60).to(dtype), number)
 
 
 CALLS_WITH_OUTPUTS = {
@@ -395,11 +375,7 @@ def test_an_output_of_another_dtype_gets_the_cpus_integers(name, dtype):
 @pytest.mark.parametrize("other", [-1, 255, torch.tensor([255, 1, 255], dtype=torch.uint8)])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int64])
 def test_the_largest_unsigned_divisor_is_not_minus_one(other, dtype):
-    x = torch.tensor([254, 255, 7], dtype=dtype)
-    there = other.to("openreg") if isinstance(other, torch.Tensor) else other
-    expected = x.div(other, rounding_mode="trunc")
-    result = x.to("openreg").div(there, rounding_mode="trunc")
-    assert result.dtype == expected.dtype and result.tolist() == expected.tolist()
+    assert divides_as_on_the_cpu(torch.tensor([254, 255, 7], dtype=dtype), other)
 
 
 @pytest.mark.parametrize("f", [torch.fmod, torch.remainder])
@@ -440,8 +416,7 @@ def test_gamma_functions_are_the_cpus_elsewhere(dtype):
 def test_other_fused_optimizers_agree_with_unfused_ones(name, dtype):
     optimizer = getattr(torch.optim, name)
     fused, unfused = (stepped("openreg", dtype, optimizer, fused) for fused in (True, False))
-    for one, other in zip(fused, unfused, strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=0.02)
+    torch.testing.assert_close(fused, unfused, rtol=0, atol=0.02)
 
 
 def test_windows_with_an_ordinary_beta_are_the_cpus():

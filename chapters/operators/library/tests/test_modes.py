@@ -126,26 +126,19 @@ def test_a_list_that_changes_after_a_launch_changes_nothing_about_it():
     assert y.tolist() == [[3, 4, 5], [0, 1, 2]]
 
 
-@pytest.fixture
-def not_deterministic():
-    yield
-    torch.use_deterministic_algorithms(False)
-
-
-def test_a_launch_before_the_deterministic_mode_is_not_refused_by_it(not_deterministic):
+def test_a_launch_before_the_deterministic_mode_is_not_refused_by_it(request):
     x = torch.zeros(3, device="openreg")
     with_places = torch.tensor([0, 2], device="openreg"), torch.ones(2, device="openreg")
     x.put_(*with_places)
-    torch.use_deterministic_algorithms(True)
+    request.getfixturevalue("deterministic")
     assert x.tolist() == [1, 0, 1]
 
 
-def test_a_launch_in_the_deterministic_mode_stays_deterministic_after_it(not_deterministic):
+def test_a_launch_in_the_deterministic_mode_stays_deterministic_after_it(deterministic):
     torch.manual_seed(0)
     values = torch.randn(200_000)
     places = torch.randint(0, 7, values.shape)
     sums = []
-    torch.use_deterministic_algorithms(True)
     for place in ("cpu", "openreg"):
         x, p, v = (t.to(place) for t in (torch.zeros(7), places, values))
         if place == "cpu":

@@ -56,13 +56,9 @@ def test_what_a_meta_kernel_can_see_makes_another_question():
         return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
 
     x = ones(29, 5)
-    variants = [
-        *[
-            (other, [1], [0])
-            for other in (x, ones(5, 29), ones(5, 29).t(), x.double(), x[0], x[:0])
-        ],
-        *[(x, *numbers) for numbers in ([[2], [0]], [[1], [1]], [[1, 1], [0, 1]])],
-    ]
+    others = (x, ones(5, 29), ones(5, 29).t(), x.double(), x[0], x[:0])
+    variants = [(other, [1], [0]) for other in others]
+    variants += [(x, [2], [0]), (x, [1], [1]), (x, [1, 1], [0, 1])]
     with meta("roll", roll) as calls:
         for _ in range(2):
             for arguments in variants:
@@ -95,20 +91,12 @@ def test_a_number_of_python_is_not_a_number_in_a_tensor():
     assert torch.where(x > 0, x, torch.tensor(2)).dtype == torch.int64
 
 
-@pytest.fixture
-def deterministic():
-    torch.use_deterministic_algorithms(True)
-    yield
-    torch.use_deterministic_algorithms(False)
-
-
 @pytest.mark.parametrize("name", ["median", "nanmedian", "mode", "histc"])
 def test_what_only_cuda_does_by_chance_is_allowed(name, deterministic):
     x = torch.tensor([3.0, 1, 2, 2])
     arguments = (3,) if name == "histc" else (0,)
     here, there = (getattr(x.to(place), name)(*arguments) for place in ("openreg", "cpu"))
-    for ours, theirs in zip(here, there, strict=True):
-        assert torch.equal(ours.cpu(), theirs)
+    assert all(torch.equal(ours.cpu(), theirs) for ours, theirs in zip(here, there, strict=True))
 
 
 def test_the_deterministic_mode_is_never_switched(deterministic):
@@ -136,21 +124,10 @@ def test_what_the_cpu_does_by_chance_is_refused_at_once(request):
 @pytest.mark.parametrize("name,answer,call,sentence", [
     ("dot", lambda x, y: x.new_empty(2), lambda: ones(43).dot(ones(43)),
      r"could not run aten::dot: Result 0 was announced as Float\[2\] and is Float\[\]."),
-    (
-        "native_layer_norm_backward",
-        lambda *arguments: (None, None, None),
-        lambda: ops.native_layer_norm_backward(
-            ones(5, 3),
-            ones(5, 3),
-            [3],
-            ones(5, 1),
-            ones(5, 1),
-            None,
-            None,
-            [True, False, False],
-        ),
-        "native_layer_norm_backward: Result 0 was announced as undefined and is Float",
-    ),
+    ("native_layer_norm_backward", lambda *arguments: (None, None, None),
+     lambda: ops.native_layer_norm_backward(
+         ones(5, 3), ones(5, 3), [3], ones(5, 1), ones(5, 1), None, None, [True, False, False]),
+     "native_layer_norm_backward: Result 0 was announced as undefined and is Float"),
 ], ids=["sizes", "nothing"])  # fmt: skip
 def test_a_wrong_answer_spoils_its_own_result_and_is_not_written(name, answer, call, sentence):
     x = ones(3)

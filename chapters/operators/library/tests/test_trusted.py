@@ -81,9 +81,8 @@ def test_a_target_that_is_ignored_may_be_anything():
     gradients = []
     for device in ("cpu", "openreg"):
         leaf = x.to(device, copy=True).requires_grad_()
-        functional.nll_loss(
-            leaf, target.to(device), ignore_index=77, reduction="none"
-        ).sum().backward()
+        options = {"ignore_index": 77, "reduction": "none"}
+        functional.nll_loss(leaf, target.to(device), **options).sum().backward()
         gradients.append(leaf.grad.cpu())
     assert torch.equal(*gradients)
 
@@ -126,13 +125,10 @@ def deterministic_if_possible():
     torch.use_deterministic_algorithms(False)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: ones(4).put_(t(0, 1, 0, 2), ones(4)),
-        lambda: functional.max_unpool2d(ones(1, 1, 1, 2), t([[[0, 3]]]), (1, 2)),
-    ],
-)
+@pytest.mark.parametrize("call", [
+    lambda: ones(4).put_(t(0, 1, 0, 2), ones(4)),
+    lambda: functional.max_unpool2d(ones(1, 1, 1, 2), t([[[0, 3]]]), (1, 2)),
+])  # fmt: skip
 def test_a_kernel_that_the_host_waits_for_warns_as_on_the_cpu(call, deterministic_if_possible):
     with pytest.warns(UserWarning, match="does not have a deterministic implementation"):
         call()

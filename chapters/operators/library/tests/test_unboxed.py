@@ -61,18 +61,14 @@ def tensors(count, layout):
 
 def is_unboxed(name):
     """Whether our kernel for the operator has a C++ signature."""
-    [line] = [
-        line
-        for line in torch._C._dispatch_dump(f"aten::{name}").splitlines()
-        if line.startswith("PrivateUse1:")
-    ]
-    return "unboxed" in line
+    lines = torch._C._dispatch_dump(f"aten::{name}").splitlines()
+    [kernel] = [line for line in lines if line.startswith("PrivateUse1:")]
+    return "unboxed" in kernel
 
 
 def test_the_operators_have_unboxed_kernels():
-    assert [
-        name for name in [*FUNCTIONAL, *IN_PLACE[:6], *IN_PLACE[7:]] if not is_unboxed(name)
-    ] == []
+    names = [*FUNCTIONAL, *IN_PLACE[:6], *IN_PLACE[7:]]
+    assert [name for name in names if not is_unboxed(name)] == []
 
 
 def test_other_operators_are_boxed():

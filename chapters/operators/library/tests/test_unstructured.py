@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import re
-import subprocess
-import sys
 
 import pytest
 import torch
+from running import printed, run
 from torch.nn import functional as F
 
 aten = torch.ops.aten
@@ -18,8 +17,7 @@ def nothing_falls_back():
 
 
 def test_importing_overrides_no_kernel_of_ours():
-    loaded = subprocess.run([sys.executable, "-c", "import torch"], capture_output=True, text=True)
-    assert loaded.stderr == ""
+    assert run("import torch").stderr == ""
 
 
 FORMS = {
@@ -44,9 +42,7 @@ FORMS = {
 def test_every_form_agrees_with_the_cpu(form):
     x = torch.tensor([[1.0, 0, 3, -4], [0, 0, 5, 5], [9, 8, 7, 6]])
     here, there = FORMS[form](x.to("openreg")), FORMS[form](x)
-    for ours, theirs in zip(*(r if isinstance(r, tuple) else (r,) for r in (here, there))):
-        assert ours.dtype == theirs.dtype
-        torch.testing.assert_close(ours.cpu(), theirs)
+    torch.testing.assert_close(here, there, check_device=False)
 
 
 def put_and_taken(x, index):
@@ -108,8 +104,7 @@ DEPENDS_ON_DATA = {
 def test_a_size_that_depends_on_data_is_waited_for(name):
     x = torch.tensor([[1.0, 0, 3, -4], [0, 0, 5, 5]])
     here, there = DEPENDS_ON_DATA[name](x.to("openreg")), DEPENDS_ON_DATA[name](x)
-    for ours, theirs in zip(*(r if isinstance(r, tuple) else (r,) for r in (here, there))):
-        assert torch.equal(ours.cpu(), theirs) if isinstance(ours, torch.Tensor) else ours == theirs
+    torch.testing.assert_close(here, there, rtol=0, atol=0, check_device=False)
 
 
 @pytest.mark.parametrize("given", [False, True], ids=["new", "out of another size"])
@@ -118,9 +113,8 @@ def test_strides_with_gaps_have_the_memory_they_reach(given):
     a, b = torch.randn(12, 5), torch.randn(12, 3)
     results = []
     for device in ("openreg", "cpu"):
-        out = [
-            torch.empty(0, dtype=t, device=device) for t in [a.dtype, a.dtype, torch.int64, a.dtype]
-        ]
+        dtypes = [a.dtype, a.dtype, torch.int64, a.dtype]
+        out = [torch.empty(0, dtype=dtype, device=device) for dtype in dtypes]
         options = {"out": out} if given else {}
         results.append(torch.linalg.lstsq(a.to(device), b.to(device), **options).solution)
     here, there = results
@@ -160,8 +154,7 @@ def test_a_product_with_a_constant_has_a_derivative_forward():
         x, constant = torch.arange(3.0, device=device), torch.arange(3.0, device=device)
         return torch.func.jvp(torch.func.grad(lambda x: constant @ x), (x,), (x,))
 
-    for here, there in zip(slope("openreg"), slope("cpu"), strict=True):
-        assert torch.equal(here.cpu(), there)
+    torch.testing.assert_close(slope("openreg"), slope("cpu"), rtol=0, atol=0, check_device=False)
 
 
 def test_the_host_does_not_wait_if_the_size_is_known():
@@ -188,8 +181,7 @@ def test_bags_of_embeddings_agree_with_and_without_a_gradient(mode, dtype):
             if grad:
                 bags.sum().backward()
             results.append([bags.detach().cpu(), weight.grad.cpu() if grad else bags[0].cpu()])
-        for here, there in zip(*results):
-            torch.testing.assert_close(here, there)
+        torch.testing.assert_close(*results)
 
 
 @pytest.mark.parametrize("padding", [None, 2])
@@ -224,8 +216,7 @@ def test_recurrent_cells_have_the_gradients_of_the_cpu(layer, bias):
         (states[-1].sum() + sum(s.square().sum() for s in states[:1])).backward()
         grads = [inputs.grad, *(p.grad for p in cell.parameters())]
         results.append([t.detach().cpu() for t in (*states, *grads)])
-    for there, here in zip(*results):
-        torch.testing.assert_close(here, there)
+    torch.testing.assert_close(*results)
 
 
 def test_a_cell_refuses_gates_that_do_not_fit():
@@ -274,6 +265,5 @@ for name, (call, _) in {WAITS!r}.items():
     eval(call)
     print(name, len(heard) > 0, sep=":")
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split("\n")[:-1] == [f"{name}:{waits}" for name, (_, waits) in WAITS.items()]
+    told = dict(line.split(":") for line in printed(program).splitlines())
+    assert told == {name: str(waits) for name, (_, waits) in WAITS.items()}

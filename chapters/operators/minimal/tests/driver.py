@@ -4,7 +4,7 @@
 import ctypes
 
 import torch
-import torch_openreg
+from running import DRIVER
 
 
 class Record(ctypes.Structure):
@@ -23,7 +23,6 @@ ENQUEUED = 0
 
 def commands(action):
     """The names of the commands that `action` enqueues."""
-    driver = ctypes.CDLL(torch_openreg.__file__.replace("__init__.py", "libopenreg.so"))
     names = []
 
     @OBSERVER
@@ -34,18 +33,11 @@ def commands(action):
     torch.openreg.synchronize(0)
     torch.openreg.synchronize(1)
     observer = ctypes.c_void_p()
-    assert driver.orAddObserver(ctypes.byref(observer), note, None) == 0
+    assert DRIVER.orAddObserver(ctypes.byref(observer), note, None) == 0
     try:
         action()
     finally:
-        driver.orRemoveObserver(observer)
+        DRIVER.orRemoveObserver(observer)
         torch.openreg.synchronize(0)
         torch.openreg.synchronize(1)
     return names
-
-
-def hold(microseconds):
-    """Keeps the current device's default stream busy."""
-    driver = ctypes.CDLL(torch_openreg.__file__.replace("__init__.py", "libopenreg.so"))
-    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
-    driver.orLaunchHostFunc(None, usleep, ctypes.c_void_p(microseconds))

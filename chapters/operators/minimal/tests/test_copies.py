@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import itertools
-import os
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
 import torch
-from driver import commands, hold
+from driver import commands
+from running import alarm, hold, printed
 
 PLACES = ["cpu", "pinned", "openreg:0", "openreg:1"]
 
@@ -117,9 +114,8 @@ def test_a_copy_broadcasts(values, shape, source, target):
 
 
 def test_a_copy_that_does_not_fit_is_refused():
-    with pytest.raises(
-        RuntimeError, match=r"cannot broadcast a tensor of \[2\] to one of \[2, 3\]"
-    ):
+    told = r"cannot broadcast a tensor of \[2\] to one of \[2, 3\]"
+    with pytest.raises(RuntimeError, match=told):
         torch.zeros(2, 3, device="openreg").copy_(torch.zeros(2))
 
 
@@ -206,11 +202,7 @@ for round in range(40):
 @pytest.mark.simulator  # it chooses the schedule
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_copy_between_devices_waits_for_both_in_any_schedule(seed):
-    subprocess.run(
-        [sys.executable, "-c", PEERS],
-        env={**os.environ, "OPENREG_SCHEDULE": f"seed:{seed}"},
-        check=True,
-    )
+    printed(PEERS, OPENREG_SCHEDULE=f"seed:{seed}")
 
 
 @pytest.mark.parametrize("elements", [16, 1 << 16])
@@ -241,7 +233,7 @@ def test_what_a_blocking_copy_brought_to_the_device_may_be_read_on_every_stream(
     stream = torch.openreg.current_stream()
     x, y = torch.ones(elements, dtype=dtype), torch.empty(elements, device="openreg")
     for copy in (lambda: y.copy_(x), lambda: x.to("openreg"), lambda: torch.tensor(3, device=0)):
-        hold(50_000)
+        hold(seconds=0.05)
         copy()
         assert stream.query()
 
@@ -249,7 +241,7 @@ def test_what_a_blocking_copy_brought_to_the_device_may_be_read_on_every_stream(
 @pytest.mark.simulator  # another driver may wait before it reads pageable memory
 def test_a_small_copy_that_may_not_block_does_not_wait():
     stream, x = torch.openreg.current_stream(), torch.ones(16)
-    hold(300_000)
+    hold(seconds=0.3)
     y = x.to("openreg", non_blocking=True)
     assert not stream.query()
     x.fill_(2)
@@ -291,32 +283,20 @@ def test_a_pinned_source_that_is_dropped_is_not_reused_too_early():
         assert device.mean().item() == round
 
 
-class Interrupted(Exception):
-    pass
-
-
 @pytest.mark.simulator  # another driver may not be able to limit a wait
 @pytest.mark.parametrize("pinned", [False, True], ids=["pageable", "pinned"])
 @pytest.mark.parametrize("to_host", [False, True], ids=["from the host", "to the host"])
 def test_a_signal_ends_a_copy_and_its_host_memory_lives_as_long_as_the_copy(pinned, to_host):
-    def interrupt(*_):
-        raise Interrupted
-
     def made(value):
         return torch.full((1 << 18,), value, pin_memory=pinned)
 
     x = torch.full((1 << 18,), 5, device="openreg")
     torch.openreg.synchronize()
-    hold(1_500_000)
-    before = signal.signal(signal.SIGALRM, interrupt)
+    hold(seconds=1.5)
     begin = time.perf_counter()
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        with pytest.raises(Interrupted):
-            made(1).copy_(x) if to_host else x.copy_(made(1))
-        assert time.perf_counter() - begin < 1
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    with alarm(lambda *_: 1 / 0, 0.2), pytest.raises(ZeroDivisionError):
+        made(1).copy_(x) if to_host else x.copy_(made(1))
+    assert time.perf_counter() - begin < 1
     others = [made(7) for _ in range(4)]
     torch.openreg.synchronize()
     assert all((each == 7).all() for each in others)
@@ -326,16 +306,11 @@ def test_a_signal_ends_a_copy_and_its_host_memory_lives_as_long_as_the_copy(pinn
 @pytest.mark.simulator
 def test_a_signal_ends_reading_a_number():
     x = torch.full((3,), 5, device="openreg")
-    hold(1_500_000)
-    before = signal.signal(signal.SIGALRM, lambda *_: 1 / 0)
+    hold(seconds=1.5)
     begin = time.perf_counter()
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        with pytest.raises(ZeroDivisionError):
-            x.sum().item()
-        assert time.perf_counter() - begin < 1
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    with alarm(lambda *_: 1 / 0, 0.2), pytest.raises(ZeroDivisionError):
+        x.sum().item()
+    assert time.perf_counter() - begin < 1
     assert x.sum().item() == 15
 
 

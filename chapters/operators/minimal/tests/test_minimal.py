@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import copy
-import subprocess
-import sys
 
 import pytest
 import torch
 from driver import commands
+from running import run
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 
@@ -52,12 +51,9 @@ NESTED = "nested tensors; make it with layout=torch.jagged, or compute on the CP
      "empty.memory_format has no openreg kernel for quantized tensors; keep its numbers in a "
      "floating type, or compute on the CPU."),
     (lambda x: torch.nested.nested_tensor([x, x]).exp(), f"exp has no openreg kernel for {NESTED}"),
-    (  # The tensors are on the host, so it is made without asking us.
-        lambda x: torch.nested.as_nested_tensor(
-            [x.cpu().requires_grad_()], device="openreg"
-        ).exp(),
-        f"exp has no openreg kernel for {NESTED}",
-    ),
+    # The tensors are on the host, so it is made without asking us.
+    (lambda x: torch.nested.as_nested_tensor([x.cpu().requires_grad_()], device="openreg").exp(),
+     f"exp has no openreg kernel for {NESTED}"),
 ])  # fmt: skip
 @pytest.mark.filterwarnings("ignore")
 def test_a_tensor_that_is_more_than_memory_is_refused_by_its_kind(x, make, sentence):
@@ -95,7 +91,7 @@ print(*map(has_fallback, layouts))
 
 
 def test_the_first_tensor_of_a_program_may_be_of_a_kind_that_is_refused():
-    done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True)
+    done = run(FIRST)
     *told, before, after = done.stdout.splitlines() or [done.stderr]
     kinds = ["sparse"] * 5 + ["quantized"]
     assert [line.partition(" has no openreg kernel for ")[2].split()[0] for line in told] == kinds
@@ -113,8 +109,7 @@ def test_what_pytorch_composes_for_such_tensors_works(x):
         padded = torch.nested.to_padded_tensor(y, 0.0)
         padded.sum().backward()
         results.append([padded, y.values(), *(row.grad for row in rows)])
-    for theirs, ours in zip(*results, strict=True):
-        torch.testing.assert_close(ours.cpu(), theirs)
+    torch.testing.assert_close(*results, check_device=False)
 
 
 def test_memory_of_another_kind_of_device_is_refused():
@@ -239,17 +234,9 @@ def test_a_tensor_cannot_begin_before_its_storage(x):
 
 
 def test_a_preserved_memory_format_is_refused_when_resizing(x):
-    with pytest.raises(
-        ValueError, match="resize_ cannot preserve a memory format; leave it out, or"
-    ):
+    told = "resize_ cannot preserve a memory format; leave it out, or"
+    with pytest.raises(ValueError, match=told):
         x.resize_(3, memory_format=torch.preserve_format)
-
-
-@pytest.fixture
-def deterministic():
-    torch.use_deterministic_algorithms(True)
-    yield
-    torch.use_deterministic_algorithms(False)
 
 
 def test_new_memory_is_filled_when_a_program_must_be_deterministic(deterministic):

@@ -5,6 +5,7 @@ import copy
 
 import pytest
 import torch
+from torch.ao import quantization
 
 TYPES = [torch.qint8, torch.quint8, torch.qint32]
 AXIS = 1
@@ -104,14 +105,10 @@ def test_an_empty_one_is_filled_by_a_copy(quantize, dtype):
         )
         assert (made.q_scale(), made.q_zero_point()) == (2.0, 1)
     else:
-        made = torch._empty_per_channel_affine_quantized(
-            (4, 3, 5),
-            scales=here.q_per_channel_scales() * 2,
-            zero_points=here.q_per_channel_zero_points(),
-            axis=AXIS,
-            dtype=dtype,
-            device="openreg",
-        )
+        scales, points = here.q_per_channel_scales() * 2, here.q_per_channel_zero_points()
+        options = {"scales": scales, "zero_points": points, "axis": AXIS, "dtype": dtype}
+        make = torch._empty_per_channel_affine_quantized
+        made = make((4, 3, 5), **options, device="openreg")
     assert made.device == torch.device("openreg:0") and made.dtype == dtype
     made.copy_(here)
     assert_same(made, here)
@@ -124,9 +121,8 @@ def test_an_empty_one_is_filled_by_a_copy(quantize, dtype):
 
 
 def test_numbers_are_quantized_by_a_copy():
-    made = torch._empty_affine_quantized(
-        (4, 3, 5), scale=0.1, zero_point=10, dtype=torch.qint8, device="openreg"
-    )
+    options = {"scale": 0.1, "zero_point": 10, "dtype": torch.qint8, "device": "openreg"}
+    made = torch._empty_affine_quantized((4, 3, 5), **options)
     x = reals()
     assert_same(made.copy_(x), per_tensor(x, torch.qint8))
     assert_same(made.copy_(x[0].to("openreg")), per_tensor(x[0].expand(4, 3, 5), torch.qint8))
@@ -135,17 +131,11 @@ def test_numbers_are_quantized_by_a_copy():
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32])
 def test_integers_become_a_quantized_tensor(dtype):
     integers = torch.arange(12).reshape(4, 3).to(dtype)
-    scales, points = torch.tensor([0.1, 0.2, 0.3]).double(), torch.tensor([1, 2, 3])
-    assert_same(
-        torch._make_per_tensor_quantized_tensor(integers.to("openreg"), 0.5, 3),
-        torch._make_per_tensor_quantized_tensor(integers, 0.5, 3),
-    )
-    assert_same(
-        torch._make_per_channel_quantized_tensor(
-            *(x.to("openreg") for x in (integers, scales, points)), 1
-        ),
-        torch._make_per_channel_quantized_tensor(integers, scales, points, 1),
-    )
+    make = torch._make_per_tensor_quantized_tensor
+    assert_same(make(integers.to("openreg"), 0.5, 3), make(integers, 0.5, 3))
+    here = integers, torch.tensor([0.1, 0.2, 0.3]).double(), torch.tensor([1, 2, 3])
+    make = torch._make_per_channel_quantized_tensor
+    assert_same(make(*(x.to("openreg") for x in here), 1), make(*here, 1))
 
 
 def test_the_scale_may_be_a_tensor_and_there_may_be_several():
@@ -154,14 +144,13 @@ def test_the_scale_may_be_a_tensor_and_there_may_be_several():
     there = [x.to("openreg"), x.to("openreg") * 2]
     one = torch.quantize_per_tensor(there[0], scales[0], points[0], torch.quint8)
     assert_same(one, torch.quantize_per_tensor(x, scales[0], points[0], torch.quint8))
-    many = torch.quantize_per_tensor(
-        there, scales.to("openreg"), points.to("openreg"), torch.quint8
-    )
+    numbers = scales.to("openreg"), points.to("openreg")
+    many = torch.quantize_per_tensor(there, *numbers, torch.quint8)
     wanted = torch.quantize_per_tensor([x, x * 2], scales, points, torch.quint8)
     for found, here in zip(many, wanted):
         assert_same(found, here)
-    for found, here in zip(torch.dequantize(many), torch.dequantize(wanted)):
-        assert torch.equal(found.cpu(), here)
+    same = {"rtol": 0, "atol": 0, "check_device": False}
+    torch.testing.assert_close(torch.dequantize(many), torch.dequantize(wanted), **same)
 
 
 @pytest.mark.parametrize("view", [
@@ -231,23 +220,19 @@ def test_quantization_aware_training_keeps_what_it_has_observed():
     results = []
     for device in ("cpu", "openreg"):
         torch.manual_seed(0)
-        model = torch.nn.Sequential(
-            torch.ao.quantization.QuantStub(),
-            torch.nn.Linear(4, 3),
-            torch.ao.quantization.DeQuantStub(),
-        )
-        model.qconfig = torch.ao.quantization.get_default_qat_qconfig("fbgemm")
-        model = torch.ao.quantization.prepare_qat(model.train()).to(device)
+        ends = quantization.QuantStub(), quantization.DeQuantStub()
+        model = torch.nn.Sequential(ends[0], torch.nn.Linear(4, 3), ends[1])
+        model.qconfig = quantization.get_default_qat_qconfig("fbgemm")
+        model = quantization.prepare_qat(model.train()).to(device)
         x = torch.randn(8, 4).to(device)
         for _ in range(3):
             model(x)
-        model.eval().apply(torch.ao.quantization.disable_observer)
+        model.eval().apply(quantization.disable_observer)
         scales = model[1].weight_fake_quant.scale
-        converted = torch.ao.quantization.convert(model.cpu())(x.cpu())
+        converted = quantization.convert(model.cpu())(x.cpu())
         results.append((scales.cpu(), model(x.cpu()).detach(), converted))
-    for expected, found in zip(*results, strict=True):
-        assert expected.numel() > 1
-        torch.testing.assert_close(found, expected)
+    assert all(each.numel() > 1 for each in results[0])
+    torch.testing.assert_close(*results)
 
 
 @pytest.fixture
@@ -275,8 +260,7 @@ def test_an_engine_that_allocates_on_the_host_is_refused(name, request):
     x = torch.ones(4, device="openreg")
     q = torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)
     request.getfixturevalue("qnnpack")
-    with pytest.raises(
-        NotImplementedError, match="engine qnnpack makes quantized tensors on the CPU only"
-    ):
+    told = "engine qnnpack makes quantized tensors on the CPU only"
+    with pytest.raises(NotImplementedError, match=told):
         MAKERS[name](x, q)
     assert q.cpu().dequantize().tolist() == q.dequantize().tolist() == [1, 1, 1, 1]

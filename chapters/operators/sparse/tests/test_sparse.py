@@ -2,12 +2,11 @@
 """Sparse tensors on the device, against the CPU: values, indices, flags and gradients."""
 
 import copy
-import subprocess
-import sys
 from math import inf
 
 import pytest
 import torch
+from running import run
 
 COMPRESSED = [torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc]
 each_layout = pytest.mark.parametrize("layout", [torch.sparse_coo, *COMPRESSED], ids=str)
@@ -117,9 +116,7 @@ def test_copies_keep_the_layout(layout):
     assert_same(copy.deepcopy(there), here)
     assert_same(there.float(), here.float())
     assert_same(torch.empty_like(there).copy_(there), here)
-    back = there.cpu()
-    for found, wanted in zip(parts(back), parts(here)):
-        assert torch.equal(found, wanted)
+    torch.testing.assert_close(parts(there.cpu()), parts(here), rtol=0, atol=0)
 
 
 def test_a_tensor_is_made_of_indices_and_values():
@@ -313,8 +310,7 @@ def test_products_have_the_gradients_of_the_cpu(layout):
     torch.manual_seed(0)
     here = gradients("cpu", layout)
     torch.manual_seed(0)
-    for found, wanted in zip(gradients("openreg", layout), here, strict=True):
-        torch.testing.assert_close(found, wanted)
+    torch.testing.assert_close(gradients("openreg", layout), here)
 
 
 def test_a_mask_without_sparse_dimensions_gives_a_copy():
@@ -384,8 +380,7 @@ def test_a_product_of_two_sparse_matrices_has_the_gradients_of_the_cpu(name, fal
     here, there = (
         gradients_of_both(place, LOSSES[name], torch.sparse_coo) for place in ("cpu", "openreg")
     )
-    for found, wanted in zip(there, here, strict=True):
-        torch.testing.assert_close(found, wanted)
+    torch.testing.assert_close(there, here)
 
 
 def test_a_product_of_two_compressed_matrices_has_the_layout_and_gradients_of_the_cpu(fallback):
@@ -398,8 +393,7 @@ def test_a_product_of_two_compressed_matrices_has_the_layout_and_gradients_of_th
     here, there = (
         gradients_of_both(place, LOSSES["dense"], torch.sparse_csr) for place in ("cpu", "openreg")
     )
-    for found, wanted in zip(there, here, strict=True):
-        torch.testing.assert_close(found, wanted)
+    torch.testing.assert_close(there, here)
 
 
 def test_rows_of_a_sparse_matrix_are_selected_and_have_no_gradient_on_either_place(fallback):
@@ -434,8 +428,7 @@ def test_gradients_reach_values_and_dense_tensors():
         there = torch.sparse_coo_tensor(repeated()._indices().to(device), values, (4, 6))
         (dense.to_sparse() + there.coalesce() * 2).to_dense().square().sum().backward()
         results.append((values.grad.cpu(), dense.grad.cpu()))
-    for found, wanted in zip(results[1], results[0]):
-        torch.testing.assert_close(found, wanted)
+    torch.testing.assert_close(results[1], results[0])
 
 
 def trained(device, make_optimizer):
@@ -542,11 +535,8 @@ REFUSED = {
         "aten::_sparse_sparse_matmul has no openreg kernel, and the fallback policy"),
     "a sample of halves": (
         lambda s, d: torch.sparse.sampled_addmm(
-            s.half().to_sparse_csr(), d.half(), (d.t() @ d).half()
-        ),
-        RuntimeError,
-        "Expected self to be a floating-point or complex tensor, but got Half",
-    ),
+            s.half().to_sparse_csr(), d.half(), (d.t() @ d).half()),
+        RuntimeError, "Expected self to be a floating-point or complex tensor, but got Half"),
     "a sample of other sizes": (
         lambda s, d: torch.sparse.sampled_addmm(s.to_sparse_csr(), d, d), RuntimeError,
         r"the product of \[4, 6\] and \[4, 6\] does not have the sizes of self, \[4, 6\]."),
@@ -578,10 +568,9 @@ except NotImplementedError as error:
     "torch.empty(2, 2, layout=torch.sparse_csr, device='openreg')",
 ])  # fmt: skip
 def test_the_first_tensor_of_a_program_may_be_sparse(make):
-    done = subprocess.run([sys.executable, "-c", FIRST.format(make=make)], capture_output=True)
-    assert b"aten::hardswish has no openreg kernel for sparse tensors; keep" in done.stdout, (
-        done.stderr
-    )
+    done = run(FIRST.format(make=make))
+    sentence = "aten::hardswish has no openreg kernel for sparse tensors; keep"
+    assert sentence in done.stdout, done.stderr
 
 
 def test_an_entry_outside_of_its_matrix_is_refused_by_the_product():
@@ -589,9 +578,8 @@ def test_an_entry_outside_of_its_matrix_is_refused_by_the_product():
     matrix = torch.ops.aten._sparse_coo_tensor_unsafe(
         indices.to("openreg"), values.to("openreg"), (2, 3)
     )
-    with pytest.raises(
-        RuntimeError, match=r"addmm: An entry at \(0, 3\) is outside of the matrix\."
-    ):
+    told = r"addmm: An entry at \(0, 3\) is outside of the matrix\."
+    with pytest.raises(RuntimeError, match=told):
         (matrix @ torch.ones(3, 2, device="openreg")).cpu()
 
 

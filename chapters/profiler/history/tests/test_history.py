@@ -3,12 +3,12 @@
 
 import gc
 import pickle
-import subprocess
-import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from running import run
 from torch.cuda import _memory_viz
 from torch.openreg import memory
 
@@ -35,6 +35,15 @@ def actions(device=0):
 
 def functions(frames):
     return [frame["name"] for frame in frames if frame["filename"] == __file__]
+
+
+def blocks():
+    return [block for segment in memory._snapshot()["segments"] for block in segment["blocks"]]
+
+
+def holder_of(tensor):
+    (found,) = [block for block in blocks() if block["address"] == tensor.data_ptr()]
+    return functions(found["frames"])
 
 
 def allocate(bytes_):
@@ -73,10 +82,8 @@ def test_stacks_name_the_line_in_python_and_the_functions_of_cpp():
 def test_the_snapshot_says_who_holds_what_is_in_use():
     memory._record_memory_history()
     held = allocate(LARGE)
-    blocks = [b for s in memory._snapshot()["segments"] for b in s["blocks"]]
-    (block,) = [b for b in blocks if b["address"] == held.data_ptr()]
-    assert functions(block["frames"])[0] == "allocate"
-    assert all(not b["frames"] for b in blocks if b["state"] == "inactive")
+    assert holder_of(held)[0] == "allocate"
+    assert all(not block["frames"] for block in blocks() if block["state"] == "inactive")
     (segment,) = [s for s in memory._snapshot()["segments"] if s["address"] == held.data_ptr()]
     assert functions(segment["frames"])[0] == "allocate"
 
@@ -85,14 +92,7 @@ def test_a_state_without_history_has_holders_only():
     memory._record_memory_history("state")
     held = allocate(1000)
     assert actions() == []
-    blocks = [b for s in memory._snapshot()["segments"] for b in s["blocks"]]
-    assert any(b["address"] == held.data_ptr() and b["frames"] for b in blocks)
-
-
-def holder_of(block):
-    blocks = [b for s in memory._snapshot()["segments"] for b in s["blocks"]]
-    (found,) = [b for b in blocks if b["address"] == block.data_ptr()]
-    return functions(found["frames"])
+    assert holder_of(held)
 
 
 def test_memory_that_is_used_again_does_not_keep_its_old_holder():
@@ -193,14 +193,12 @@ def test_threads_allocate_while_others_take_snapshots():
         while not done.is_set():
             allocate(1000)
 
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for _ in range(5):
-        memory._snapshot()
-    done.set()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        working = [pool.submit(work) for _ in range(2)]
+        for _ in range(5):
+            memory._snapshot()
+        done.set()
+    assert [each.result() for each in working] == [None, None]
     found = actions()
     assert found.count("alloc") == found.count("free_requested") == found.count("free_completed")
 
@@ -213,7 +211,7 @@ x = torch.ones(10, device="openreg", requires_grad=True)
 (x * 2).sum().backward()
 """
     for _ in range(5):
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        done = run(program)
         assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -7,9 +7,10 @@ import re
 import pytest
 import torch
 from driver import OBSERVER
+from running import DRIVER
 from torch.autograd import profiler as autograd_profiler
 from torch.openreg import profiler as markers
-from traces import DRIVER, profiled
+from traces import profiled
 
 DEVICE = torch.device("openreg")
 RANGE_ENDS = 4

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Guarded memory: what a program learns of a kernel that touches what is not in its tensor."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+import running
 
 # A kernel of somebody else's, which announces nothing: a function of Python that the driver runs on
 # a thread of the device.
 KERNELS = """\
-import ctypes, pathlib, torch
-driver = ctypes.CDLL(str(pathlib.Path(torch.openreg.__file__).with_name("libopenreg.so")))
+import ctypes, torch
+from running import DRIVER as driver
 driver.orDeviceWindow.restype = ctypes.c_ssize_t
 Step = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 Move = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
@@ -42,18 +39,11 @@ FIRST_LINE = KERNELS.count("\n") + 1
 
 def run(program, tools="memory"):
     """Runs `program` behind `KERNELS`; its lines count from FIRST_LINE."""
-    return subprocess.run(
-        [sys.executable, "-c", KERNELS + program],
-        env={**os.environ, "OPENREG_SANITIZE": tools},
-        capture_output=True,
-        text=True,
-    )
+    return running.run(KERNELS + program, OPENREG_SANITIZE=tools)
 
 
 def lines_of(program, tools="memory"):
-    done = run(program, tools)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return running.printed(KERNELS + program, OPENREG_SANITIZE=tools).splitlines()
 
 
 def line(number):

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`torch.openreg.sanitizer`: what a program learns of its races."""
 
-import os
-import subprocess
-import sys
 import time
 
 import pytest
+import running
 import torch
 import torch.distributed.checkpoint.staging as staging
 from torch.openreg import sanitizer
@@ -31,10 +29,7 @@ def nothing_is_left():
 
 
 def run(program, **settings):
-    environment = {**os.environ, "OPENREG_SANITIZE": "races", **settings}
-    return subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
-    )
+    return running.run(program, **{"OPENREG_SANITIZE": "races"} | settings)
 
 
 def race():
@@ -71,11 +66,8 @@ def test_a_race_names_both_commands():
     with sanitizer.finding_races() as races:
         side, x, _ = race()
         [found] = races()
-    assert (found.first.name, found.first.is_write, found.first.stream) in [
-        ("memset", True, 0),
-        ("fill_", True, 0),
-        ("zero_", True, 0),
-    ]
+    assert found.first.name in ("memset", "fill_", "zero_")
+    assert (found.first.is_write, found.first.stream) == (True, 0)
     assert (found.second.name, found.second.is_write) == ("add", False)
     assert found.second.stream == side.stream_id
     assert found.first.device == found.second.device == DEVICE
@@ -163,10 +155,8 @@ def test_neither_the_import_nor_the_cpu_starts_a_device():
 
 def test_another_sanitizer_is_refused():
     done = run("import torch; torch.empty(1, device='openreg')", OPENREG_SANITIZE="leaks")
-    assert (
-        "OPENREG_SANITIZE=leaks is not allowed; it must be races, memory or races,memory."
-        in done.stderr
-    )
+    told = "OPENREG_SANITIZE=leaks is not allowed; it must be races, memory or races,memory."
+    assert told in done.stderr
 
 
 def test_the_host_touches_the_tensors_of_a_list():

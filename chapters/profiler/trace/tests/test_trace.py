@@ -2,16 +2,15 @@
 """What a profile shows of the device: slices, tracks, arrows, names and numbers."""
 
 import ctypes
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 import torch
 from driver import commands
+from running import DRIVER, on_a_thread, run
+from torch._C._profiler import _ExperimentalConfig
 from torch.profiler import ProfilerActivity
-from traces import BOTH, BUSY, DRIVER, is_valid, profiled
+from traces import BOTH, BUSY, is_valid, profiled
 
 DEVICE = torch.device("openreg")
 
@@ -218,11 +217,8 @@ def test_kernels_are_inside_the_annotation_that_they_were_enqueued_in(x):
 def test_a_schedule_profiles_the_steps_it_names(x):
     traces = []
     schedule = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=2)
-    with torch.profiler.profile(
-        activities=BOTH,
-        schedule=schedule,
-        on_trace_ready=lambda p: traces.append(p.events()),
-    ) as profiler:
+    options = {"schedule": schedule, "on_trace_ready": lambda p: traces.append(p.events())}
+    with torch.profiler.profile(activities=BOTH, **options) as profiler:
         for _ in range(8):
             step(x)
             profiler.step()
@@ -245,20 +241,14 @@ def test_shapes_stacks_and_memory_are_recorded_as_for_the_cpu(x):
 
 
 def test_all_threads_can_be_profiled(x):
-    import threading
-
-    from torch._C._profiler import _ExperimentalConfig
-
-    def run():
-        thread = threading.Thread(target=step, args=(x,))
-        thread.start()
-        thread.join()
+    def elsewhere():
+        on_a_thread(lambda: step(x))
 
     config = _ExperimentalConfig(profile_all_threads=True)
-    _, trace = profiled(run, experimental_config=config)
+    _, trace = profiled(elsewhere, experimental_config=config)
     assert next(trace.operator_of(k)["name"] for k in trace.kernels) == "aten::mm"
     # Otherwise the device is seen, and the operators of the other thread are not.
-    _, trace = profiled(run)
+    _, trace = profiled(elsewhere)
     assert len(trace.kernels) == 3
     assert not trace.of("cpu_op")
 
@@ -302,7 +292,6 @@ torch.ones(2, device="openreg").sum().item()
 
 
 def test_a_program_whose_device_is_lost_in_a_profile_ends_with_its_error():
-    env = {**os.environ, "OPENREG_INJECT": "lost:0@1"}
-    result = subprocess.run([sys.executable, "-c", LOST], env=env, capture_output=True, text=True)
+    result = run(LOST, OPENREG_INJECT="lost:0@1")
     assert result.returncode == 1
     assert "torch.AcceleratorError: openreg:0 is lost.\n" in result.stderr

@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Profiles a function, and reads the trace that PyTorch wrote of it."""
 
-import ctypes
 import json
 import tempfile
 from collections import namedtuple
 from pathlib import Path
 
 import torch
-import torch_openreg
 from torch.profiler import ProfilerActivity, profile
 from torch.profiler._trace_validator import validate_trace
 
 BOTH = (ProfilerActivity.CPU, ProfilerActivity.PrivateUse1)
-DRIVER = ctypes.CDLL(torch_openreg.__file__.replace("__init__.py", "libopenreg.so"))
 BUSY = ("kernel", "gpu_memcpy", "gpu_memset")
 Arrow = namedtuple("Arrow", "start end")
 
