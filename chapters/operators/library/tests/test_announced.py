@@ -422,3 +422,22 @@ def test_padding_keeps_the_memory_format(mode):
         expected = F.pad(each.cpu(), (1, 2, 0, 1), mode)
         assert result.stride() == expected.stride()
         assert torch.equal(result.cpu(), expected)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: x.mul_(3),
+    torch.fft.fft,
+    F.dropout,
+    lambda x: torch.cdist(x, x),
+    lambda x: x.var(0),
+], ids=["mul_", "fft", "dropout", "cdist", "var"])  # fmt: skip
+def test_a_profile_shows_what_the_program_calls_and_not_how_a_result_is_announced(call):
+    x = torch.rand(13, 7, device="openreg")
+
+    def names():
+        with torch.autograd.profiler.profile() as profile:
+            call(x)
+        return sorted(event.name for event in profile.function_events)
+
+    first = names()  # Announces, where the second call remembers.
+    assert first == names()
