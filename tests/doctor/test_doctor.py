@@ -150,7 +150,7 @@ def test_a_hook_is_told_by_a_program():
 def test_a_hook_that_is_not_asked_is_one_that_the_page_names():
     """The table of the hooks has them all, and a test compares it with PyTorch's headers."""
     table = (ROOT / "tests/hooks/callers.csv").read_text().splitlines()[1:]
-    page = (ROOT / "docs/yours/doctor.md").read_text()
+    page = (ROOT / "docs/yours/doctor_code.md").read_text()
     unasked = re.search(r"Four hooks.*?\n\n", page, re.DOTALL)[0]
     names = {row.split(",")[0].strip("`") for row in table}
     assert names - set(HOOKS) == set(re.findall(r"`(\w+)`", unasked))
