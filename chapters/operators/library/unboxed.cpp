@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/library/unboxed.h"
+#include "torch_openreg/common/math/kernels/kernels.h"
 
 #include <ATen/CPUFunctions.h>
 #include <ATen/ops/_log_softmax_backward_data_meta.h>
@@ -21,6 +22,7 @@
 #include <ATen/ops/mm_meta.h>
 #include <ATen/ops/mul_meta.h>
 #include <ATen/ops/neg_meta.h>
+#include <ATen/ops/nll_loss_backward_meta.h>
 #include <ATen/ops/nll_loss_forward_meta.h>
 #include <ATen/ops/pow_meta.h>
 #include <ATen/ops/rsqrt_meta.h>
@@ -33,6 +35,7 @@
 #include <ATen/ops/tanh_meta.h>
 #include <ATen/ops/threshold_backward_meta.h>
 
+#include <optional>
 #include <unordered_map>
 
 namespace openreg {
@@ -100,6 +103,17 @@ void addElementwise(Kernels& all) {
            &cpu::threshold_backward_outf>(all);
 }
 
+// [operators.unboxed.trusted] The CPU's kernel trusts the classes, and the library's check of it is not on this path.
+at::Tensor& lossBackward(const at::Tensor& grad, const at::Tensor& self,
+                         const at::Tensor& target,
+                         const std::optional<at::Tensor>& weight,
+                         int64_t reduction, int64_t ignored,
+                         const at::Tensor& total_weight, at::Tensor& out) {
+  checkTargets(self, target, ignored);
+  return at::cpu::nll_loss_backward_outf(grad, self, target, weight, reduction,
+                                         ignored, total_weight, out);
+}
+
 // [operators.unboxed.list-others] The others are products, reductions, softmax, and two that take lists of tensors.
 void addOthers(Kernels& all) {
   using namespace at::meta;
@@ -121,6 +135,8 @@ void addOthers(Kernels& all) {
            &cpu::_log_softmax_backward_data_outf>(all);
   addForms<"nll_loss_forward", &structured_nll_loss_forward::meta,
            &cpu::nll_loss_forward_outf>(all);
+  addForms<"nll_loss_backward", &structured_nll_loss_backward::meta,
+           &lossBackward>(all);
 }
 
 // [operators.unboxed.find] The handles are found once, while the library registers its operators.

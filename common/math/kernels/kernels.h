@@ -13,6 +13,9 @@ void callCpuKernel(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 /// Checks the indices that the kernel would trust.
 /// @throws c10::Error if one is out of bounds.
 void checkTrusted(const c10::OperatorHandle& op, torch::jit::Stack& arguments);
+/// The same of the targets of a loss: classes of `self`, or `ignored`.
+void checkTargets(const at::Tensor& self, const at::Tensor& target,
+                  int64_t ignored);
 
 // [common.corrected] Every kernel of PyTorch's that runs on the device is called here, so one table can replace those that compute wrong numbers.
 /// Calls the kernel of `op` with CPU tensors on `stack`: ours if the table of

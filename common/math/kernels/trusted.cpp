@@ -27,6 +27,12 @@ void checkRange(Numbers indices, int64_t count, const char* name,
                       each, " is out of bounds.");
 }
 
+std::vector<int64_t> numbersOf(const at::Tensor& tensor) {
+  const at::Tensor all = tensor.to(at::kLong).contiguous();
+  const auto* first = all.const_data_ptr<int64_t>();
+  return {first, first + all.numel()};
+}
+
 /// The arguments of a call, by their names.
 struct Call {
   const c10::OperatorHandle& op;
@@ -45,18 +51,14 @@ struct Call {
   }
   std::vector<int64_t> numbers(const char* name) const {
     const c10::IValue& value = (*this)[name];
-    if (!value.isTensor()) return value.toIntVector();
-    const at::Tensor all = value.toTensor().to(at::kLong).contiguous();
-    const auto* first = all.const_data_ptr<int64_t>();
-    return {first, first + all.numel()};
+    return value.isTensor() ? numbersOf(value.toTensor()) : value.toIntVector();
   }
 };
 
 // [common.trusted.targets] A target is a class, and so is each label of `ctc_loss` that counts.
-void checkTargets(const Call& call) {
-  const at::Tensor self = call.tensor("self");
-  checkRange(call.numbers("target"), self.size(self.dim() == 1 ? 0 : 1),
-             "Target", call["ignore_index"].toInt());
+void checkTargetsOf(const Call& call) {
+  checkTargets(call.tensor("self"), call.tensor("target"),
+               call["ignore_index"].toInt());
 }
 
 void checkLabels(const Call& call) {
@@ -116,6 +118,12 @@ void checkSegments(const Call& call) {
 // [common.trusted.check] A rehearsal calls the kernel with stand-ins, so it is checked there, too.
 }  // namespace
 
+void checkTargets(const at::Tensor& self, const at::Tensor& target,
+                  int64_t ignored) {
+  checkRange(numbersOf(target), self.size(self.dim() == 1 ? 0 : 1), "Target",
+             ignored);
+}
+
 void checkTrusted(const c10::OperatorHandle& op, Stack& arguments) {
   using Check = void (*)(const Call&);
   static const auto& checks = *new std::unordered_map<std::string_view, Check>{
@@ -127,8 +135,8 @@ void checkTrusted(const c10::OperatorHandle& op, Stack& arguments) {
       {"aten::_embedding_bag_per_sample_weights_backward", &checkBagRows},
       {"aten::_segment_reduce_backward", &checkSegments},
       {"aten::embedding_dense_backward", &checkRows},
-      {"aten::nll_loss2d_backward", &checkTargets},
-      {"aten::nll_loss_backward", &checkTargets},
+      {"aten::nll_loss2d_backward", &checkTargetsOf},
+      {"aten::nll_loss_backward", &checkTargetsOf},
   };
   const auto found = checks.find(op.schema().name());
   if (found != checks.end()) found->second({op, arguments});
