@@ -121,7 +121,7 @@ class CommandQueue {
   /// Where the device lists the queue while it is a stream of that device.
   List::iterator listed;
 
-  // [common.queue.private] The worker that runs a queue calls these functions, except the first five.
+  // [common.queue.private] The worker that runs a queue calls these functions, except the first four.
  private:
   bool belongsTo(orStream_t handle) const { return open_ && handle == handle_; }
   void findRaces(Command& command);

@@ -114,6 +114,7 @@ TEST(Threads, a_host_that_ran_ahead_once_does_not_spread_its_later_launches) {
         places.push_back(reinterpret_cast<std::uintptr_t>(arguments));
       },
       [](void*) {}};
+  places.clear();
   Stream stream;
   std::atomic<bool> go{false};
   enqueue(stream, until(go));
