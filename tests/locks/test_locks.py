@@ -18,7 +18,7 @@ LAYERS = [
     ["Counter"],
     ["at::CachingHostAllocatorImpl", "void std::lock"],
     ["Cache"],
-    ["hardware::Executable"],
+    ["hardware::Executable", "hardware::Device::defaultStream"],
     ["hardware::findEvent", "hardware::HandleTable", "orEvent", "orStream"],
     ["hardware::submit", "hardware::CommandQueue"],
     ["hardware::"],
