@@ -56,6 +56,16 @@ struct Call {
 };
 
 // [common.trusted.targets] A target is a class, and so is each label of `ctc_loss` that counts.
+}  // namespace
+
+void checkTargets(const at::Tensor& self, const at::Tensor& target,
+                  int64_t ignored) {
+  checkRange(numbersOf(target), self.size(self.dim() == 1 ? 0 : 1), "Target",
+             ignored);
+}
+
+namespace {
+
 void checkTargetsOf(const Call& call) {
   checkTargets(call.tensor("self"), call.tensor("target"),
                call["ignore_index"].toInt());
@@ -117,12 +127,6 @@ void checkSegments(const Call& call) {
 
 // [common.trusted.check] A rehearsal calls the kernel with stand-ins, so it is checked there, too.
 }  // namespace
-
-void checkTargets(const at::Tensor& self, const at::Tensor& target,
-                  int64_t ignored) {
-  checkRange(numbersOf(target), self.size(self.dim() == 1 ? 0 : 1), "Target",
-             ignored);
-}
 
 void checkTrusted(const c10::OperatorHandle& op, Stack& arguments) {
   using Check = void (*)(const Call&);

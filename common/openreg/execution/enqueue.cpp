@@ -62,12 +62,11 @@ orError_t submit(orStream_t handle, const orKernel* kernel, const char* name,
   };
   orError_t error =
       append(stream, position, kernel->bytes, lose, [&](Command& command) {
-        command.kind = Command::Kind::kernel;
+        kernel->move(command.arguments(), arguments);
+        command.kernel = kernel;  // From now on, the arguments are destroyed.
         command.name = name;
         command.fault = fault;
         command.launch = std::move(launch);
-        kernel->move(command.arguments(), arguments);
-        command.kernel = kernel;  // From now on, the arguments are destroyed.
       });
   return error ? error : holdBack(stream, *position, tells);
 }

@@ -36,7 +36,6 @@ static orError_t enqueueRetirement(const StreamRef& stream, uintptr_t block) {
         return orSuccess;
       },
       [&](Command& command) {
-        command.kind = Command::Kind::kernel;
         command.kernel = &kRetirement;
         command.name = kRetirement.name;
         new (command.arguments()) uintptr_t(block);
