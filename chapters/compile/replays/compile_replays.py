@@ -37,15 +37,26 @@ class ReplayedProgram(Program):
             seen = V.graph.mutated_input_idxs
             seen += [i for i in changed_inputs(V.graph.module.graph) if i not in seen]
             reason = V.graph.disable_cudagraphs_reason or why_not(V.graph)
-            V.graph.disable_cudagraphs_reason = reason or OURS
             if reason:
                 skip(reason)
+            elif kernels_of(V.graph) < (config.triton.cudagraph_min_partition_size or WORTH_IT):
+                reason = FEW_KERNELS
+                counters["openreg"]["graph_skips"] += 1
+            V.graph.disable_cudagraphs_reason = reason or OURS
 
 
 def skip(reason):
     """Warns as PyTorch does about a program that it does not capture, and counts."""
     counters["openreg"]["graph_skips"] += 1
     log_cudagraph_skip_and_bump_counter(f"skipping graphs on openreg due to {reason}")
+
+
+# [compile.replays.few] Of one or two kernels, the launches take less time than finding and running a graph.
+WORTH_IT, FEW_KERNELS = 3, "a graph of so few kernels being slower"
+
+
+def kernels_of(graph):
+    return sum(not isinstance(each, NopKernelSchedulerNode) for each in graph.scheduler.nodes)
 
 
 # [compile.replays.refused] A replay repeats kernels only, on one stream of one device.
@@ -58,9 +69,6 @@ def why_not(graph):
         return "an input that is neither a tensor nor a number"
     if graph.scheduler._has_multi_stream_nodes():
         return "several streams"
-    kernels = sum(not isinstance(each, NopKernelSchedulerNode) for each in graph.scheduler.nodes)
-    if kernels < config.triton.cudagraph_min_partition_size:
-        return f"having fewer kernels ({kernels}) than cudagraph_min_partition_size"
     node = get_first_incompatible_cudagraph_node(graph.module)
     return node and f"the operator {node.target}"
 

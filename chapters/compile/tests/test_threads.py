@@ -39,8 +39,8 @@ def training():
 
 
 def replays():
-    compiled = torch.compile(lambda x: (x + 1).sin() * 2, mode="reduce-overhead")
-    x = torch.ones(8, device="openreg")
+    compiled = torch.compile(lambda x: (x @ x).sin() @ x, mode="reduce-overhead")
+    x = torch.ones(8, 8, device="openreg")
     before = counters["openreg"]["graph_replays"]
     for _ in range(6):
         compiled(x)

@@ -16,8 +16,11 @@ from torch.openreg import sanitizer
 
 @pytest.fixture(autouse=True)
 def fresh():
+    """Programs of one kernel are captured, too."""
     torch._dynamo.reset()
     counters.clear()
+    with torch._inductor.config.patch({"triton.cudagraph_min_partition_size": 1}):
+        yield
 
 
 def replays():
@@ -498,14 +501,22 @@ def test_a_program_that_a_graph_would_not_repeat_runs_without_one(function, reas
     assert reason in caplog.text
 
 
-@pytest.mark.parametrize(("least", "expected"), [(2, 2), (3, 0)], ids=["two", "three"])
-def test_pytorchs_least_number_of_kernels_counts(least, expected, caplog):
+@pytest.mark.parametrize(("least", "kernels", "expected"), [
+    (0, 2, 0), (0, 3, 2), (2, 2, 2), (4, 3, 0),
+], ids=["two", "three", "two are enough", "four are wanted"])  # fmt: skip
+def test_a_program_of_few_kernels_has_no_graph(least, kernels, expected, caplog):
+    def product(x):
+        for _ in range(kernels):
+            x = x @ x
+        return x
+
     with torch._inductor.config.patch({"triton.cudagraph_min_partition_size": least}):
-        call = compiled(lambda x: x @ x @ x)
+        call = compiled(product)
         for _ in range(4):
-            call(ones(4, 4))
+            call(torch.eye(4, device="openreg"))
     assert replays() == expected
-    assert ("fewer kernels (2)" in caplog.text) == (not expected)
+    assert counters["openreg"]["graph_skips"] == (not expected)
+    assert "skipping graphs" not in caplog.text
 
 
 @pytest.mark.parametrize("change", [
