@@ -176,7 +176,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--own", action="store_true", help="leave out the chapters before")
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[1])
     parser.add_argument("--update", action="store_true", help="write what was printed")
-    parser.add_argument("--names", action="store_true", help="print how each program ended")
     options = parser.parse_args(arguments)
     order = contents.order_of_chapters(options.root)
     if options.chapter not in ["none", *order]:
@@ -198,8 +197,6 @@ def main(arguments: list[str] | None = None) -> int:
             if trouble:
                 print(f"{program.relative_to(options.root)} {trouble}")
                 failed += 1
-            if options.names:
-                print(f"{'FAILED' if trouble else 'PASSED'} {program.relative_to(options.root)}")
     print(f"{len(programs) - failed} passed, {failed} failed")
     return 1 if failed else 0
 

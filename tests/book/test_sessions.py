@@ -131,10 +131,6 @@ test_what_is_replayed = replays({
          "chapters/hooks/storage/sketches/right.py": ""},
         "chapters/device/memory/session.py does not print what..."
         "chapters/hooks/storage/sketches/right.py ended without an error..."),
-    "each program by its name, with --names": (
-        "device --names", {"chapters/device/wall.py": "print('no error')\n"},
-        "PASSED chapters/device/session.py\nchapters/device/wall.py ended without an error; it must"
-        " fail, or it is no longer wrong.\n\nFAILED chapters/device/wall.py\n1 passed, 1 failed"),
 })  # fmt: skip
 
 

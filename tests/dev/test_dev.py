@@ -16,47 +16,25 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 
+# Reports as pytest and GoogleTest write them.
 PYTEST = """\
-============================= test session starts ==============================
-../tests/a.py::test_b[x y - z] FAILED                                    [ 20%]
-../tests/a.py::test_c[a PASSED [1%]] PASSED                              [ 40%]
-../tests/a.py::test_d SKIPPED (no (such) thing)                          [ 60%]
-../tests/a.py::test_e XFAIL                                              [ 80%]
-../tests/a.py::test_f PASSED                                             [100%]
-../tests/a.py::test_f ERROR                                              [100%]
-=========================== short test summary info ============================
-FAILED ../tests/a.py::test_b[x y - z] - assert 1 == 2
-=============== 1 failed, 3 passed, 1 skipped, 1 error in 61.20s ===============
+<testsuites name="pytest tests"><testsuite name="pytest">
+<testcase classname="tests.a" name="test_b[x y - z]" file="tests/a.py" line="6"><failure/></testcase>
+<testcase classname="tests.a" name="test_c" file="tests/a.py" line="7"/>
+<testcase classname="tests.a" name="test_d" file="tests/a.py" line="8"><skipped type="pytest.skip"/></testcase>
+<testcase classname="tests.a" name="test_e" file="tests/a.py" line="9"><skipped type="pytest.xfail"/></testcase>
+<testcase classname="tests.a" name="test_f" file="tests/a.py" line="10"/>
+<testcase classname="tests.a" name="test_f" file="tests/a.py" line="10"><error/></testcase>
+</testsuite></testsuites>
 """
-PYTEST_CLAIMS = {
-    "tests/a.py::test_b[x y - z]": "failed",
-    "tests/a.py::test_c[a PASSED [1%]]": "passed",
-    "tests/a.py::test_d": "skipped",
-    "tests/a.py::test_e": "passed",
-    "tests/a.py::test_f": "failed",
-}
 GTEST = """\
-[ RUN      ] Stream.Waits
-stream_test.cpp:7: Failure
-[  FAILED  ] Stream.Waits (0 ms)
-[ RUN      ] Sizes/Stream.Copies/3
-without a line end[       OK ] Sizes/Stream.Copies/3 (12 ms)
-[ RUN      ] Stream.Forks
-[  SKIPPED ] Stream.Forks (0 ms)
-[==========] 3 tests from 2 test suites ran. (0 ms total)
-[  PASSED  ] 1 test.
-[  SKIPPED ] 1 test, listed below:
-[  SKIPPED ] Stream.Forks
-[  FAILED  ] 1 test, listed below:
-[  FAILED  ] Stream.Waits
-
- 1 FAILED TEST
+<testsuites name="AllTests"><testsuite name="Stream">
+<testcase name="Waits" file="s.cpp" status="run" result="completed" classname="Stream"><failure/></testcase>
+<testcase name="Copies/3" file="s.cpp" status="run" result="completed" classname="Sizes/Stream"/>
+<testcase name="Forks" file="s.cpp" status="run" result="skipped" classname="Stream"><skipped/></testcase>
+<testcase name="DISABLED_Dies" file="s.cpp" status="notrun" result="suppressed" classname="Stream"/>
+</testsuite></testsuites>
 """
-GTEST_CLAIMS = {
-    "Stream.Waits": "failed",
-    "Sizes/Stream.Copies/3": "passed",
-    "Stream.Forks": "skipped",
-}
 UNDER_PYTEST = [".venv/bin/python", "-m", "pytest", "-q", "tests/a.py"]
 UNDER_GTEST = ["build/tests/test-openreg", "--gtest_output=xml:test-openreg.xml"]
 CHAPTERS = contents.order_of_chapters(ROOT)
@@ -143,13 +121,16 @@ def built(folder, options):
         (info / "intro-buildoptions.json").write_text(json.dumps(listed))
 
 
-def write_log(file, *tests):
-    """Meson's log of tests, each with a name, a result, its output and perhaps its command."""
-    names = ("name", "result", "stdout", "command")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps(dict(zip(names, (*test, []), strict=False))) for test in tests]
-    file.write_text("\n".join(lines))
-    return file
+def write_log(build, *tests):
+    """Meson's log of tests, each with a name, a result, its report if any, and perhaps its command."""
+    lines = []
+    (build / "meson-logs").mkdir(parents=True, exist_ok=True)
+    for name, result, report, *commands in tests:
+        command = commands[0] if commands else []
+        lines.append(json.dumps({"name": name, "result": result, "command": command}))
+        if report:
+            (build / f"{name.rpartition(':')[2]}.xml").write_text(report)
+    (build / "meson-logs/testlog.json").write_text("\n".join(lines))
 
 
 def ends_with(dev, logs):
@@ -160,94 +141,62 @@ def ends_with(dev, logs):
         if what == "compile" and logs[at] is None:
             return "no space left"
         if what == "test":
-            write_log(dev.folder_of(at) / "meson-logs/testlog.json", *logs[at])
+            write_log(dev.folder_of(at), *logs[at])
 
     return during
 
 
-@by_claim(("output", "ended", "began"), {
-    "pytest": (PYTEST, PYTEST_CLAIMS, set()),
-    "GoogleTest": (GTEST, GTEST_CLAIMS, set()),
-    "a loud test": (
-        "../a.py::test_b loud\nPASSED              [ 50%]\n", {"a.py::test_b loud": "passed"}, set()),
-    "a tool of ours": (
-        "PASSED a/wall.py\nb.py says:\nFAILED b.py\n1 passed, 1 failed\n",
-        {"a/wall.py": "passed", "b.py": "failed"}, set()),
-    "a summary": (
-        "2 passed, 1 failed\n",
-        {"number 1": "passed", "number 2": "passed", "number 3": "failed"}, set()),
-    "the last of two summaries": (
-        "1 passed, 0 failed\nthen the whole:\n2 passed, 0 failed\n",
-        {"number 1": "passed", "number 2": "passed"}, set()),
-    "words that are like a summary": ("I saw 4 passed cars\n4 apples\n", {}, set()),
-    "nothing": ("", {}, set()),
-    "what began and did not end, of GoogleTest": (
-        "[ RUN      ] Stream.Waits\n[       OK ] Stream.Waits (0 ms)\n[ RUN      ] Stream.Dies\n",
-        {"Stream.Waits": "passed"}, {"Stream.Dies"}),
-    "what began and did not end, of pytest": (
-        "../tests/a.py::test_b PASSED       [ 50%]\n../tests/a.py::test_dies \n",
-        {"tests/a.py::test_b": "passed"}, {"tests/a.py::test_dies"}),
-})  # fmt: skip
-def test_a_program_names_its_claims(dev, output, ended, began):
-    assert dev.claims(output) == (ended, began)
-
-
-def test_pytest_itself_is_understood(dev, tmp_path):
+def test_pytest_and_googletest_report_how_each_test_ended(dev, tmp_path):
     program = "import pytest\n@pytest.mark.parametrize('x', [1, 2])\ndef test_a(x): assert x == 1\n"
     (tmp_path / "test_it.py").write_text(program)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"]
-    environment = dev.environment(building=True)
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
+    (tmp_path / "pytest.ini").write_text("[pytest]\njunit_family = xunit1\n")
+    command = [sys.executable, "-m", "pytest", "-q", "--junitxml=it.xml", "test_it.py"]
+    subprocess.run(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
     ended = {"test_it.py::test_a[1]": "passed", "test_it.py::test_a[2]": "failed"}
-    assert dev.claims(done.stdout) == (ended, set())
+    assert dev.tests_in(tmp_path / "it.xml") == ended
+    (tmp_path / "it.xml").write_text(GTEST)
+    ended = {"Stream.Waits": "failed", "Sizes/Stream.Copies/3": "passed", "Stream.Forks": "skipped"}
+    assert dev.tests_in(tmp_path / "it.xml") == ended
 
 
-def test_the_claims_of_all_programs_are_told_apart_and_each_failure_can_be_repeated(dev, tmp_path):
-    tools = "FAILED chapters/hooks/wall.py\n0 passed, 1 failed\n"
-    log = write_log(
-        tmp_path / "testlog.json",
+def test_the_tests_of_all_programs_are_told_apart_and_each_failure_can_be_repeated(dev, tmp_path):
+    write_log(
+        tmp_path,
         ("device - torch_openreg:a", "FAIL", PYTEST, UNDER_PYTEST),
         ("device - torch_openreg:openreg", "FAIL", GTEST, UNDER_GTEST),
-        ("device - torch_openreg:openreg-thread", "OK", GTEST.replace("FAILED ", "    OK ")),
-        ("device+pages - torch_openreg:session", "OK", "tensor([1.])\n"),
-        ("device - torch_openreg:wrong", "EXPECTEDFAIL", ""),
-        ("device - torch_openreg:wall", "SKIP", ""),
-        ("sessions", "FAIL", tools, [".venv/bin/python", "tools/sessions.py"]),
-        ("slow", "TIMEOUT", "", UNDER_PYTEST),
+        ("device - torch_openreg:openreg-thread", "OK", GTEST.replace("<failure/>", "")),
+        ("device+pages - torch_openreg:session", "OK", None),
+        ("device - torch_openreg:wrong", "EXPECTEDFAIL", None),
+        ("device - torch_openreg:wall", "SKIP", None),
+        ("crashed", "FAIL", None, UNDER_PYTEST),
+        ("crashed-late", "FAIL", GTEST.replace("<failure/>", ""), UNDER_GTEST),
+        ("slow", "TIMEOUT", None, UNDER_PYTEST),
     )
-    found, again = dev.count(log)
-    assert dev.closing_line(found) == "7 passed, 5 failed, 4 skipped"
+    found, again = dev.count(tmp_path)
+    assert dev.closing_line(found) == "9 passed, 6 failed, 5 skipped"
     meson = ".venv/bin/meson test -C build"
     assert list(again.items()) == [
         (("a", "tests/a.py::test_b[x y - z]"), repeated("", "'tests/a.py::test_b[x y - z]'")),
         (("a", "tests/a.py::test_f"), repeated("", "tests/a.py::test_f")),
         (("openreg", "Stream.Waits"), f"{meson} openreg --test-args=--gtest_filter=Stream.Waits"),
-        (("sessions", "chapters/hooks/wall.py"), f"{meson} sessions"),
+        (("crashed", "FAIL"), f"{meson} crashed"),
+        (("crashed-late", "FAIL"), f"{meson} crashed-late"),
         (("slow", "TIMEOUT"), f"{meson} slow"),
     ]
 
 
-@by_claim(("result", "output", "ended"), {
-    "crashes after its last claim": ("FAIL", "3 passed, 0 failed\n", "3 passed, 1 failed"),
-    "crashes in a claim": (
-        "FAIL", "a.py::test_b PASSED   [ 50%]\na.py::test_c ", "1 passed, 1 failed"),
-    "takes too long": ("TIMEOUT", "", "0 passed, 1 failed"),
-})  # fmt: skip
-def test_a_program_has_failed_that(dev, tmp_path, result, output, ended):
-    found, again = dev.count(write_log(tmp_path / "testlog.json", ("slow", result, output)))
-    assert dev.closing_line(found) == ended
-    assert list(again.values()) == [".venv/bin/meson test -C build slow"]
-
-
-def test_a_run_without_a_log_has_no_claims(dev, tmp_path):
-    found, again = dev.count(tmp_path / "testlog.json")
+def test_a_run_without_a_log_has_no_tests(dev, tmp_path):
+    found, again = dev.count(tmp_path)
     assert dev.closing_line(found) == "0 passed, 0 failed"
     assert again == {}
 
 
-GOOD = "../a.py::test_b PASSED      [ 50%]\n../a.py::test_c PASSED      [100%]\n"
-GOOD_LOG = [("ladder", "OK", GOOD)]
-BAD_LOG = [("ladder", "FAIL", GOOD.replace("test_c PASSED", "test_c FAILED"), UNDER_PYTEST)]
+TWO = """\
+<testsuite><testcase classname="a" name="test_b" file="a.py"/>
+<testcase classname="a" name="test_c" file="a.py">{}</testcase></testsuite>
+"""
+GOOD_LOG = [("ladder", "OK", TWO.format(""))]
+BAD_LOG = [("ladder", "FAIL", TWO.format("<failure/>"), UNDER_PYTEST)]
 
 
 @pytest.fixture
@@ -303,28 +252,28 @@ def test_what_is_tested_is_chosen_by_suites(bookmarks, typed, selections):
 
 @by_claim(("typed", "logs", "status", "said"), {
     "is counted once": (
-        [], {}, 0, ["2 claims, each counted once, were tested 6 times.", "2 passed, 0 failed"]),
+        [], {}, 0, ["2 tests, each counted once, ran 6 times.", "2 passed, 0 failed"]),
     "has failed if it failed once": (
         [], {"hooks": BAD_LOG}, 1,
-        ["2 claims, each counted once, were tested 6 times.",
+        ["2 tests, each counted once, ran 6 times.",
          "- hooks: ladder a.py::test_c",
          "      ./dev build hooks && " + repeated("", "a.py::test_c"),
          "1 passed, 1 failed"]),
     "fails if its chapter does not compile": (
         [], {"device": None, "amp": []}, 1,
-        ["4 claims, each counted once, were tested 4 times.",
+        ["4 tests, each counted once, ran 4 times.",
          "- device: compile", "      no space left",
          "- amp: test", "      no test ran; there must be one at least.",
          "2 passed, 2 failed"]),
     "is repeated in the build of its driver": (
         ["--all"], {"opencl": BAD_LOG}, 1,
-        ["2 claims, each counted once, were tested 8 times.",
+        ["2 tests, each counted once, ran 8 times.",
          "- opencl: ladder a.py::test_c",
          "      ./dev build opencl && "
          + repeated("", "a.py::test_c").replace("-C build", "-C build-opencl"),
          "1 passed, 1 failed"]),
 })  # fmt: skip
-def test_a_claim_of_several_bookmarks(bookmarks, typed, logs, status, said):
+def test_a_test_of_several_bookmarks(bookmarks, typed, logs, status, said):
     found, _, lines = bookmarks(*typed, **logs)
     assert (found, lines[-len(said) :]) == (status, said)
 
@@ -592,11 +541,8 @@ def nightly(dev, steps, monkeypatch, tmp_path):
     wheel.touch()
 
     def run(ended=None):
-        result, output = (
-            "OK" if ended == "PASSED" else "FAIL",
-            f"tests/a.py::test_b {ended} [100%]\n",
-        )
-        log = [("a", result, output, UNDER_PYTEST)] if ended else None
+        report = f'<testcase name="test_b" file="tests/a.py">{"<failure/>" * (ended == "FAIL")}</testcase>'
+        log = [("a", ended, report, UNDER_PYTEST)] if ended else None
         steps.during = ends_with(dev, {CHAPTERS[-1]: log})
         status = dev.main(["nightly", str(wheel)])
         return status, json.loads((tmp_path / "build-logs-nightly/nightly.json").read_text())
@@ -605,7 +551,7 @@ def nightly(dev, steps, monkeypatch, tmp_path):
 
 
 def test_a_nightly_has_folders_of_its_own_and_leaves_one_json(nightly, steps, tmp_path, capsys):
-    assert nightly("PASSED") == (0, {
+    assert nightly("OK") == (0, {
         "wheel": NIGHTLY,
         "torch": "2.16.0.dev20261101+cpu",
         "commit": "there",
@@ -626,15 +572,15 @@ def test_a_nightly_has_folders_of_its_own_and_leaves_one_json(nightly, steps, tm
     assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 0 failed"
 
 
-@by_claim(("ended", "claim", "again"), {
+@by_claim(("ended", "test", "again"), {
     "a test": (
-        "FAILED", "distributed: a tests/a.py::test_b", repeated("-nightly", "tests/a.py::test_b")),
+        "FAIL", "distributed: a tests/a.py::test_b", repeated("-nightly", "tests/a.py::test_b")),
     "the compiler": (None, "distributed: compile", "no space left"),
 })  # fmt: skip
-def test_the_json_of_a_nightly_has_the_failure_of(nightly, ended, claim, again):
+def test_the_json_of_a_nightly_has_the_failure_of(nightly, ended, test, again):
     status, result = nightly(ended)
     assert (status, result["failed"]) == (1, 1)
-    assert result["failures"] == [{"claim": claim, "again": again}]
+    assert result["failures"] == [{"test": test, "again": again}]
 
 
 # The other commands.

@@ -16,6 +16,7 @@ from passages import FOLDERS, NAME
 FILE = r"[\w./-]+\.(?:py|cpp|c|h|csv|txt|sh|md|cl|in)"
 PATH = r"`((?:benchmarks|chapters|common|docs|examples|tests|tools)/[\w./]+)`"
 LISTING = r"```\{literalinclude\}\n:passage: (\S+)\n"
+ROW_WITHOUT_FILES = r"^ *'[\w-]+': (?:\[files\(\s*\), (?:[^][]|\[.*?\])*\]|files\(\s*\)),\n"
 LINK = r"(?<!!)\[([^][]*)\]\(([^() ]+)\)"
 
 
@@ -80,7 +81,7 @@ def build_without(text: str, folder: str, missing: set[str]) -> str:
             statement = re.sub(rf"'{re.escape(name)}',?[ \n]*", "", statement)
         if lost:
             statement = re.sub(r",\s*(?=[)\]])", "", statement)
-            statement = re.sub(r"^ *'[\w-]+': files\(\s*\),\n", "", statement, flags=re.MULTILINE)
+            statement = re.sub(ROW_WITHOUT_FILES, "", statement, flags=re.MULTILINE)
         kept.append(statement)
     return "".join(kept)
 
