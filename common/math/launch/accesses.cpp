@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/math/launch/accesses.h"
 
+#include <ATen/core/TensorBase.h>
+
 namespace openreg {
 
 // [common.accesses.announce] A tensor on the host is captured by value, so no kernel touches it.

@@ -3,12 +3,16 @@
 
 #include "torch_openreg/common/accesses.h"
 
-#include <ATen/core/TensorBase.h>
-
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <type_traits>
+
+// [common.accesses.tensors] Every compiled program includes this header, and PyTorch's header of tensors takes as long to compile as the program.
+namespace at {
+class Tensor;
+class TensorBase;
+}  // namespace at
 
 namespace openreg {
 

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compiled kernels are kernels: they run on the device, later, in the order of a stream, and have names."""
 
+import subprocess
+import sysconfig
 from types import SimpleNamespace
 
 import pytest
 import torch
 from running import hold
+from torch._inductor.cpp_builder import get_cpp_compiler
 from torch._inductor.utils import run_and_get_code
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
+from torch.utils.cpp_extension import include_paths
+from torch_openreg import get_include
 
 
 def code_of(function, *arguments):
@@ -240,3 +245,12 @@ def test_a_kernel_that_reads_an_array_of_the_host_is_refused():
     sentence = r"A kernel on openreg reads arg1_1, which is on the host and has the shape \(2, 3\)"
     with V.set_graph_handler(graph), pytest.raises(NotImplementedError, match=sentence):
         on_host("arg1_1")
+
+
+def test_a_compiled_program_does_not_include_pytorchs_tensors():
+    folders = [get_include(), *include_paths(), sysconfig.get_path("include")]
+    header = f"{get_include()}/torch_openreg/chapters/compile/kernels/compiled.h"
+    command = [get_cpp_compiler(), "-std=c++20", "-M", "-DSTANDALONE_TORCH_HEADER"]
+    command += [*(f"-I{folder}" for folder in folders), header]
+    included = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "cpp_prefix.h" in included and "TensorImpl.h" not in included
