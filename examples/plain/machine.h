@@ -106,19 +106,7 @@ T& answer(T* pointer, const char* function) {
 }
 
 // [plain.machine.border] Within the driver an error is thrown; at the border it becomes a code.
-template <class Body>
-orError_t caught(Body body) noexcept {
-  try {
-    body();
-    return orSuccess;
-  } catch (orError_t error) {
-    return error;
-  } catch (...) {
-    return failWithException();
-  }
-}
-
-/// The same, for a function that needs the machine.
+/// What `caught` returns for a function that needs the machine.
 template <class Body>
 orError_t guarded(Body body) noexcept {
   return caught([&] {

@@ -8,81 +8,74 @@
 using namespace openreg::hardware;
 
 // [common.api-device.choose] Counting and choosing devices starts nothing.
-orError_t orGetDeviceCount(int* count) noexcept try {
-  if (!count) return refuseNull(__func__);
-  if (!config().problem.empty()) {
-    return setLastError(orErrorInvalidConfiguration, config().problem);
-  }
-  *count = config().device_count;
-  return orSuccess;
-} catch (...) {
-  return failWithException();
+orError_t orGetDeviceCount(int* count) noexcept {
+  return caught([&] {
+    if (!count) throw refuseNull("orGetDeviceCount");
+    if (!config().problem.empty()) {
+      throw setLastError(orErrorInvalidConfiguration, config().problem);
+    }
+    *count = config().device_count;
+  });
 }
 
-orError_t orGetDevice(int* device) noexcept try {
-  if (!device) return refuseNull(__func__);
-  *device = currentIndex();
-  return orSuccess;
-} catch (...) {
-  return failWithException();
+orError_t orGetDevice(int* device) noexcept {
+  return caught([&] {
+    if (!device) throw refuseNull("orGetDevice");
+    *device = currentIndex();
+  });
 }
 
-orError_t orSetDevice(int device) noexcept try {
-  if (orError_t error = checkDevice(device)) return error;
-  currentIndex() = device;
-  return orSuccess;
-} catch (...) {
-  return failWithException();
+orError_t orSetDevice(int device) noexcept {
+  return caught([&] {
+    checkDevice(device);
+    currentIndex() = device;
+  });
 }
 
 // [common.api-device.properties] The properties come from the configuration.
-orError_t orGetDeviceProperties(orDeviceProp* properties, int device) noexcept
-    try {
-  if (!properties) return refuseNull(__func__);
-  if (orError_t error = checkDevice(device)) return error;
-  *properties = {"openreg, a simulated device", config().device_memory,
-                 config().device_threads,
-                 layoutOfBlocks(config().guards_memory).alignment};
-  return orSuccess;
-} catch (...) {
-  return failWithException();
+orError_t orGetDeviceProperties(orDeviceProp* properties, int device) noexcept {
+  return caught([&] {
+    if (!properties) throw refuseNull("orGetDeviceProperties");
+    checkDevice(device);
+    *properties = {"openreg, a simulated device", config().device_memory,
+                   config().device_threads,
+                   layoutOfBlocks(config().guards_memory).alignment};
+  });
 }
 
-orError_t orDeviceGetStreamPriorityRange(int* least, int* greatest) noexcept
-    try {
-  if (!least || !greatest) return refuseNull(__func__);
-  *least = kLeastPriority;
-  *greatest = kGreatestPriority;
-  return orSuccess;
-} catch (...) {
-  return failWithException();
+orError_t orDeviceGetStreamPriorityRange(int* least, int* greatest) noexcept {
+  return caught([&] {
+    if (!least || !greatest) throw refuseNull("orDeviceGetStreamPriorityRange");
+    *least = kLeastPriority;
+    *greatest = kGreatestPriority;
+  });
 }
 
 // [common.api-device.synchronize] Synchronizing reports the sticky error, and a reset clears it.
-orError_t orDeviceSynchronize() noexcept try {
-  ObservedCall call("orDeviceSynchronize", orOperationSynchronize);
-  if (orError_t error = enter()) return error;
-  if (orError_t error = checkMayWait()) return error;
-  if (orError_t error = checkNotCaptured(current(), __func__)) return error;
-  if (!current().synchronize(/*calls_back=*/true)) return orErrorNotReady;
-  if (racesAreWanted()) races().hostWaited(current());
-  if (orError_t error = current().sticky_error.report()) return error;
-  return current().tellRefusal();
-} catch (...) {
-  return failWithException();
+orError_t orDeviceSynchronize() noexcept {
+  return caught([&] {
+    ObservedCall call("orDeviceSynchronize", orOperationSynchronize);
+    enter();
+    checkMayWait("orDeviceSynchronize");
+    checkNotCaptured(current(), "orDeviceSynchronize");
+    if (!current().synchronize(/*calls_back=*/true)) return orErrorNotReady;
+    if (racesAreWanted()) races().hostWaited(current());
+    current().sticky_error.report();
+    current().tellRefusal();
+    return orSuccess;
+  });
 }
 
-orError_t orDeviceReset() noexcept try {
-  if (orError_t error = enter()) return error;
-  if (orError_t error = checkMayWait()) return error;
-  if (orError_t error = checkNotCaptured(current(), __func__)) return error;
-  const int64_t limit = current().limitWaiting();
-  current().synchronize();
-  current().allowWaiting(limit);
-  if (racesAreWanted()) races().hostWaited(current());
-  return current().reset();
-} catch (...) {
-  return failWithException();
+orError_t orDeviceReset() noexcept {
+  return guarded([&] {
+    checkMayWait("orDeviceReset");
+    checkNotCaptured(current(), "orDeviceReset");
+    const int64_t limit = current().limitWaiting();
+    current().synchronize();
+    current().allowWaiting(limit);
+    if (racesAreWanted()) races().hostWaited(current());
+    current().reset();
+  });
 }
 
 // [-]

@@ -120,6 +120,8 @@ orError_t failWithException() noexcept {
   try {
     try {
       throw;
+    } catch (orError_t error) {
+      return error;
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception& error) {

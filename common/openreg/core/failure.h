@@ -5,6 +5,7 @@
 
 #include <sstream>
 #include <string>
+#include <type_traits>
 
 namespace openreg::hardware {
 
@@ -13,7 +14,8 @@ namespace openreg::hardware {
 /// `error`.
 orError_t setLastError(orError_t error, std::string detail);
 
-/// Sets the last error to a sentence that is composed of `parts`.
+/// Sets the last error to a sentence that is composed of `parts`. What it
+/// returns is thrown: `throw fail(...)`.
 template <class... Parts>
 orError_t fail(orError_t error, const Parts&... parts) {
   std::ostringstream detail;
@@ -25,21 +27,37 @@ orError_t fail(orError_t error, const Parts&... parts) {
 // [common.failure.handle] A handle or pointer that names nothing is refused with one sentence, wherever that is found out.
 orError_t refuseStream(orStream_t handle);
 orError_t refuseEvent(orEvent_t handle);
-/// Refuses a pointer that is not the beginning of a block that `origin`, a
+/// For a pointer that is not the beginning of a block that `origin`, a
 /// function of the interface, returned.
 orError_t refuseBlock(const void* pointer, const char* origin);
-/// Refuses a null pointer where `function` should write its answer.
+/// For a null pointer where `function` should write its answer.
 orError_t refuseNull(const char* function);
-/// Refuses a number of a device on a machine that has `count` of them.
+/// For a number of a device on a machine that has `count` of them.
 orError_t refuseDevice(int device, int count);
-/// Refuses to tell the time between events that two devices recorded.
+/// For the time between events that two devices recorded.
 orError_t refuseTimeBetween(int start_device, int end_device);
 
-// [common.failure.exception] No exception leaves the C interface.
-/// Sets the last error to the exception that is being handled: without memory
-/// orErrorMemoryAllocation, otherwise orErrorUnknown. Every function of the
-/// interface ends in `catch (...) { return failWithException(); }`.
+// [common.failure.exception] Inside the driver an error is thrown, and at the border it becomes a code.
+/// The code for the exception that is being handled: a code that `fail` gave is
+/// itself. Any other exception becomes the last error, as
+/// orErrorMemoryAllocation without memory and otherwise as orErrorUnknown.
 orError_t failWithException() noexcept;
+
+/// What a function of the interface returns for `body()`: the code that it
+/// throws or returns, and orSuccess if it does neither.
+template <class Body>
+orError_t caught(Body body) noexcept {
+  try {
+    if constexpr (std::is_void_v<decltype(body())>) {
+      body();
+      return orSuccess;
+    } else {
+      return body();
+    }
+  } catch (...) {
+    return failWithException();
+  }
+}
 
 // [-]
 }  // namespace openreg::hardware

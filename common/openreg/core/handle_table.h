@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/common/openreg/core/failure.h"
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -23,14 +25,18 @@ class HandleTable {
     Object* object;
   };
 
-  Entry create() {
+  /// @throws orErrorMemoryAllocation if no slot is left for one of `objects`.
+  Entry create(const char* objects) {
     std::lock_guard lock(mutex_);
     uint64_t index = first_free_;
     if (index) {
       first_free_ = slotAt(index)->next_free;
     } else {
       index = slots_used_ + 1;
-      if (index / kChunk >= kChunks) return {nullptr, nullptr};
+      if (index / kChunk >= kChunks) {
+        throw fail(orErrorMemoryAllocation, "There are too many ", objects,
+                   ": a machine has room for 2^20.");
+      }
       auto& chunk = chunks_[index / kChunk];
       if (!chunk.load()) chunk.store(new std::array<Slot, kChunk>);
       slots_used_ = index;

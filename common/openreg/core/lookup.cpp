@@ -13,32 +13,25 @@ int& currentIndex() {
 
 Device& current() { return *machine().devices[currentIndex()]; }
 
-orError_t checkDevice(int index) {
-  if (orError_t error = checkConfiguration()) return error;
-  if (index >= 0 && index < config().device_count) return orSuccess;
-  return refuseDevice(index, config().device_count);
+void checkDevice(int index) {
+  checkConfiguration();
+  if (index < 0 || index >= config().device_count)
+    throw refuseDevice(index, config().device_count);
 }
 
-orError_t checkBlock(const void* pointer, orPointerAttributes* attributes) {
-  *attributes = machine().memory.attributes(pointer);
-  if (attributes->type == orMemoryTypeDevice &&
-      attributes->pointer == pointer) {
-    return orSuccess;
-  }
-  return refuseBlock(pointer, "orMalloc");
+orPointerAttributes findBlock(const void* pointer) {
+  const orPointerAttributes block = machine().memory.attributes(pointer);
+  if (block.type != orMemoryTypeDevice || block.pointer != pointer)
+    throw refuseBlock(pointer, "orMalloc");
+  return block;
 }
 
 // [common.lookup.handle] A null stream handle means the default stream of the current device.
 StreamRef findStream(orStream_t handle) {
   if (!handle) handle = current().defaultStream();
-  StreamRef stream{machine().streams.find(handle), handle};
-  if (!stream) refuseStream(handle);
-  return stream;
-}
-
-Position findPosition(orStream_t handle) {
-  const StreamRef stream = findStream(handle);
-  return stream ? stream.position() : Position{};
+  CommandQueue* const queue = machine().streams.find(handle);
+  if (!queue) throw refuseStream(handle);
+  return {queue, handle};
 }
 
 // [common.lookup.event] Another thread may destroy the event and create the next one in its slot, so the handle is compared under the lock.
@@ -47,8 +40,7 @@ LockedEvent findEvent(orEvent_t handle) {
     std::unique_lock lock(event->mutex);
     if (event->handle == handle) return {event, std::move(lock)};
   }
-  refuseEvent(handle);
-  return {};
+  throw refuseEvent(handle);
 }
 
 // [-]

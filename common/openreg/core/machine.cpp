@@ -46,12 +46,13 @@ Machine& machine() {
 }
 
 // [common.machine.wait-all] The check is of the thread and not of the stream, because streams and devices wait for each other.
-orError_t checkMayWait(const char* function) {
-  if (!onDeviceThread()) return checkMayWaitInCapture(function);
-  return fail(orErrorNotPermitted,
-              "This call waits for the device, and it was made by a kernel or "
-              "a host function, for which the device waits; make it on a "
-              "thread of the program.");
+void checkMayWait(const char* function) {
+  if (onDeviceThread())
+    throw fail(orErrorNotPermitted,
+               "This call waits for the device, and it was made by a kernel or "
+               "a host function, for which the device waits; make it on a "
+               "thread of the program.");
+  checkMayWaitInCapture(function);
 }
 
 void synchronizeAll() {
@@ -59,29 +60,24 @@ void synchronizeAll() {
 }
 
 // [common.machine.enter] A call is refused for one of three reasons.
-orError_t checkConfiguration() {
-  if (!config().problem.empty()) {
-    return setLastError(orErrorInvalidConfiguration, config().problem);
-  }
-  if (config().device_count == 0) {
-    return fail(orErrorNoDevice, "This machine has no openreg device.");
-  }
-  return orSuccess;
+void checkConfiguration() {
+  if (!config().problem.empty())
+    throw setLastError(orErrorInvalidConfiguration, config().problem);
+  if (config().device_count == 0)
+    throw fail(orErrorNoDevice, "This machine has no openreg device.");
 }
 
-orError_t enter() {
-  if (forked) {
-    return fail(orErrorForked,
-                "openreg devices were started before this process was forked; "
-                "start it with the 'spawn' method instead.");
-  }
-  if (started) return orSuccess;
-  if (orError_t error = checkConfiguration()) return error;
+void enter() {
+  if (forked)
+    throw fail(orErrorForked,
+               "openreg devices were started before this process was forked; "
+               "start it with the 'spawn' method instead.");
+  if (started) return;
+  checkConfiguration();
   try {
     machine();
-    return orSuccess;
   } catch (const std::exception& error) {
-    return fail(orErrorUnknown, "The devices did not start: ", error.what());
+    throw fail(orErrorUnknown, "The devices did not start: ", error.what());
   }
 }
 
@@ -91,13 +87,12 @@ orError_t enter() {
 using namespace openreg::hardware;
 
 // [common.machine.api] Two questions about the process start nothing.
-orError_t orDeviceIsStarted(int device, int* is_started) noexcept try {
-  if (!is_started) return refuseNull(__func__);
-  *is_started =
-      started && !forked && device >= 0 && device < config().device_count;
-  return orSuccess;
-} catch (...) {
-  return failWithException();
+orError_t orDeviceIsStarted(int device, int* is_started) noexcept {
+  return caught([&] {
+    if (!is_started) throw refuseNull("orDeviceIsStarted");
+    *is_started =
+        started && !forked && device >= 0 && device < config().device_count;
+  });
 }
 
 int orIsForked() noexcept { return forked; }

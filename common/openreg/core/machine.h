@@ -31,20 +31,30 @@ Machine& machine();
 
 // [common.machine.wait] A thread of the device that waited for the device would wait for itself.
 /// Every function of the interface that waits asks this first.
-/// @returns orErrorNotPermitted on a thread of a device,
+/// @throws orErrorNotPermitted on a thread of a device,
 /// orErrorStreamCaptureUnsupported during a capture that forbids `function`.
-orError_t checkMayWait(const char* function = __builtin_FUNCTION());
+void checkMayWait(const char* function);
 
 /// Waits for all commands of all devices.
 void synchronizeAll();
 
 // [common.machine.check] Every call checks the machine before it does anything.
-/// orSuccess if the configuration is valid and names at least one device.
-orError_t checkConfiguration();
+/// Refuses a configuration that is not valid, or names no device.
+void checkConfiguration();
 
 /// Refuses calls in a forked child and under a wrong configuration, and starts
 /// the devices otherwise.
-orError_t enter();
+void enter();
+
+/// What a function of the interface returns that enters the machine, and then
+/// runs `body()`.
+template <class Body>
+orError_t guarded(Body body) noexcept {
+  return caught([&] {
+    enter();
+    return body();
+  });
+}
 
 // [-]
 }  // namespace openreg::hardware

@@ -26,11 +26,11 @@ std::shared_ptr<KernelRefusal> PendingRefusal::get() const {
 // [common.refusal.tell] Streams that wait for each other share a refusal, and one of the calls that wait for them gets it.
 static thread_local int leaves_refusals = 0;
 
-orError_t PendingRefusal::tell() {
-  if (leaves_refusals) return orSuccess;
+void PendingRefusal::tell() {
+  if (leaves_refusals) return;
   const std::shared_ptr<KernelRefusal> refusal = get();
-  if (!refusal || refusal->is_told.exchange(true)) return orSuccess;
-  return setLastError(orErrorKernelRefused, refusal->sentence);
+  if (refusal && !refusal->is_told.exchange(true))
+    throw setLastError(orErrorKernelRefused, refusal->sentence);
 }
 
 std::shared_ptr<KernelRefusal> PendingRefusal::take() {

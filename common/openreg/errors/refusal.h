@@ -28,8 +28,9 @@ class PendingRefusal {
   void keep(std::shared_ptr<KernelRefusal> refusal);
   /// Null if there is none, or if it has been told.
   std::shared_ptr<KernelRefusal> get() const;
-  /// Makes the refusal the calling thread's last error, unless it was told.
-  orError_t tell();
+  /// Throws the refusal, as the calling thread's last error, unless it was
+  /// told.
+  void tell();
   /// What `get` returns, which is then not kept any more.
   std::shared_ptr<KernelRefusal> take();
 

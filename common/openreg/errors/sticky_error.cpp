@@ -31,7 +31,7 @@ void StickyError::setLost() {
 }
 
 // [common.sticky-error.reset] A reset clears a failure, but does not bring back a lost device.
-orError_t StickyError::reset() {
+void StickyError::reset() {
   {
     std::lock_guard lock(mutex_);
     if (!lost_) {
@@ -39,15 +39,14 @@ orError_t StickyError::reset() {
       detail_.clear();
     }
   }
-  return report();
+  report();
 }
 
-orError_t StickyError::report() const {
-  if (!isSet()) return orSuccess;
+void StickyError::report() const {
+  if (!isSet()) return;
   std::lock_guard lock(mutex_);
-  if (!failed_) return orSuccess;  // Another thread has reset it.
-  return setLastError(lost_ ? orErrorDeviceLost : orErrorLaunchFailure,
-                      detail_);
+  if (!failed_) return;  // Another thread has reset it.
+  throw setLastError(lost_ ? orErrorDeviceLost : orErrorLaunchFailure, detail_);
 }
 
 // [common.sticky-error.others] A device that waited for a failed one goes on, but its program must learn of it.

@@ -23,10 +23,10 @@ class StickyError {
   void set(const char* kernel, const char* reason) noexcept;
   /// Marks the device as lost, which no reset undoes.
   void setLost();
-  /// Clears the error; returns it if the device is lost.
-  orError_t reset();
-  /// Returns orSuccess, or makes the error the calling thread's last one.
-  orError_t report() const;
+  /// Clears the error; throws it if the device is lost.
+  void reset();
+  /// Throws the error, if there is one, as the calling thread's last one.
+  void report() const;
   /// What a stream of another device tells that has waited for this one; null
   /// if there is no error. Without memory, something shorter.
   std::shared_ptr<KernelRefusal> forOthers() const noexcept;

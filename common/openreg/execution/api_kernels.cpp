@@ -10,22 +10,24 @@ using namespace openreg::hardware;
 
 // [common.api-kernels.launch] Every kernel enters its queue through one function.
 orError_t orLaunchCommand(const orKernel* kernel, const char* name,
-                          void* arguments, orStream_t handle) noexcept try {
-  ObservedCall call("orLaunchCommand", orOperationLaunch);
-  if (orError_t error = enter()) return error;
-  if (!kernel || kernel->bytes > orMaxArgumentBytes) {
-    return fail(orErrorInvalidValue, "A launch needs a kernel with at most ",
-                int{orMaxArgumentBytes}, " bytes of arguments.");
-  }
-  return submit(handle, kernel, name ? name : kernel->name, arguments,
-                injection().launchFault());
-} catch (...) {
-  return failWithException();
+                          void* arguments, orStream_t handle) noexcept {
+  return caught([&] {
+    ObservedCall call("orLaunchCommand", orOperationLaunch);
+    enter();
+    if (!kernel || kernel->bytes > orMaxArgumentBytes) {
+      throw fail(orErrorInvalidValue, "A launch needs a kernel with at most ",
+                 int{orMaxArgumentBytes}, " bytes of arguments.");
+    }
+    submit(handle, kernel, name ? name : kernel->name, arguments,
+           injection().launchFault());
+  });
 }
 
 // [common.api-kernels.window] The front mapping is where pointers point, and the window is what kernels use.
 ptrdiff_t orDeviceWindow() noexcept {
-  return enter() ? 0 : machine().memory.window();
+  ptrdiff_t window = 0;
+  guarded([&] { window = machine().memory.window(); });
+  return window;
 }
 
 // [-]

@@ -11,9 +11,7 @@ Command* CommandMemory::allocate(size_t bytes, uint64_t submitted,
   static_assert(Command::room(orMaxArgumentBytes) <= kChunkBytes);
   const size_t room = Command::room(bytes);
   if (room > kChunkBytes - used_) beginChunk(submitted, completed);
-  auto* command = new (filled_.back().memory + used_) Command;
-  used_ += room;
-  return command;
+  return new (filled_.back().memory + used_) Command;
 }
 
 // [common.command.chunk] The last command that has run is still needed, for its `next`.

@@ -58,9 +58,11 @@ class CommandMemory {
  public:
   /// A new command with room for `bytes` of arguments, at most
   /// `orMaxArgumentBytes`. The queue has been given `submitted` commands, and
-  /// `completed` of them have run.
+  /// `completed` of them have run. The next one takes the same place, unless
+  /// this one is kept.
   Command* allocate(size_t bytes, uint64_t submitted,
                     const std::atomic<uint64_t>& completed);
+  void keep(size_t bytes) { used_ += Command::room(bytes); }
   /// Brings what the next command needs to this core's cache.
   void prefetch() const;
 

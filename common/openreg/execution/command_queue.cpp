@@ -21,7 +21,10 @@ namespace openreg::hardware {
 void CommandQueue::open(Device* device, int priority, orStream_t handle) {
   std::lock_guard lock(mutex_);
   if (node_.empty()) node_.push_back(this);
-  if (!newest_) newest_ = current_ = memory_.allocate(0, 0, completed_);
+  if (!newest_) {
+    newest_ = current_ = memory_.allocate(0, 0, completed_);
+    memory_.keep(0);
+  }
   device_ = device;
   priority_ = priority;
   handle_ = handle;
@@ -32,10 +35,7 @@ void CommandQueue::open(Device* device, int priority, orStream_t handle) {
 // [common.queue.position.read] Device and counters are read together, under the lock that checks the handle.
 Position CommandQueue::position(orStream_t handle) {
   std::lock_guard lock(mutex_);
-  if (!belongsTo(handle)) {
-    refuseStream(handle);
-    return {};
-  }
+  checkBelongsTo(handle);
   // Read in this order, so that a query never finds more run than submitted.
   const uint64_t completed = completed_;
   return {device_, priority_, submitted_, completed};
@@ -47,33 +47,31 @@ void CommandQueue::findRaces(Command& command) {
 }
 
 // [common.queue.submit] An observer is called without the lock, because it may wait for a thread that needs it.
-void CommandQueue::submit(std::unique_lock<std::mutex> lock, Command* command,
-                          Position* position) {
+Position CommandQueue::submit(std::unique_lock<std::mutex> lock,
+                              Command* command) {
   // The launch of a graph is reported, and its branches are part of it.
-  if (!isObserved() || command->kind == Command::Kind::branch) {
-    position->submitted = append(command);
-    return;
-  }
+  if (!isObserved() || command->kind == Command::Kind::branch)
+    return append(command);
   const Traced traced = command->traced = observers().enqueue();
   const char* const name = command->name;
-  const int device = device_->index;
   const orStream_t handle = handle_;
   command->announced = false;
-  position->submitted = append(command);
+  const Position position = append(command);
   lock.unlock();
-  observers().enqueued(traced, name, device, handle);
+  observers().enqueued(traced, name, position.device->index, handle);
   command->announced = true;
+  return position;
 }
 
 // [common.queue.append] The first command of an idle stream schedules the stream.
-uint64_t CommandQueue::append(Command* command) {
+Position CommandQueue::append(Command* command) {
   const uint64_t number = submitted_.load(std::memory_order_relaxed) + 1;
   submitted_.store(number, std::memory_order_relaxed);
   newest_->next = command;
   newest_ = command;
   memory_.prefetch();
   schedule();
-  return number;
+  return {device_, priority_, number};
 }
 
 void CommandQueue::schedule() {
@@ -95,9 +93,9 @@ std::shared_ptr<Capture> CommandQueue::capture(orStream_t handle) {
   return belongsTo(handle) ? capture_ : nullptr;
 }
 
-orError_t CommandQueue::addToCapture(NodeCommand node) {
+void CommandQueue::addToCapture(NodeCommand node) {
   node->traced = describeCall();
-  return capture_->add(handle_, std::move(node));
+  capture_->add(handle_, std::move(node));
 }
 
 // [common.queue.next] A worker that leaves a queue marks it idle, and then checks it once more.
@@ -371,10 +369,10 @@ void CommandQueue::complete(Recording& recording) {
   recording.complete();
 }
 
-orError_t CommandQueue::tellRefusal(orStream_t handle) {
+void CommandQueue::tellRefusal(orStream_t handle) {
   // Under the lock, so that the next stream of this slot is told its own.
   std::lock_guard lock(mutex_);
-  return belongsTo(handle) ? refusal_.tell() : orSuccess;
+  if (belongsTo(handle)) refusal_.tell();
 }
 
 // [-]

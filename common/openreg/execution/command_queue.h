@@ -17,7 +17,6 @@ namespace openreg::hardware {
 /// What a stream was when the queue was locked: the stream's device and its
 /// number of commands. A host thread that waits needs both.
 struct Position {
-  /// Null if the handle is not the stream's.
   Device* device = nullptr;
   int priority = 0;
   /// How many commands were submitted, and how many of them have run.
@@ -38,29 +37,28 @@ class CommandQueue {
   int priority() const { return priority_; }
 
   // [common.queue.push] The lock that a launch takes anyway also checks that the stream is still the one that was named.
-  /// Enqueues a command with room for `bytes` of arguments on stream `handle`:
-  /// `check(device)` may refuse it with an error, and `fill(command)` completes
-  /// it. `position` becomes that of the command.
-  /// @returns orErrorInvalidResourceHandle if the queue is not that stream's.
-  template <class Check, class Fill>
-  orError_t push(orStream_t handle, Position* position, size_t bytes,
-                 Check check, Fill fill) {
+  /// Enqueues a command with room for `bytes` of arguments on stream `handle`,
+  /// which `fill(command, device)` completes, and does not wait. If that
+  /// throws, nothing is enqueued.
+  /// @returns the position of the command.
+  /// @throws orErrorInvalidResourceHandle if the queue is not that stream's.
+  template <class Fill>
+  Position push(orStream_t handle, size_t bytes, Fill fill) {
     std::unique_lock lock(mutex_);
-    if (!belongsTo(handle)) return refuseStream(handle);
-    if (orError_t error = check(*device_)) return error;
+    checkBelongsTo(handle);
     if (capture_) {
-      position->device = device_;
       NodeCommand node = makeNode(bytes);
-      fill(*node);
-      return addToCapture(std::move(node));
+      fill(*node, *device_);
+      addToCapture(std::move(node));
+      return {device_};
     }
     Command* command = memory_.allocate(bytes, submitted_, completed_);
-    fill(*command);
+    fill(*command, *device_);
     findRaces(*command);
-    position->device = device_;
-    submit(std::move(lock), command, position);
-    return orSuccess;
+    memory_.keep(bytes);
+    return submit(std::move(lock), command);
   }
+  /// @throws orErrorInvalidResourceHandle if the queue is not that stream's.
   Position position(orStream_t handle);
   uint64_t submitted() const { return submitted_; }
   /// How many commands have run, dropped ones included.
@@ -72,10 +70,9 @@ class CommandQueue {
   /// Asks for the host threads to be woken when command `number` is done. The
   /// smallest number that was asked for counts.
   void wakeHostAt(uint64_t number);
-  /// Tells the calling thread what a kernel of stream `handle`, or of a stream
-  /// that this one waited for, has refused; nothing if the queue is not that
-  /// stream's.
-  orError_t tellRefusal(orStream_t handle);
+  /// Throws what a kernel of stream `handle`, or of a stream that this one
+  /// waited for, has refused; nothing if the queue is not that stream's.
+  void tellRefusal(orStream_t handle);
   PendingRefusal& refusal() { return refusal_; }
 
   /// Runs commands until there are none, until one waits, or until another
@@ -92,13 +89,12 @@ class CommandQueue {
   // [common.queue.capture] While a stream is captured, its commands become nodes and nothing runs.
   /// Puts the stream into `capture`, after `enter(device)` has succeeded.
   template <class Enter>
-  orError_t enterCapture(orStream_t handle, std::shared_ptr<Capture> capture,
-                         Enter enter) {
+  void enterCapture(orStream_t handle, std::shared_ptr<Capture> capture,
+                    Enter enter) {
     std::lock_guard lock(mutex_);
-    if (!belongsTo(handle)) return refuseStream(handle);
-    if (orError_t error = enter(*device_)) return error;
+    checkBelongsTo(handle);
+    enter(*device_);
     capture_ = std::move(capture);
-    return orSuccess;
   }
   void leaveCapture(orStream_t handle);
   /// For `enter`.
@@ -121,13 +117,16 @@ class CommandQueue {
   /// Where the device lists the queue while it is a stream of that device.
   List::iterator listed;
 
-  // [common.queue.private] The worker that runs a queue calls these functions, except the first four.
+  // [common.queue.private] The worker that runs a queue calls these functions, except the first six.
  private:
   bool belongsTo(orStream_t handle) const { return open_ && handle == handle_; }
+  void checkBelongsTo(orStream_t handle) const {
+    if (!belongsTo(handle)) throw refuseStream(handle);
+  }
+  void addToCapture(NodeCommand node);
   void findRaces(Command& command);
-  void submit(std::unique_lock<std::mutex> lock, Command* command,
-              Position* position);
-  uint64_t append(Command* command);
+  Position submit(std::unique_lock<std::mutex> lock, Command* command);
+  Position append(Command* command);
   void schedule();
   Command* next();
   Command* spinForNext();
@@ -139,7 +138,6 @@ class CommandQueue {
   void refuse(const char* kernel, const char* reason) noexcept;
   void complete(Recording& recording);
   bool runNode(Command& launch);
-  orError_t addToCapture(NodeCommand node);
   void reportBegin(Command& command);
 
   // [common.queue.state] In the steady state, no cache line has two writers.

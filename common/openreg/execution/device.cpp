@@ -53,12 +53,7 @@ bool Device::givesUpWaiting() const {
 
 // [common.device.create-stream] The default stream is created like any other.
 orStream_t Device::createStream(int priority) {
-  auto [handle, queue] = machine().streams.create();
-  if (!queue) {
-    fail(orErrorMemoryAllocation,
-         "There are too many streams: a machine has room for 2^20.");
-    return nullptr;
-  }
+  auto [handle, queue] = machine().streams.create("streams");
   try {
     CommandQueue::List entry(1, queue);
     queue->open(this, priority, handle);
@@ -87,23 +82,20 @@ void Device::removeStream(CommandQueue* queue, orStream_t handle) {
 }
 
 // [common.device.refusal] Waiting for a device is waiting for all of its streams, the destroyed ones included.
-orError_t Device::tellRefusal() {
+void Device::tellRefusal() {
   std::lock_guard lock(mutex_);
-  if (orError_t error = of_destroyed_.tell()) return error;
-  for (CommandQueue* queue : streams_) {
-    if (orError_t error = queue->refusal().tell()) return error;
-  }
-  return orSuccess;
+  of_destroyed_.tell();
+  for (CommandQueue* queue : streams_) queue->refusal().tell();
 }
 
-orError_t Device::reset() {
+void Device::reset() {
   const auto forget = [](PendingRefusal& pending) {
     if (auto refusal = pending.take()) refusal->is_told = true;
   };
   std::lock_guard lock(mutex_);
   forget(of_destroyed_);
   for (CommandQueue* queue : streams_) forget(queue->refusal());
-  return sticky_error.reset();
+  sticky_error.reset();
 }
 
 // [-]

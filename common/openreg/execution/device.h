@@ -33,11 +33,16 @@ class Device {
   /// The same as `synchronize` for all streams of the device.
   bool synchronize(bool calls_back = false);
 
-  /// Tells the calling thread what a kernel of the device has refused.
-  orError_t tellRefusal();
-  /// Clears the error and the refusals; returns the error if the device is
-  /// lost.
-  orError_t reset();
+  /// Refuses a command if the device has failed, and starts the threads. Both
+  /// come before anything is enqueued.
+  void admit() {
+    sticky_error.report();
+    workers.start();
+  }
+  /// Throws what a kernel of the device has refused.
+  void tellRefusal();
+  /// Clears the error and the refusals; throws the error if the device is lost.
+  void reset();
 
   // [common.device.give-up] A stream may wait for a number that is never written, which must not hold a reset or an exit.
   /// Limits the waits of all streams to one second from now, and returns the
@@ -48,7 +53,6 @@ class Device {
 
   // [common.device.streams] A device lists its streams for those that wait for all of them.
   orStream_t defaultStream();
-  /// Null, and the last error, if the machine has no room for another stream.
   orStream_t createStream(int priority);
   /// Removes a destroyed stream whose commands have all run, and keeps what it
   /// has not told.

@@ -9,21 +9,21 @@
 namespace openreg::hardware {
 
 // [common.enqueue.told] A call that has waited for a stream reports the error of its device, or what a kernel refused.
-orError_t reportTo(const StreamRef& stream, const Position& position) {
-  if (orError_t error = position.device->sticky_error.report()) return error;
-  return stream.queue->tellRefusal(stream.handle);
+void report(const StreamRef& stream, const Position& position) {
+  position.device->sticky_error.report();
+  stream.queue->tellRefusal(stream.handle);
 }
 
 // [common.enqueue.hold-back] A host that runs ahead is held back after its command is enqueued, when it holds no lock.
-orError_t holdBack(const StreamRef& stream, const Position& position,
-                   bool tells) {
+void holdBack(const StreamRef& stream, const Position& position, bool tells) {
   // A thread of the device would wait for itself.
-  if (onDeviceThread()) return orSuccess;
+  if (onDeviceThread()) return;
   const uint64_t number = position.submitted;
   if (config().blocking) {
     // This very thread may have to make the call that writes the number.
     position.device->runUntilNumber(*stream.queue, number);
-    return tells ? reportTo(stream, position) : orSuccess;
+    if (tells) report(stream, position);
+    return;
   }
   // Without a bound a host that runs ahead would fill its memory with commands.
   // Reading the device's counter is expensive, so it is read now and then.
@@ -31,7 +31,6 @@ orError_t holdBack(const StreamRef& stream, const Position& position,
   if (number % 256 == 0 && number > stream.queue->completed() + kMaxPending) {
     position.device->synchronize(*stream.queue, number - kMaxPending);
   }
-  return orSuccess;
 }
 
 // [common.enqueue.wait] A callback may end the wait.
@@ -42,33 +41,30 @@ orError_t waitFor(const StreamRef& stream, const Position& position) {
     return orErrorNotReady;
   }
   if (racesAreWanted()) races().hostWaited(stream.handle);
-  return reportTo(stream, position);
+  report(stream, position);
+  return orSuccess;
 }
 
 // [common.enqueue.submit] The loss of a device is injected at a kernel or copy of it.
-orError_t submit(orStream_t handle, const orKernel* kernel, const char* name,
-                 void* arguments, const char* fault, Position* position,
-                 bool tells) {
+Position submit(orStream_t handle, const orKernel* kernel, const char* name,
+                void* arguments, const char* fault, bool tells) {
   std::shared_ptr<const Launch> launch;
   if (accessesAreWanted()) launch = takeAnnounced(name);
   if (config().guards_memory && !launch) launch = launchHere(name);
   const StreamRef stream = findStream(handle);
-  if (!stream) return orErrorInvalidResourceHandle;
-  Position own;
-  if (!position) position = &own;
-  const auto lose = [](Device& device) {
+  const auto fill = [&](Command& command, Device& device) {
     if (injection().losesDevice(device.index)) device.sticky_error.setLost();
-    return orSuccess;
+    device.admit();
+    kernel->move(command.arguments(), arguments);
+    command.kernel = kernel;  // From now on, the arguments are destroyed.
+    command.name = name;
+    command.fault = fault;
+    command.launch = std::move(launch);
   };
-  orError_t error =
-      append(stream, position, kernel->bytes, lose, [&](Command& command) {
-        kernel->move(command.arguments(), arguments);
-        command.kernel = kernel;  // From now on, the arguments are destroyed.
-        command.name = name;
-        command.fault = fault;
-        command.launch = std::move(launch);
-      });
-  return error ? error : holdBack(stream, *position, tells);
+  const Position position =
+      stream.queue->push(stream.handle, kernel->bytes, fill);
+  holdBack(stream, position, tells);
+  return position;
 }
 
 // [-]

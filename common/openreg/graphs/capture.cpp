@@ -56,30 +56,30 @@ Capture::Participant& Capture::participant(orStream_t stream) {
 }
 
 // [common.capture.add] A node depends on the last one of its stream, and on what the stream has waited for.
-orError_t Capture::add(orStream_t stream, NodeCommand command) {
+void Capture::add(orStream_t stream, NodeCommand command) {
   std::lock_guard lock(mutex_);
-  if (orError_t error = check()) return error;
+  check();
   Participant& from = participant(stream);
   std::vector<size_t>& last = from.last;
   switch (command->kind) {
     case Command::Kind::record:
       command->recording->capture = shared_from_this();
       command->recording->after = last;
-      return orSuccess;
+      return;
     case Command::Kind::wait:
-      return invalidate(
+      invalidate(
           orErrorStreamCaptureIsolation,
           "orStreamWaitEvent makes a stream that is captured wait for an event "
           "that was recorded outside the capture; record the event in it.");
     case Command::Kind::wait_value:
-      return invalidate(orErrorStreamCaptureUnsupported,
-                        "orStreamWaitValue32 was called for a stream that is "
-                        "being captured, and a graph runs without waiting; "
-                        "make the call before the capture or after it.");
+      invalidate(orErrorStreamCaptureUnsupported,
+                 "orStreamWaitValue32 was called for a stream that is "
+                 "being captured, and a graph runs without waiting; "
+                 "make the call before the capture or after it.");
     case Command::Kind::graph:
     case Command::Kind::branch:
-      return invalidate(orErrorStreamCaptureUnsupported,
-                        "A graph cannot contain another graph.");
+      invalidate(orErrorStreamCaptureUnsupported,
+                 "A graph cannot contain another graph.");
     case Command::Kind::kernel:
       break;
   }
@@ -92,42 +92,40 @@ orError_t Capture::add(orStream_t stream, NodeCommand command) {
   node.after = std::exchange(last, {number});
   node.command = std::move(command);
   node.command->name = node.name.c_str();
-  return orSuccess;
 }
 
 // [common.capture.join] A stream joins a capture when it waits for one of its events.
-orError_t Capture::join(const StreamRef& stream, const Recording& recording) {
+void Capture::join(const StreamRef& stream, const Recording& recording) {
   const auto other = captureOf(stream);
   if (other && other.get() != this) {
-    return other->refuse("orStreamWaitEvent",
-                         "makes a stream wait for an event of another capture",
-                         orErrorStreamCaptureIsolation);
+    other->refuse("orStreamWaitEvent",
+                  "makes a stream wait for an event of another capture",
+                  orErrorStreamCaptureIsolation);
   }
   const auto enter = [&](Device& its_device) {
     std::lock_guard lock(mutex_);
-    if (orError_t error = check()) return error;
+    check();
     if (&its_device != &device) {
-      return invalidate(orErrorStreamCaptureIsolation,
-                        "orStreamWaitEvent makes a stream of another device "
-                        "join the capture; a graph is of one device.");
+      invalidate(orErrorStreamCaptureIsolation,
+                 "orStreamWaitEvent makes a stream of another device "
+                 "join the capture; a graph is of one device.");
     }
     if (!other) {
       participants_.push_back({stream, {}});
       graph_->branches.push_back({stream.queue->priority(), {}, stream.handle});
     }
     addAll(participant(stream.handle).last, recording.after);
-    return orSuccess;
   };
-  return stream.queue->enterCapture(stream.handle, shared_from_this(), enter);
+  stream.queue->enterCapture(stream.handle, shared_from_this(), enter);
 }
 
 // [common.capture.finish] The streams are released before anything can fail, so a bad capture leaves them usable.
-orError_t Capture::end(std::shared_ptr<const Graph>* graph) {
+std::shared_ptr<const Graph> Capture::end() {
   {
     std::lock_guard lock(mutex_);
     if (std::exchange(ended_, true)) {
-      return fail(orErrorInvalidValue, "The capture of stream ", origin,
-                  " was ended by another thread.");
+      throw fail(orErrorInvalidValue, "The capture of stream ", origin,
+                 " was ended by another thread.");
     }
   }
   // Nothing joins any more, so the list stays as it is.
@@ -136,19 +134,15 @@ orError_t Capture::end(std::shared_ptr<const Graph>* graph) {
   }
   delist();
   std::lock_guard lock(mutex_);
-  if (!reason_.empty()) {
-    return fail(orErrorStreamCaptureInvalidated, "The capture of stream ",
-                origin, " is invalid: ", reason_);
-  }
-  if (orError_t error = checkJoined()) return error;
+  checkValid();
+  checkJoined();
   graph_->last = std::move(participants_.front().last);
   graph_->addPoints(graph_->last, 0);
-  *graph = std::move(graph_);
-  return orSuccess;
+  return std::move(graph_);
 }
 
 // [common.capture.joined] Walking back from the first stream's last nodes reaches every node that it waits for.
-orError_t Capture::checkJoined() {
+void Capture::checkJoined() {
   std::vector<bool> reached(graph_->nodes.size());
   for (size_t node : participants_.front().last) reached[node] = true;
   for (size_t node = reached.size(); node-- > 0;) {
@@ -158,31 +152,28 @@ orError_t Capture::checkJoined() {
   for (const Participant& each : participants_) {
     for (size_t node : each.last) {
       if (reached[node]) continue;
-      return fail(orErrorStreamCaptureUnjoined, "Stream ", each.stream.handle,
-                  " joined the capture of stream ", origin,
-                  ", which does not "
-                  "wait for its ",
-                  graph_->nodes[node].name,
-                  "; record an event on the one and wait for it on the other.");
+      throw fail(orErrorStreamCaptureUnjoined, "Stream ", each.stream.handle,
+                 " joined the capture of stream ", origin,
+                 ", which does not wait for its ", graph_->nodes[node].name,
+                 "; record an event on the one and wait for it on the other.");
     }
   }
-  return orSuccess;
 }
 
 // [common.capture.refuse] The first error is kept, because later ones follow from it.
-orError_t Capture::invalidate(orError_t error, std::string sentence) {
+void Capture::invalidate(orError_t error, std::string sentence) {
   if (reason_.empty()) reason_ = sentence;
-  return setLastError(error, std::move(sentence));
+  throw setLastError(error, std::move(sentence));
 }
 
-orError_t Capture::refuse(const char* function, const char* what,
-                          orError_t error) {
+void Capture::refuse(const char* function, const char* what, orError_t error) {
   std::ostringstream sentence;
   sentence << function << " " << what << " while stream " << origin
            << " is being captured; a capture runs nothing, so make the call "
               "before it or after it.";
   std::lock_guard lock(mutex_);
-  return ended_ ? check() : invalidate(error, sentence.str());
+  if (ended_) check();
+  invalidate(error, sentence.str());
 }
 
 bool Capture::isInvalid() {
@@ -190,15 +181,18 @@ bool Capture::isInvalid() {
   return !reason_.empty();
 }
 
-orError_t Capture::check() const {
-  if (!ended_ && !reason_.empty()) {
-    return fail(orErrorStreamCaptureInvalidated, "The capture of stream ",
-                origin, " is invalid: ", reason_);
-  }
-  if (!ended_) return orSuccess;
-  return fail(orErrorInvalidValue,
-              "The event was recorded in a capture that has ended, so it never "
-              "completes; record it again.");
+void Capture::check() const {
+  if (ended_)
+    throw fail(orErrorInvalidValue,
+               "The event was recorded in a capture that has ended, so it "
+               "never completes; record it again.");
+  checkValid();
+}
+
+void Capture::checkValid() const {
+  if (!reason_.empty())
+    throw fail(orErrorStreamCaptureInvalidated, "The capture of stream ",
+               origin, " is invalid: ", reason_);
 }
 
 // [common.capture.of] A stream knows the capture that it takes part in.
@@ -214,33 +208,29 @@ bool Capture::forbidsWaiting() const {
          (is_own ? orStreamCaptureModeRelaxed : orStreamCaptureModeThreadLocal);
 }
 
-orError_t checkMayWaitInCapture(const char* function) {
+void checkMayWaitInCapture(const char* function) {
   for (const auto& capture : activeCaptures()) {
     if (capture->forbidsWaiting())
-      return capture->refuse(function, "waits for the device");
+      capture->refuse(function, "waits for the device");
   }
-  return orSuccess;
 }
 
 // [common.capture.own] No mode allows a question about work that does not run.
-orError_t checkNotCaptured(const StreamRef& stream, const char* function) {
-  const auto capture = captureOf(stream);
-  return capture ? capture->refuse(function, "was called for a stream of it")
-                 : orSuccess;
+void checkNotCaptured(const StreamRef& stream, const char* function) {
+  if (const auto capture = captureOf(stream))
+    capture->refuse(function, "was called for a stream of it");
 }
 
-orError_t checkNotCaptured(const Device& device, const char* function) {
+void checkNotCaptured(const Device& device, const char* function) {
   for (const auto& capture : activeCaptures()) {
-    if (&capture->device == &device) {
-      return capture->refuse(function, "waits for all streams of the device");
-    }
+    if (&capture->device == &device)
+      capture->refuse(function, "waits for all streams of the device");
   }
-  return orSuccess;
 }
 
-orError_t checkNotCaptured(const Recording& recording, const char* function) {
-  if (!recording.capture) return orSuccess;
-  return recording.capture->refuse(function, "was called for an event of it");
+void checkNotCaptured(const Recording& recording, const char* function) {
+  if (recording.capture)
+    recording.capture->refuse(function, "was called for an event of it");
 }
 
 // [-]

@@ -27,27 +27,25 @@ class Capture : public std::enable_shared_from_this<Capture> {
 
   /// Records a command of `stream`: a kernel becomes a node, the recording of
   /// an event and the wait for one become dependencies.
-  orError_t add(orStream_t stream, NodeCommand command);
+  void add(orStream_t stream, NodeCommand command);
   /// Makes `stream` wait for `recording`, which was recorded in a capture; if
   /// that is this one, the stream joins it.
-  orError_t join(const StreamRef& stream, const Recording& recording);
+  void join(const StreamRef& stream, const Recording& recording);
 
   // [common.capture.end] A capture ends once, well or not.
   /// Adds the capture to those that are active, before a stream is in it.
   void enlist();
-  /// Removes it again, for `end` or if no stream could be put into it.
-  void delist();
-  /// Takes all streams out of the capture. The result is in `graph`, which
-  /// stays null if there is an error.
-  orError_t end(std::shared_ptr<const Graph>* graph);
+  /// Takes all streams out of the capture, even if it then throws.
+  std::shared_ptr<const Graph> end();
   bool isInvalid();
   /// Whether its mode, and that of the calling thread, forbid the thread to
   /// wait.
   bool forbidsWaiting() const;
-  /// Invalidates the capture, unless it has ended, and fails with a sentence
-  /// that begins with `function` and goes on with `what` the call does.
-  orError_t refuse(const char* function, const char* what,
-                   orError_t error = orErrorStreamCaptureUnsupported);
+  /// Invalidates the capture, unless it has ended, and throws an error with a
+  /// sentence that begins with `function` and goes on with `what` the call
+  /// does.
+  [[noreturn]] void refuse(const char* function, const char* what,
+                           orError_t error = orErrorStreamCaptureUnsupported);
 
   // [common.capture.state] Of each stream, a capture knows the nodes that its next one must wait for.
  private:
@@ -56,10 +54,12 @@ class Capture : public std::enable_shared_from_this<Capture> {
     std::vector<size_t> last;
   };
 
+  void delist();
   Participant& participant(orStream_t stream);
-  orError_t check() const;
-  orError_t checkJoined();
-  orError_t invalidate(orError_t error, std::string sentence);
+  void check() const;
+  void checkValid() const;
+  void checkJoined();
+  [[noreturn]] void invalidate(orError_t error, std::string sentence);
 
   std::mutex mutex_;
   std::vector<Participant> participants_;
@@ -84,11 +84,11 @@ inline constinit thread_local orStreamCaptureMode thread_capture_mode =
     orStreamCaptureModeGlobal;
 
 /// Refuses `function`, which waits for the device, if a capture forbids that.
-orError_t checkMayWaitInCapture(const char* function);
+void checkMayWaitInCapture(const char* function);
 /// Refuses `function` for a stream, a device or an event of a capture.
-orError_t checkNotCaptured(const StreamRef& stream, const char* function);
-orError_t checkNotCaptured(const Device& device, const char* function);
-orError_t checkNotCaptured(const Recording& recording, const char* function);
+void checkNotCaptured(const StreamRef& stream, const char* function);
+void checkNotCaptured(const Device& device, const char* function);
+void checkNotCaptured(const Recording& recording, const char* function);
 
 // [-]
 }  // namespace openreg::hardware

@@ -55,15 +55,13 @@ const orKernel kGraphKernel{
     nullptr, [](void* run) { static_cast<GraphRun*>(run)->~GraphRun(); }};
 
 // [common.graph.streams] The streams are created once, so a launch creates nothing that could be refused.
-orError_t Executable::createStreams() {
+void Executable::createStreams() {
   for (size_t branch = 1; branch < graph_->branches.size(); ++branch) {
     const Branch& each = graph_->branches[branch];
     if (each.nodes.empty()) continue;
     const orStream_t handle = graph_->device->createStream(each.priority);
-    if (!handle) return orErrorMemoryAllocation;
     streams_.emplace_back(branch, findStream(handle));
   }
-  return orSuccess;
 }
 
 Executable::~Executable() {
@@ -80,18 +78,15 @@ static void setRun(Command& command, Command::Kind kind, GraphRun run) {
 }
 
 // [common.graph.branches] Branches are enqueued before the launch that starts them; if it fails, they end without running a node.
-orError_t Executable::enqueueBranches(const std::shared_ptr<Replay>& replay) {
+void Executable::enqueueBranches(const std::shared_ptr<Replay>& replay) {
   for (const auto& [branch, stream] : streams_) {
-    Position position;
-    const orError_t error = stream.queue->push(
-        stream.handle, &position, sizeof(GraphRun),
-        [](Device&) { return orSuccess; },
-        [&, branch = branch](Command& command) {
+    // Not admitted, because the launch is.
+    stream.queue->push(
+        stream.handle, sizeof(GraphRun),
+        [&, branch = branch](Command& command, Device&) {
           setRun(command, Command::Kind::branch, {graph_, branch, replay});
         });
-    if (error) return error;
   }
-  return orSuccess;
 }
 
 namespace {
@@ -109,38 +104,35 @@ struct PendingLaunch {
 }  // namespace
 
 // [common.graph.launch] A launch is one command of its stream, with a recording that completes when all nodes have run.
-orError_t Executable::launch(orStream_t handle) {
+void Executable::launch(orStream_t handle) {
   const StreamRef stream = findStream(handle);
-  if (!stream) return orErrorInvalidResourceHandle;
-  if (orError_t error = checkNotCaptured(stream, "orGraphLaunch")) return error;
+  checkNotCaptured(stream, "orGraphLaunch");
   std::unique_lock lock(mutex_);
-  if (orError_t error = waitForLast(stream)) return error;
+  waitForLast(stream);
   std::shared_ptr<Replay> replay;
   if (!streams_.empty()) replay = std::make_shared<Replay>(*graph_);
   PendingLaunch pending{replay};
-  if (orError_t error = enqueueBranches(replay)) return error;
+  enqueueBranches(replay);
   auto recording = std::make_shared<Recording>();
-  const auto check = [&](Device& device) {
+  const auto fill = [&](Command& command, Device& device) {
+    if (&device != graph_->device)
+      throw fail(orErrorInvalidValue,
+                 "The graph was captured on openreg:", graph_->device->index,
+                 ", the stream is on openreg:", device.index,
+                 "; they must be of one device.");
+    device.admit();
     recording->device = &device;
-    if (&device == graph_->device) return orSuccess;
-    return fail(orErrorInvalidValue,
-                "The graph was captured on openreg:", graph_->device->index,
-                ", the stream is on openreg:", device.index,
-                "; they must be of one device.");
+    command.recording = recording;
+    setRun(command, Command::Kind::graph, {graph_, 0, replay});
+    if (racesAreWanted()) findRaces(stream, *recording);
   };
-  Position position;
-  orError_t error =
-      append(stream, &position, sizeof(GraphRun), check, [&](Command& command) {
-        command.recording = recording;
-        setRun(command, Command::Kind::graph, {graph_, 0, replay});
-        if (racesAreWanted()) findRaces(stream, *recording);
-      });
-  if (error) return error;
+  const Position position =
+      stream.queue->push(stream.handle, sizeof(GraphRun), fill);
   pending.replay.reset();
   last_ = std::move(recording);
   last_stream_ = stream.handle;
   lock.unlock();
-  return holdBack(stream, position);
+  holdBack(stream, position);
 }
 
 // [common.graph.races] A launch of a graph is a launch of its nodes, each with the accesses that it was captured with.
@@ -152,18 +144,14 @@ void Executable::findRaces(const StreamRef& stream, Recording& ended) {
 }
 
 // [common.graph.launch.order] On its own stream, a launch follows the one before without a command.
-orError_t Executable::waitForLast(const StreamRef& stream) {
-  if (!last_ || last_->isSettled() || last_stream_ == stream.handle) {
-    return orSuccess;
-  }
-  Position position;
-  return append(
-      stream, &position, 0, [](Device&) { return orSuccess; },
-      [&](Command& command) {
-        command.kind = Command::Kind::wait;
-        command.name = "wait";
-        command.recording = last_;
-      });
+void Executable::waitForLast(const StreamRef& stream) {
+  if (!last_ || last_->isSettled() || last_stream_ == stream.handle) return;
+  stream.queue->push(stream.handle, 0, [&](Command& command, Device& device) {
+    device.admit();
+    command.kind = Command::Kind::wait;
+    command.name = "wait";
+    command.recording = last_;
+  });
 }
 
 // [-]

@@ -93,13 +93,13 @@ class Executable {
   Executable& operator=(const Executable&) = delete;
 
   /// Creates a stream for each branch besides the first. Call once.
-  orError_t createStreams();
-  orError_t launch(orStream_t handle);
+  void createStreams();
+  void launch(orStream_t handle);
 
  private:
   void findRaces(const StreamRef& stream, Recording& ended);
-  orError_t waitForLast(const StreamRef& stream);
-  orError_t enqueueBranches(const std::shared_ptr<Replay>& replay);
+  void waitForLast(const StreamRef& stream);
+  void enqueueBranches(const std::shared_ptr<Replay>& replay);
 
   const std::shared_ptr<const Graph> graph_;
   /// The streams of branches, and the number of the branch of each.

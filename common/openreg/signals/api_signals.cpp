@@ -11,73 +11,63 @@
 using namespace openreg::hardware;
 
 // [common.api-signals.word] The address that device code uses is also the one on which processes meet.
-/// Stores where the driver reads and writes the number at `pointer`.
-static orError_t findWord(const void* pointer, uint32_t** word) {
+/// Where the driver reads and writes the number at `pointer`.
+static uint32_t* findWord(const void* pointer) {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   if (address % sizeof(uint32_t) != 0) {
-    return fail(orErrorInvalidValue, "A number of 32 bits is aligned to 4 ",
-                "bytes; ", pointer, " is not.");
+    throw fail(orErrorInvalidValue, "A number of 32 bits is aligned to 4 ",
+               "bytes; ", pointer, " is not.");
   }
   const orPointerAttributes block = machine().memory.attributes(pointer);
   if (block.type == orMemoryTypeUnmanaged) {
-    return fail(orErrorInvalidValue, pointer,
-                " is in no block of device memory or pinned host memory, where "
-                "the number must be.");
+    throw fail(orErrorInvalidValue, pointer,
+               " is in no block of device memory or pinned host memory, where "
+               "the number must be.");
   }
   const size_t room =
       reinterpret_cast<uintptr_t>(block.pointer) + block.size - address;
   if (room < sizeof(uint32_t)) {
-    return fail(orErrorInvalidValue, pointer, " has ", room,
-                " bytes to the end of its block, and the number has 4.");
+    throw fail(orErrorInvalidValue, pointer, " has ", room,
+               " bytes to the end of its block, and the number has 4.");
   }
-  *word = static_cast<uint32_t*>(const_cast<void*>(pointer));
-  if (block.type == orMemoryTypeDevice) *word = openreg::onDevice(*word);
-  return orSuccess;
+  auto* word = static_cast<uint32_t*>(const_cast<void*>(pointer));
+  return block.type == orMemoryTypeDevice ? openreg::onDevice(word) : word;
 }
 
 // [common.api-signals.wait] The watcher's thread must be granted before a stream can wait.
 orError_t orStreamWaitValue32(orStream_t handle, const void* pointer,
-                              uint32_t value) noexcept try {
-  ObservedCall call("orStreamWaitValue32", orOperationWait);
-  if (orError_t error = enter()) return error;
-  const StreamRef stream = findStream(handle);
-  if (!stream) return orErrorInvalidResourceHandle;
-  const auto wait = std::make_shared<NumberWait>();
-  wait->value = value;
-  if (orError_t error = findWord(pointer, &wait->word)) return error;
-  watcher().start();
-  const auto check = [&](Device& device) {
-    wait->device = &device;
-    return orSuccess;
-  };
-  Position position;
-  orError_t error = append(stream, &position, 0, check, [&](Command& command) {
-    command.kind = Command::Kind::wait_value;
-    command.name = "wait_value";
-    command.recording = wait;
+                              uint32_t value) noexcept {
+  return caught([&] {
+    ObservedCall call("orStreamWaitValue32", orOperationWait);
+    enter();
+    const StreamRef stream = findStream(handle);
+    const auto wait = std::make_shared<NumberWait>();
+    wait->value = value;
+    wait->word = findWord(pointer);
+    watcher().start();
+    const auto fill = [&](Command& command, Device& device) {
+      device.admit();
+      wait->device = &device;
+      command.kind = Command::Kind::wait_value;
+      command.name = "wait_value";
+      command.recording = wait;
+    };
+    holdBack(stream, stream.queue->push(stream.handle, 0, fill));
   });
-  return error ? error : holdBack(stream, position);
-} catch (...) {
-  return failWithException();
 }
 
 // [common.api-signals.write] A write is a kernel that stores a number and wakes whatever waits for it.
 orError_t orStreamWriteValue32(orStream_t handle, void* pointer,
-                               uint32_t value) noexcept try {
-  ObservedCall call("orStreamWriteValue32", orOperationRecord);
-  if (orError_t error = enter()) return error;
-  uint32_t* word = nullptr;
-  if (orError_t error = findWord(pointer, &word)) return error;
-  auto write = [word, value] { orSignalValue32(word, value); };
-  const orError_t error =
-      submit(handle, &openreg::KernelOf<decltype(write)>::kernel, "write_value",
-             &write, nullptr);
-  if (!error && racesAreWanted()) {
-    races().write(findStream(handle).handle, word, value);
-  }
-  return error;
-} catch (...) {
-  return failWithException();
+                               uint32_t value) noexcept {
+  return caught([&] {
+    ObservedCall call("orStreamWriteValue32", orOperationRecord);
+    enter();
+    uint32_t* const word = findWord(pointer);
+    auto write = [word, value] { orSignalValue32(word, value); };
+    submit(handle, &openreg::KernelOf<decltype(write)>::kernel, "write_value",
+           &write, nullptr);
+    if (racesAreWanted()) races().write(findStream(handle).handle, word, value);
+  });
 }
 
 void orSignalValue32(void* pointer, uint32_t value) noexcept {

@@ -107,10 +107,10 @@ Injection& injection() {
 }
 
 // [common.injection.create] What is created is counted in one row, because a program makes few of each kind.
-orError_t countCreation(const char* what) {
-  if (!injection().failsCreation()) return orSuccess;
-  return fail(orErrorMemoryAllocation, "The creation of ", what,
-              " was made to fail, by order.");
+void countCreation(const char* what) {
+  if (injection().failsCreation())
+    throw fail(orErrorMemoryAllocation, "The creation of ", what,
+               " was made to fail, by order.");
 }
 
 // [-]

@@ -66,9 +66,9 @@ class Injection {
 /// The faults of the process, which begin with those of OPENREG_INJECT.
 Injection& injection();
 
-/// Counts the creation of `what`, such as "a stream". Returns
-/// orErrorMemoryAllocation if it must fail, and orSuccess otherwise.
-orError_t countCreation(const char* what);
+/// Counts the creation of `what`, such as "a stream".
+/// @throws orErrorMemoryAllocation if it must fail.
+void countCreation(const char* what);
 
 // [-]
 }  // namespace openreg::hardware

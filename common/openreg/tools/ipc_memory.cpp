@@ -91,30 +91,29 @@ bool isInside(int file, const IpcBlock& block) {
 }  // namespace
 
 // [common.ipc.open] A block that cannot be mapped twice is mapped nowhere.
-orError_t IpcMemory::open(const IpcBlock& block, uintptr_t* pointer) {
+uintptr_t IpcMemory::open(const IpcBlock& block) {
   const File file(block);
   if (!isDeviceMemory(file.number, block)) {
-    return fail(orErrorInvalidResourceHandle, "The memory of process ",
-                block.process,
-                " cannot be opened; it has ended, or is another user's.");
+    throw fail(orErrorInvalidResourceHandle, "The memory of process ",
+               block.process,
+               " cannot be opened; it has ended, or is another user's.");
   }
   if (!isInside(file.number, block)) {
-    return fail(orErrorInvalidResourceHandle, "The handle is of ", block.size,
-                " bytes at offset ", block.offset,
-                ", which are not in the memory of process ", block.process,
-                ".");
+    throw fail(orErrorInvalidResourceHandle, "The handle is of ", block.size,
+               " bytes at offset ", block.offset,
+               ", which are not in the memory of process ", block.process, ".");
   }
   const Range offsets = pagesOf({block.offset, block.offset + block.size});
   const uintptr_t begin = region_.allocate(offsets.size());
   const Range pages{begin, begin + offsets.size()};
   if (!begin || !map(pages, file.number, offsets.begin)) {
     if (begin) release(pages);
-    return fail(orErrorMemoryAllocation, "There are no addresses left for ",
-                block.size, " bytes of another process.");
+    throw fail(orErrorMemoryAllocation, "There are no addresses left for ",
+               block.size, " bytes of another process.");
   }
-  *pointer = begin + (block.offset - offsets.begin);
-  blocks_.add({*pointer, block.size, block.device});
-  return orSuccess;
+  const uintptr_t address = begin + (block.offset - offsets.begin);
+  blocks_.add({address, block.size, block.device});
+  return address;
 }
 
 // [common.ipc.close] Closing frees the addresses; the memory stays with its owner.

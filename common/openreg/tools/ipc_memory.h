@@ -32,9 +32,9 @@ class IpcMemory {
  public:
   IpcMemory(uintptr_t begin, size_t size, ptrdiff_t window);
 
-  /// Maps the block and stores its address. If that fails, sets the last error
-  /// and changes nothing.
-  orError_t open(const IpcBlock& block, uintptr_t* pointer);
+  /// Maps the block and returns its address. If that fails, throws an error and
+  /// changes nothing.
+  uintptr_t open(const IpcBlock& block);
   /// The open blocks, which begin at the addresses that `open` returned.
   BlockTable& blocks() { return blocks_; }
   /// Unmaps a claimed block.

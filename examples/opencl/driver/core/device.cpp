@@ -17,12 +17,7 @@ orStream_t Device::createStream(int priority) {
       machine().context, id, CL_QUEUE_PROFILING_ENABLE, &code);
   if (checkCl(code, "clCreateCommandQueue")) return nullptr;
   QueueRef owned = adopt(queue);
-  auto [handle, stream] = machine().streams.create();
-  if (!stream) {
-    fail(orErrorMemoryAllocation,
-         "There are too many streams: a machine has room for 2^20.");
-    return nullptr;
-  }
+  auto [handle, stream] = machine().streams.create("streams");
   std::scoped_lock lock(stream->mutex, mutex_);
   stream->handle = handle;
   stream->device = this;

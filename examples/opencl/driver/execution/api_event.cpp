@@ -51,11 +51,7 @@ orError_t orEventCreateWithFlags(orEvent_t* handle, unsigned int flags) noexcept
     return fail(orErrorInvalidValue, "An event has the flags 0 or 1 (timing); ",
                 flags, " was given.");
   }
-  auto [ticket, event] = machine().events.create();
-  if (!event) {
-    return fail(orErrorMemoryAllocation,
-                "There are too many events: a machine has room for 2^20.");
-  }
+  auto [ticket, event] = machine().events.create("events");
   std::lock_guard lock(event->mutex);
   event->handle = ticket;
   event->timed = flags == orEventEnableTiming;
