@@ -3,8 +3,6 @@
 
 #include "torch_openreg/common/openreg/core/memory_limit.h"
 #include "torch_openreg/common/openreg/memory/pages.h"
-#include "torch_openreg/common/openreg/tools/injection.h"
-#include "torch_openreg/common/openreg/tools/order.h"
 
 #include <unistd.h>
 
@@ -50,14 +48,16 @@ static void readSchedule(Config& config) {
   if (schedule.empty() || schedule == "threads") return;
   config.blocking = schedule == "blocking";
   if (config.blocking) return;
-  config.held = readSeed(schedule, &config.seed);
-  if (config.held) return;
+  uint64_t seed = 0;
+  config.held = readSeed(schedule, &seed);
+  if (config.held) {
+    config.order = Order(seed);
+    return;
+  }
   config.held = config.ordered = schedule.rfind("order:", 0) == 0;
   std::string problem = "; it must be threads, blocking, seed:N or order:A,B.";
   if (config.ordered) {
-    config.order = schedule.substr(6);
-    Order order;
-    problem = Order::parse(config.order, &order);
+    problem = Order::parse(schedule.substr(6), &config.order);
     if (problem.empty()) return;
     problem = ". " + problem;
   }
@@ -103,12 +103,12 @@ static Config read() {
       static_cast<int>(number(config, "OPENREG_DEVICE_THREADS", 2, 1, 64));
   readSchedule(config);
   readSanitizer(config);
-  const char* order = std::getenv("OPENREG_INJECT");
-  Faults faults;
-  const std::string problem = parse(order, config.device_count, &faults);
+  const char* faults = std::getenv("OPENREG_INJECT");
+  const std::string problem =
+      parse(faults, config.device_count, &config.faults);
   if (!problem.empty()) {
     config.problem =
-        std::string("OPENREG_INJECT=") + order + " is not allowed. " + problem;
+        std::string("OPENREG_INJECT=") + faults + " is not allowed. " + problem;
   }
   return config;
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/common/openreg/tools/injection.h"
+#include "torch_openreg/common/openreg/tools/order.h"
+
 #include <cstddef>
-#include <cstdint>
 #include <string>
 
 namespace openreg::hardware {
@@ -27,9 +29,10 @@ struct Config {
   /// random, or chosen.
   bool blocking = false;
   bool held = false;
-  uint64_t seed = 0;
   bool ordered = false;
-  std::string order;
+  Order order;  ///< of what is held
+  /// OPENREG_INJECT: the faults at the beginning.
+  Faults faults;
   /// OPENREG_SANITIZE=races: races between commands are found and reported;
   /// =memory: each block has guards around it; =races,memory: both.
   bool finds_races = false;

@@ -63,7 +63,7 @@ Copy prepare(void* dst, const void* src, size_t count, orMemcpyKind kind) {
 template <class Body>
 Position submitCopy(orStream_t handle, const char* name, Body body) {
   static_assert(sizeof(Body) <= orMaxArgumentBytes);
-  const bool fails = injection().failsCopy();
+  const bool fails = injection().isDue("copy");
   return submit(handle, &openreg::KernelOf<Body>::kernel, name, &body,
                 fails ? "a copy was made to fail, by order" : nullptr);
 }

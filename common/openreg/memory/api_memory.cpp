@@ -17,7 +17,7 @@ orError_t orMalloc(void** pointer, size_t size) noexcept {
     *pointer = nullptr;
     if (size == 0) return;
     if (current().sticky_error.isLost()) current().sticky_error.report();
-    if (injection().failsAllocation()) {
+    if (injection().isDue("alloc")) {
       throw fail(orErrorMemoryAllocation, "An allocation of ", size,
                  " bytes was made to fail, by order.");
     }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <string_view>
 #include <utility>
 
@@ -40,12 +39,11 @@ static bool parseCount(std::string_view text, bool can_persist, Fault* fault) {
 }
 
 static bool parsePart(std::string_view part, Faults* faults, int* device) {
-  if (skip(part, "alloc:")) return parseCount(part, true, &faults->allocation);
-  if (skip(part, "copy:")) return parseCount(part, true, &faults->copy);
-  if (skip(part, "launch:")) return parseCount(part, true, &faults->launch);
-  if (skip(part, "create:")) return parseCount(part, true, &faults->creation);
+  for (const std::string kind : {"alloc", "copy", "launch", "create"}) {
+    if (skip(part, kind + ":")) return parseCount(part, true, &(*faults)[kind]);
+  }
   return skip(part, "lost:") && take(part, device) && skip(part, "@") &&
-         parseCount(part, false, &faults->lost[*device]);
+         parseCount(part, false, &(*faults)["lost:" + std::to_string(*device)]);
 }
 
 // [common.injection.parse] The whole order is parsed before any fault changes.
@@ -61,7 +59,8 @@ std::string parse(const char* order, int device_count, Faults* faults) {
              "' of the order cannot be read; it must be a list such as "
              "alloc:3,copy:2+,launch:10,lost:1@20.";
     }
-    if (!parsed.lost.empty() && (device < 0 || device >= device_count)) {
+    const bool is_loss = part.rfind("lost:", 0) == 0;
+    if (is_loss && (device < 0 || device >= device_count)) {
       return "The part '" + part +
              "' of the order names openreg:" + std::to_string(device) +
              ", but this machine has " + std::to_string(device_count) +
@@ -76,39 +75,24 @@ std::string parse(const char* order, int device_count, Faults* faults) {
 // [common.injection.count] Two threads count one after the other, so each count is met by one call.
 void Injection::set(Faults faults) {
   std::lock_guard lock(mutex_);
-  armed_ = !faults.allocation.isEmpty() || !faults.copy.isEmpty() ||
-           !faults.launch.isEmpty() || !faults.creation.isEmpty() ||
-           !faults.lost.empty();
+  armed_ = !faults.empty();
   faults_ = std::move(faults);
 }
 
-bool Injection::due(Fault& fault) {
+bool Injection::count(std::string_view kind) {
   std::lock_guard lock(mutex_);
-  return fault.due();
+  const auto fault = faults_.find(kind);
+  return fault != faults_.end() && fault->second.due();
 }
 
-bool Injection::losesDevice(int device) {
-  if (!isArmed()) return false;
-  std::lock_guard lock(mutex_);
-  const auto lost = faults_.lost.find(device);
-  return lost != faults_.lost.end() && lost->second.due();
-}
-
-// [common.injection.once] The configuration has already checked the value of OPENREG_INJECT.
 Injection& injection() {
-  static Injection& injection = []() -> Injection& {
-    auto* injection = new Injection;
-    Faults faults;
-    parse(std::getenv("OPENREG_INJECT"), config().device_count, &faults);
-    injection->set(std::move(faults));
-    return *injection;
-  }();
+  static Injection& injection = *new Injection(config().faults);
   return injection;
 }
 
 // [common.injection.create] What is created is counted in one row, because a program makes few of each kind.
 void countCreation(const char* what) {
-  if (injection().failsCreation())
+  if (injection().isDue("create"))
     throw fail(orErrorMemoryAllocation, "The creation of ", what,
                " was made to fail, by order.");
 }

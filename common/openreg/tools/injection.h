@@ -5,10 +5,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace openreg::hardware {
 
@@ -22,13 +25,10 @@ struct Fault {
 
   /// Counts a call; whether it must fail.
   bool due() { return ++calls >= from || at.erase(calls) > 0; }
-  bool isEmpty() const { return at.empty() && from == kNever; }
 };
 
-struct Faults {
-  Fault allocation, copy, launch, creation;
-  std::map<int, Fault> lost;
-};
+/// By kind: `alloc`, `copy`, `launch`, `create`, and `lost:D` for device D.
+using Faults = std::map<std::string, Fault, std::less<>>;
 
 /// Parses an order of the form that openreg_tools.h describes, for a machine of
 /// `device_count` devices. Returns an empty string, or a sentence that names
@@ -38,25 +38,24 @@ std::string parse(const char* order, int device_count, Faults* faults);
 // [common.injection] Nothing is counted unless a fault is scheduled.
 class Injection {
  public:
+  explicit Injection(Faults faults) { set(std::move(faults)); }
   /// Replaces all faults, and counts from 0 again.
   void set(Faults faults);
 
-  /// Counts an allocation, copy or creation; whether it must fail.
-  bool failsAllocation() { return isArmed() && due(faults_.allocation); }
-  bool failsCopy() { return isArmed() && due(faults_.copy); }
-  bool failsCreation() { return isArmed() && due(faults_.creation); }
+  /// Counts a call of this kind; whether it must fail.
+  bool isDue(std::string_view kind) { return isArmed() && count(kind); }
   /// Counts a launch. Returns why it must fail, or null.
   const char* launchFault() {
-    return isArmed() && due(faults_.launch)
-               ? "a launch was made to fail, by order"
-               : nullptr;
+    return isDue("launch") ? "a launch was made to fail, by order" : nullptr;
   }
   /// Counts a kernel or copy of `device`; whether the device is lost at it.
-  bool losesDevice(int device);
+  bool losesDevice(int device) {
+    return isArmed() && count("lost:" + std::to_string(device));
+  }
 
  private:
   bool isArmed() const { return armed_.load(std::memory_order_relaxed); }
-  bool due(Fault& fault);
+  bool count(std::string_view kind);
 
   std::atomic<bool> armed_{false};
   std::mutex mutex_;

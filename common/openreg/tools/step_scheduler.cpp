@@ -28,15 +28,8 @@ void StepScheduler::startThread() {
   std::thread([this] { run(); }).detach();
 }
 
-static Order configuredOrder() {
-  if (!config().ordered) return Order(config().seed);
-  Order order;
-  Order::parse(config().order, &order);
-  return order;
-}
-
 StepScheduler& stepScheduler() {
-  static StepScheduler& scheduler = *new StepScheduler(configuredOrder());
+  static StepScheduler& scheduler = *new StepScheduler(config().order);
   return scheduler;
 }
 

@@ -124,7 +124,7 @@ TEST(Inject, one_kind_has_any_number_of_counts) {
 }
 
 TEST(Inject, a_lost_device_stays_lost_and_the_other_goes_on) {
-  if (ranAgain({{"OPENREG_INJECT=lost:0@2"},
+  if (ranAgain({{"OPENREG_INJECT=lost:00@2"},
                 {"OPENREG_INJECT=lost:0@3,lost:0@2,lost:1@99"}}))
     return;
   ASSERT_EQ(openreg::launch(nullptr, "first", [] {}), orSuccess);
