@@ -44,11 +44,14 @@ Reservation::~Reservation() {
 // [common.mapping.private] Its owner and its seals tell a memory file of a driver from a file that has its name.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-bool MemoryFile::isOurs(int number) {
+std::optional<size_t> sizeIfOurs(int file, uint64_t inode) {
   struct stat about;
-  return fstat(number, &about) == 0 && S_ISREG(about.st_mode) &&
-         about.st_uid == geteuid() && (about.st_mode & 0077) == 0 &&
-         fcntl(number, F_GET_SEALS) == kSeals;
+  if (fstat(file, &about) == 0 && about.st_ino == inode &&
+      S_ISREG(about.st_mode) && about.st_uid == geteuid() &&
+      (about.st_mode & 0077) == 0 && fcntl(file, F_GET_SEALS) == kSeals) {
+    return about.st_size;
+  }
+  return std::nullopt;
 }
 
 // [common.mapping.file] A file that is larger than `ulimit -f` would end the program by a signal, so the limit is read first.
@@ -64,35 +67,38 @@ MemoryFile::MemoryFile(size_t size) {
         " bytes, and a file may have " + std::to_string(files.rlim_cur) +
         " (`ulimit -f`); make OPENREG_DEVICE_MEMORY smaller.");
   }
-  number_ = memfd_create("openreg", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (number_ < 0) throw refusal("The system gives no memory file");
-  if (fchmod(number_, 0600) == 0 &&
-      ftruncate(number_, static_cast<off_t>(size)) == 0 &&
-      fcntl(number_, F_ADD_SEALS, kSeals) == 0) {
-    return;
+  number = memfd_create("openreg", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (number < 0) throw refusal("The system gives no memory file");
+  if (fchmod(number, 0600) != 0 ||
+      ftruncate(number, static_cast<off_t>(size)) != 0 ||
+      fcntl(number, F_ADD_SEALS, kSeals) != 0) {
+    throw refusal("The system gives no memory file of " + std::to_string(size) +
+                  " bytes");
   }
-  const auto error = refusal("The system gives no memory file of " +
-                             std::to_string(size) + " bytes");
-  close(number_);
-  throw error;
 }
 
-MemoryFile::~MemoryFile() { close(number_); }
+OpenFile::~OpenFile() {
+  if (number >= 0) close(number);
+}
 
 uint64_t MemoryFile::inode() const {
   struct stat about;
-  if (fstat(number_, &about) != 0) throw refusal("The memory file is closed");
+  if (fstat(number, &about) != 0) throw refusal("The memory file is closed");
   return about.st_ino;
 }
 
 // [common.mapping.map] A forked child inherits neither mapping, and a core dump leaves both out.
-void MemoryFile::map(char* where, size_t size, int rights) const {
-  if (mmap(where, size, rights, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, number_,
-           0) == MAP_FAILED) {
-    throw refusal("The memory file cannot be mapped");
+bool mapFile(int file, uintptr_t where, size_t size, int rights,
+             uint64_t offset) {
+  void* begin = reinterpret_cast<void*>(where);
+  const int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
+  if (mmap(begin, size, rights, flags, file, static_cast<off_t>(offset)) ==
+      MAP_FAILED) {
+    return false;
   }
-  madvise(where, size, MADV_DONTFORK);
-  madvise(where, size, MADV_DONTDUMP);
+  madvise(begin, size, MADV_DONTFORK);
+  madvise(begin, size, MADV_DONTDUMP);
+  return true;
 }
 
 // [common.mapping.left] The limit is on all addresses of the process, so those in use count.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace openreg::hardware {
 
@@ -25,27 +26,31 @@ class Reservation {
 };
 
 // [common.mapping.memory-file] The bytes of all devices are in a file that has no name.
+struct OpenFile {
+  explicit OpenFile(int number = -1) : number(number) {}
+  ~OpenFile();
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  int number;  ///< -1 if none is open
+};
+
 /// A memory file of `size` bytes, for this user alone. Its size is sealed: a
 /// process that has opened it cannot cut it off under the others.
 /// @throws std::runtime_error if the system refuses it.
-class MemoryFile {
- public:
+struct MemoryFile : OpenFile {
   explicit MemoryFile(size_t size);
-  ~MemoryFile();
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-
-  /// Whether an open file is such a file of this user.
-  static bool isOurs(int number);
-
-  int number() const { return number_; }
   uint64_t inode() const;
-  /// Maps the first `size` bytes at `where`, inside a reservation.
-  void map(char* where, size_t size, int rights) const;
-
- private:
-  int number_ = -1;
 };
+
+/// The size of an open file if it is such a file of this user, and has this
+/// number in its file system.
+std::optional<size_t> sizeIfOurs(int file, uint64_t inode);
+
+/// Maps `size` bytes of an open file, from `offset` on, at `where`, inside a
+/// reservation; whether the system did it.
+bool mapFile(int file, uintptr_t where, size_t size, int rights,
+             uint64_t offset = 0);
 
 /// How much address space this process may still reserve, in bytes; SIZE_MAX if
 /// `ulimit -v` does not limit it.

@@ -8,6 +8,8 @@
 #include <sanitizer/asan_interface.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 
@@ -34,10 +36,14 @@ Memory::Memory(int device_count, size_t device_memory, size_t reserve_size,
         " bytes, needs twice as many addresses, and the system does not give "
         "them; make OPENREG_DEVICE_MEMORY smaller, or `ulimit -v` larger.");
   }
-  file_.map(front_.begin(), size, PROT_NONE);
-  file_.map(back_.begin(), size, guarded ? PROT_NONE : PROT_READ | PROT_WRITE);
   base_ = reinterpret_cast<uintptr_t>(front_.begin());
   window_ = back_.begin() - front_.begin();
+  const int back_rights = guarded ? PROT_NONE : PROT_READ | PROT_WRITE;
+  if (!mapFile(file_.number, base_, size, PROT_NONE) ||
+      !mapFile(file_.number, base_ + window_, size, back_rights)) {
+    throw std::runtime_error("The memory file cannot be mapped: " +
+                             std::string(std::strerror(errno)) + ".");
+  }
   ipc_ = std::make_unique<IpcMemory>(base_ + size, reserve_, window_);
   createRegions(device_count, device_memory, guarded);
 }
@@ -70,7 +76,7 @@ void Memory::createRegions(int device_count, size_t device_memory,
 }
 
 void Memory::releasePages(uintptr_t begin, size_t bytes) const {
-  fallocate(file_.number(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+  fallocate(file_.number, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
             static_cast<off_t>(begin - base_), static_cast<off_t>(bytes));
 }
 
@@ -99,8 +105,8 @@ uintptr_t Memory::allocatePinned(size_t size) {
 }
 
 IpcBlock Memory::ipcBlock(uintptr_t pointer, size_t size, int device) const {
-  return {IpcBlock::kMagic, getpid(), file_.number(), device, file_.inode(),
-          pointer - base_,  size};
+  return {IpcBlock::kMagic, getpid(),        file_.number, device,
+          file_.inode(),    pointer - base_, size};
 }
 
 // [common.memory.poison] The back mapping of freed memory stays accessible, so AddressSanitizer is told that it is freed.

@@ -6,11 +6,10 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <optional>
 #include <string>
-#include <utility>
 
 namespace openreg::hardware {
 
@@ -19,19 +18,9 @@ IpcMemory::IpcMemory(uintptr_t begin, size_t size, ptrdiff_t window)
     : region_(begin, size, [](uintptr_t, size_t) {}), window_(window) {}
 
 bool IpcMemory::map(Range pages, int file, uint64_t offset) const {
-  const int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
-  for (const auto& [shift, rights] :
-       {std::pair{ptrdiff_t{0}, PROT_NONE},
-        std::pair{window_, PROT_READ | PROT_WRITE}}) {
-    void* begin = reinterpret_cast<void*>(pages.begin + shift);
-    if (mmap(begin, pages.size(), rights, flags, file,
-             static_cast<off_t>(offset)) == MAP_FAILED) {
-      return false;
-    }
-    madvise(begin, pages.size(), MADV_DONTFORK);
-    madvise(begin, pages.size(), MADV_DONTDUMP);
-  }
-  return true;
+  return mapFile(file, pages.begin, pages.size(), PROT_NONE, offset) &&
+         mapFile(file, pages.begin + window_, pages.size(),
+                 PROT_READ | PROT_WRITE, offset);
 }
 
 // [common.ipc.unmap] Addresses that the system does not take back are never used again.
@@ -51,54 +40,32 @@ void IpcMemory::release(Range pages) {
 }
 
 // [common.ipc.file] /proc gives access to a file that another process has open, whatever file that is.
-namespace {
-
-struct File {
-  explicit File(const IpcBlock& block) {
-    const std::string path = "/proc/" + std::to_string(block.process) + "/fd/" +
-                             std::to_string(block.file);
-    // Opening a device or a pipe may have effects, so the name comes first.
-    char name[32] = {};
-    if (readlink(path.c_str(), name, sizeof(name) - 1) < 0) return;
-    if (std::string(name).rfind("/memfd:openreg", 0) != 0) return;
-    number = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
-  }
-  ~File() {
-    if (number >= 0) ::close(number);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  int number = -1;
-};
-
-// [common.ipc.check] A block must lie in the file, and the sum of its two numbers may overflow.
-bool isDeviceMemory(int file, const IpcBlock& block) {
-  struct stat about;
-  return file >= 0 && fstat(file, &about) == 0 && about.st_ino == block.inode &&
-         MemoryFile::isOurs(file);
+static int openFileOf(const IpcBlock& block) {
+  const std::string path = "/proc/" + std::to_string(block.process) + "/fd/" +
+                           std::to_string(block.file);
+  // Opening a device or a pipe may have effects, so the name comes first.
+  char name[32] = {};
+  if (readlink(path.c_str(), name, sizeof(name) - 1) < 0) return -1;
+  if (std::string(name).rfind("/memfd:openreg", 0) != 0) return -1;
+  return ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
 }
 
-bool isInside(int file, const IpcBlock& block) {
-  struct stat about;
-  if (fstat(file, &about) != 0) return false;
-  const auto size = static_cast<uint64_t>(about.st_size);
+// [common.ipc.check] A block must lie in the file, and the sum of its two numbers may overflow.
+static bool isInside(size_t size, const IpcBlock& block) {
   return block.size > 0 && block.size <= size &&
          block.offset <= size - block.size;
 }
 
-// [-]
-}  // namespace
-
 // [common.ipc.open] A block that cannot be mapped twice is mapped nowhere.
 uintptr_t IpcMemory::open(const IpcBlock& block) {
-  const File file(block);
-  if (!isDeviceMemory(file.number, block)) {
+  const OpenFile file(openFileOf(block));
+  const std::optional<size_t> size = sizeIfOurs(file.number, block.inode);
+  if (!size) {
     throw fail(orErrorInvalidResourceHandle, "The memory of process ",
                block.process,
                " cannot be opened; it has ended, or is another user's.");
   }
-  if (!isInside(file.number, block)) {
+  if (!isInside(*size, block)) {
     throw fail(orErrorInvalidResourceHandle, "The handle is of ", block.size,
                " bytes at offset ", block.offset,
                ", which are not in the memory of process ", block.process, ".");
