@@ -14,32 +14,20 @@
 #include <fstream>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 namespace openreg::hardware {
 
 // [common.mapping.reserve] Address space costs nothing, and a page costs memory when it is first written.
-Reservation::Reservation(size_t size) : size_(size) {
+Reservation reserveAddresses(size_t size) {
   void* begin = mmap(nullptr, size, PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (begin == MAP_FAILED) return;
+  if (begin == MAP_FAILED) return nullptr;
   // Writing a core of hundreds of gigabytes takes minutes, even if it is empty.
   madvise(begin, size, MADV_DONTDUMP);
-  begin_ = static_cast<char*>(begin);
+  return {static_cast<char*>(begin), Unmap{size}};
 }
 
-Reservation::Reservation(Reservation&& other) noexcept
-    : begin_(std::exchange(other.begin_, nullptr)), size_(other.size_) {}
-
-Reservation& Reservation::operator=(Reservation&& other) noexcept {
-  std::swap(begin_, other.begin_);
-  std::swap(size_, other.size_);
-  return *this;
-}
-
-Reservation::~Reservation() {
-  if (begin_) munmap(begin_, size_);
-}
+void Unmap::operator()(char* begin) const { munmap(begin, size); }
 
 // [common.mapping.private] Its owner and its seals tell a memory file of a driver from a file that has its name.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;

@@ -3,27 +3,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 namespace openreg::hardware {
 
 // [common.mapping] Mappings and the memory file are owned, so a start that fails leaves nothing behind.
-/// A range of addresses without access, which no core dump contains. Empty if
-/// the system has no such range.
-class Reservation {
- public:
-  Reservation() = default;
-  explicit Reservation(size_t size);
-  ~Reservation();
-  Reservation(Reservation&& other) noexcept;
-  Reservation& operator=(Reservation&& other) noexcept;
-
-  char* begin() const { return begin_; }
-
- private:
-  char* begin_ = nullptr;
-  size_t size_ = 0;
+struct Unmap {
+  size_t size = 0;
+  void operator()(char* begin) const;
 };
+/// The beginning of a range of addresses, which it gives back.
+using Reservation = std::unique_ptr<char, Unmap>;
+
+/// A range of addresses without access, which no core dump contains. Null if
+/// the system has no such range.
+Reservation reserveAddresses(size_t size);
 
 // [common.mapping.memory-file] The bytes of all devices are in a file that has no name.
 struct OpenFile {

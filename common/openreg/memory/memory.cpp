@@ -36,8 +36,8 @@ Memory::Memory(int device_count, size_t device_memory, size_t reserve_size,
         " bytes, needs twice as many addresses, and the system does not give "
         "them; make OPENREG_DEVICE_MEMORY smaller, or `ulimit -v` larger.");
   }
-  base_ = reinterpret_cast<uintptr_t>(front_.begin());
-  window_ = back_.begin() - front_.begin();
+  base_ = reinterpret_cast<uintptr_t>(front_.get());
+  window_ = back_.get() - front_.get();
   const int back_rights = guarded ? PROT_NONE : PROT_READ | PROT_WRITE;
   if (!mapFile(file_.number, base_, size, PROT_NONE) ||
       !mapFile(file_.number, base_ + window_, size, back_rights)) {
@@ -51,12 +51,12 @@ Memory::Memory(int device_count, size_t device_memory, size_t reserve_size,
 // [common.memory.reserve] Behind the devices, both mappings leave addresses for the blocks of other processes.
 bool Memory::reserve(size_t size, size_t reserve) {
   // What the attempt before got would count against this one.
-  for (auto* range : {&front_, &back_, &pinned_range_}) *range = {};
-  front_ = Reservation(size + reserve);
-  back_ = Reservation(size + reserve);
-  pinned_range_ = Reservation(reserve);
+  for (auto* range : {&front_, &back_, &pinned_range_}) range->reset();
+  front_ = reserveAddresses(size + reserve);
+  back_ = reserveAddresses(size + reserve);
+  pinned_range_ = reserveAddresses(reserve);
   reserve_ = reserve;
-  return front_.begin() && back_.begin() && pinned_range_.begin();
+  return front_ && back_ && pinned_range_;
 }
 
 // [common.memory.regions] Each device has its part of the file, and unused pages return to the system.
@@ -68,9 +68,9 @@ void Memory::createRegions(int device_count, size_t device_memory,
         [this](uintptr_t begin, size_t bytes) { releasePages(begin, bytes); },
         layoutOfBlocks(guarded)));
   }
-  pinned_end_ = reinterpret_cast<uintptr_t>(pinned_range_.begin());
   pinned_ = std::make_unique<Region>(
-      pinned_end_, reserve_, [](uintptr_t begin, size_t bytes) {
+      reinterpret_cast<uintptr_t>(pinned_range_.get()), reserve_,
+      [](uintptr_t begin, size_t bytes) {
         madvise(reinterpret_cast<void*>(begin), bytes, MADV_DONTNEED);
       });
 }
@@ -80,28 +80,19 @@ void Memory::releasePages(uintptr_t begin, size_t bytes) const {
             static_cast<off_t>(begin - base_), static_cast<off_t>(bytes));
 }
 
-// [common.memory.pinned] Pinned memory opens up to its highest block, because a limit counts writable addresses.
-bool Memory::openPinned(uintptr_t end) {
-  std::lock_guard lock(pinned_mutex_);
-  if (end <= pinned_end_) return true;
-  end = (end + kLeastReserve - 1) / kLeastReserve * kLeastReserve;
-  const uintptr_t last =
-      reinterpret_cast<uintptr_t>(pinned_range_.begin()) + reserve_;
-  end = std::min(end, last);
-  void* begin = reinterpret_cast<void*>(pinned_end_);
-  const size_t size = end - pinned_end_;
-  if (mprotect(begin, size, PROT_READ | PROT_WRITE) != 0) return false;
-  // It is host memory like any other, so a core dump has it.
-  madvise(begin, size, MADV_DODUMP);
-  pinned_end_ = end;
-  return true;
-}
-
+// [common.memory.pinned] Only pages that had a block can be written, because a limit counts writable addresses.
 uintptr_t Memory::allocatePinned(size_t size) {
-  const uintptr_t begin = pinned_->allocate(size);
-  if (!begin || openPinned(begin + size)) return begin;
-  pinned_->free(begin);
-  return 0;
+  const uintptr_t block = pinned_->allocate(size);
+  if (!block) return 0;
+  const Range pages = pagesOf({block, block + size});
+  void* begin = reinterpret_cast<void*>(pages.begin);
+  if (mprotect(begin, pages.size(), PROT_READ | PROT_WRITE) != 0) {
+    pinned_->free(block);
+    return 0;
+  }
+  // It is host memory like any other, so a core dump has it.
+  madvise(begin, pages.size(), MADV_DODUMP);
+  return block;
 }
 
 IpcBlock Memory::ipcBlock(uintptr_t pointer, size_t size, int device) const {

@@ -7,7 +7,6 @@
 #include "torch_openreg/common/openreg/tools/ipc_memory.h"
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 namespace openreg::hardware {
@@ -56,16 +55,12 @@ class Memory {
  private:
   bool reserve(size_t size, size_t reserve);
   void createRegions(int device_count, size_t device_memory, bool guarded);
-  bool openPinned(uintptr_t end);
 
   std::vector<std::unique_ptr<Region>> devices_;
   std::unique_ptr<Region> pinned_;
   std::unique_ptr<IpcMemory> ipc_;
   MemoryFile file_;
   Reservation front_, back_, pinned_range_;
-  std::mutex pinned_mutex_;
-  /// Pinned memory below this address can be read and written.
-  uintptr_t pinned_end_ = 0;
   size_t reserve_ = 0;
   uintptr_t base_ = 0;
   ptrdiff_t window_ = 0;

@@ -15,15 +15,15 @@ Memory::Memory(cl_context context, cl_device_id device,
   mapping_queue_ = adopt(clCreateCommandQueue(context, device, 0, &code));
   requireCl(code, "clCreateCommandQueue");
   for (size_t size : sizes) {
-    Reservation& range = ranges_.emplace_back(size);
-    if (!range.begin()) {
+    Reservation& range = ranges_.emplace_back(reserveAddresses(size));
+    if (!range) {
       throw std::runtime_error(
           "the system gives no addresses for " + std::to_string(size) +
           " bytes; make OPENREG_DEVICE_MEMORY smaller, or `ulimit -v` larger");
     }
     regions_.push_back(
-        std::make_unique<Region>(reinterpret_cast<uintptr_t>(range.begin()),
-                                 size, [](uintptr_t, size_t) {}));
+        std::make_unique<Region>(reinterpret_cast<uintptr_t>(range.get()), size,
+                                 [](uintptr_t, size_t) {}));
   }
 }
 
