@@ -58,16 +58,21 @@ def _access(name, device, *rest):
 def races():
     """The races that were found so far, in the order of their second commands."""
     return [
-        Race(_access(*first), _access(*second), *rest) for first, second, *rest in _C.list_races()
+        Race(_access(*first), _access(*second), *block, sentence)
+        for is_race, first, second, block, _, sentence in _C.list_findings()
+        if is_race
     ]
 
 
 def violations():
     """The commands so far that touched what is not in a tensor, with `OPENREG_SANITIZE=memory`."""
-    return [
-        Violation(name, torch.device("openreg", device), *rest)
-        for name, device, *rest in _C.list_violations()
-    ]
+    found = []
+    for is_race, _, command, block, lines, sentence in _C.list_findings():
+        name, device, stream, is_write, pointer, _, line = command
+        if not is_race:
+            access = name, torch.device("openreg", device), stream, is_write, pointer
+            found.append(Violation(*access, *block, line, *lines, sentence))
+    return found
 
 
 def clear():

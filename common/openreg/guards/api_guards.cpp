@@ -65,17 +65,4 @@ orError_t orRetireBlock(void* pointer, orStream_t handle) noexcept {
   });
 }
 
-// [common.api-guards.violations] A program may look at its violations, and forget them.
-orError_t orVisitViolations(void (*visit)(const orViolation*, void*),
-                            void* data) noexcept {
-  return caught([&] {
-    if (!visit) throw refuseNull("orVisitViolations");
-    violations().visit(visit, data);
-  });
-}
-
-orError_t orClearViolations() noexcept {
-  return caught([&] { violations().clear(); });
-}
-
 // [-]

@@ -91,33 +91,35 @@ void Guards::retire(uintptr_t begin) noexcept try {
   const Range pages = pagesOf(bytesOf(*block));
   setRights(pages, memory_.window(), PROT_NONE);
   memory_.releasePages(pages.begin, pages.size());
-  const char* sentence =
-      "Something wrote outside of a block, and the host has no memory left to "
-      "say what.";
-  std::optional<Violation> violation;
+  orFinding found{};
+  std::string sentence;
   try {
-    if (damage) sentence = violation.emplace(atFree(*damage)).sentence.c_str();
+    if (damage) sentence = sentenceAtFree(found = atFree(*damage));
   } catch (const std::bad_alloc&) {
   }
   append(retired_[device], block);
   const bool is_full = retired_[device].blocks > kMostRetired;
   lock.unlock();
   if (is_full) recycleOldest(device);
-  if (damage) machine().devices[device]->sticky_error.set("free", sentence);
-  if (violation) violations().add(std::move(*violation));
+  if (!damage) return;
+  const char* const reason =
+      sentence.empty() ? "Something wrote outside of a block, and the host has "
+                         "no memory left to say what."
+                       : sentence.c_str();
+  machine().devices[device]->sticky_error.set("free", reason);
+  if (!sentence.empty()) addViolation(found, sentence);
 } catch (...) {
-  // The list of violations lacks one, and the device has its error.
+  // The list of findings lacks one, and the device has its error.
 }
 
 // [common.guards.retire.row] The damage is described while the block still counts as in use, and then the block joins the row.
-Violation Guards::atFree(const Damage& damage) const {
-  Violation violation;
-  violation.name = "free";
-  violation.device = damage.block->second.device;
-  violation.pointer = damage.address;
-  describe(violation, damage.block);
-  violation.sentence = sentenceAtFree(violation);
-  return violation;
+orFinding Guards::atFree(const Damage& damage) const {
+  orFinding found{};
+  found.command.name = "free";
+  found.command.device = damage.block->second.device;
+  found.command.is_write = true;
+  describe(found, damage.address, damage.block);
+  return found;
 }
 
 void Guards::append(Retired& retired, Blocks::iterator block) {

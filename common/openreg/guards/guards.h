@@ -28,7 +28,7 @@ struct GuardedBlock {
 
 // [common.guards] Device code reaches the pages of blocks in use, and no others.
 /// The guards around the blocks of all devices. Thread-safe. It takes no lock
-/// of another class but that of the violations.
+/// of another class but that of the findings.
 class Guards {
  public:
   Guards(Memory& memory, int device_count);
@@ -69,10 +69,11 @@ class Guards {
   std::optional<Damage> damageBy(const Command& command);
   void fillCanaries(Blocks::iterator block);
   void close(const std::vector<Range>& pages);
-  std::optional<Violation> judge(const std::optional<PageFault>& fault,
+  std::optional<orFinding> judge(const std::optional<PageFault>& fault,
                                  const Command& command);
-  void describe(Violation& violation, Blocks::iterator block) const;
-  Violation atFree(const Damage& damage) const;
+  void describe(orFinding& found, uintptr_t address,
+                Blocks::iterator block) const;
+  orFinding atFree(const Damage& damage) const;
   void append(Retired& retired, Blocks::iterator block);
 
   // [common.guards.state] Freed blocks wait in a row, for each device.

@@ -49,33 +49,34 @@ std::optional<Guards::Damage> Guards::damageBy(const Command& command) {
 }
 
 // [common.guards.judge] A fault past the end of a block comes after the padding, which the same command may have overwritten.
-std::optional<Violation> Guards::judge(const std::optional<PageFault>& fault,
+std::optional<orFinding> Guards::judge(const std::optional<PageFault>& fault,
                                        const Command& command) {
   std::lock_guard lock(mutex_);
-  Violation found;
+  orFinding found{};
+  found.command.is_write = !fault || fault->is_write;
   std::optional<Damage> damage;
   if (fault) {
     close(fault->opened);
-    found.pointer = fault->address - memory_.window();
-    found.is_write = fault->is_write;
-    const auto block = ownerOf(found.pointer);
-    if (block != blocks_.end()) {
-      describe(found, block);
-      if (found.is_write && !found.was_freed) damage = damageOf(block);
-    }
+    const uintptr_t address = fault->address - memory_.window();
+    const auto block = ownerOf(address);
+    describe(found, address, block);
+    if (found.command.is_write && found.block && !found.was_freed)
+      damage = damageOf(block);
   } else if (!(damage = damageBy(command))) {
     return std::nullopt;
   }
   if (damage) {
-    found.pointer = damage->address;
-    describe(found, damage->block);
+    describe(found, damage->address, damage->block);
     fillCanaries(damage->block);
   }
   return found;
 }
 
-void Guards::describe(Violation& found, Blocks::iterator block) const {
-  found.block = block->first;
+void Guards::describe(orFinding& found, uintptr_t address,
+                      Blocks::iterator block) const {
+  found.command.pointer = reinterpret_cast<const void*>(address);
+  if (block == blocks_.end()) return;
+  found.block = reinterpret_cast<const void*>(block->first);
   found.block_bytes = block->second.size;
   found.was_freed = block->second.is_retired;
   found.allocated_at = block->second.allocated_at;
@@ -100,15 +101,13 @@ void Guards::run(Command& command, const Device& device, orStream_t stream) {
   const std::optional<PageFault> fault = endCommand();
   is_alone = is_alone && begun_ == number;
   --running_;
-  if (std::optional<Violation> found = judge(fault, command)) {
-    found->name = command.name;
-    found->device = device.index;
-    found->stream = numberOf(stream, device);
-    found->place = command.launch ? command.launch->place : 0;
-    found->is_certain = fault || is_alone;
-    found->sentence = sentenceFor(*found);
-    const std::string sentence = found->sentence;
-    violations().add(std::move(*found));
+  if (std::optional<orFinding> found = judge(fault, command)) {
+    found->command.name = command.name;
+    found->command.device = device.index;
+    found->command.stream = numberOf(stream, device);
+    found->command.place = command.launch ? command.launch->place : 0;
+    const std::string sentence = sentenceFor(*found, fault || is_alone);
+    addViolation(*found, sentence);
     throw std::runtime_error(sentence);
   }
   if (thrown) std::rethrow_exception(thrown);

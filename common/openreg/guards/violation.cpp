@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/guards/violation.h"
 
+#include "torch_openreg/common/openreg/races/findings.h"
 #include "torch_openreg/common/openreg/races/races.h"
 
-#include <cstdio>
 #include <sstream>
-#include <utility>
 
 namespace openreg::hardware {
 // [common.guards.sentence] A distance of 0 is the first byte that is not the block's.
 /// "0 bytes past the end of the block of 400 bytes at 0x...".
-static std::string whereOf(const Violation& found) {
+static std::string whereOf(const orFinding& found) {
   std::ostringstream text;
-  const uintptr_t end = found.block + found.block_bytes;
-  const auto count = [&](uintptr_t bytes) -> std::ostream& {
+  const ptrdiff_t offset = static_cast<const char*>(found.command.pointer) -
+                           static_cast<const char*>(found.block);
+  const auto size = static_cast<ptrdiff_t>(found.block_bytes);
+  const auto count = [&](ptrdiff_t bytes) -> std::ostream& {
     return text << bytes << (bytes == 1 ? " byte " : " bytes ");
   };
-  if (found.pointer < found.block) {
-    count(found.block - found.pointer) << "before the beginning";
-  } else if (found.pointer >= end) {
-    count(found.pointer - end) << "past the end";
+  if (offset < 0) {
+    count(-offset) << "before the beginning";
+  } else if (offset >= size) {
+    count(offset - size) << "past the end";
   } else {
-    text << "byte " << found.pointer - found.block;
+    text << "byte " << offset;
   }
   text << " of the " << (found.was_freed ? "freed " : "") << "block of "
-       << found.block_bytes << " bytes at "
-       << reinterpret_cast<const void*>(found.block);
+       << found.block_bytes << " bytes at " << found.block;
   return text.str();
 }
 
-static std::string originOf(const Violation& found) {
+static std::string originOf(const orFinding& found) {
   const std::string allocated = atPlace(found.allocated_at);
   const std::string freed = found.was_freed ? atPlace(found.freed_at) : "";
   std::string text;
@@ -42,66 +42,33 @@ static std::string originOf(const Violation& found) {
 }
 
 // [common.guards.sentence.whole] A sentence that may blame the wrong command says so.
-std::string sentenceFor(const Violation& found) {
+std::string sentenceFor(const orFinding& found, bool is_certain) {
   std::ostringstream text;
-  text << "on " << nameOfStream(found.device, found.stream)
-       << atPlace(found.place) << (found.is_write ? " it wrote " : " it read ");
+  const orFoundCommand& command = found.command;
+  text << "on " << nameOfStream(command.device, command.stream)
+       << atPlace(command.place)
+       << (command.is_write ? " it wrote " : " it read ");
   if (found.block) {
     text << whereOf(found) << originOf(found);
   } else {
-    text << reinterpret_cast<const void*>(found.pointer)
-         << ", which is in no block.";
+    text << command.pointer << ", which is in no block.";
   }
-  if (!found.is_certain) {
+  if (!is_certain) {
     text << " Other commands ran at the same time, and one of them may have "
             "done it.";
   }
   return text.str();
 }
 
-std::string sentenceAtFree(const Violation& found) {
+std::string sentenceAtFree(const orFinding& found) {
   return "something wrote " + whereOf(found) + originOf(found) +
          " It was no command that announced the block.";
 }
 
-// [common.guards.violations.add] The report is written at once, so that those of two threads do not mix.
-void Violations::add(Violation violation) {
-  const std::string text = "openreg: memory violation in " + violation.name +
-                           "\n  " + violation.sentence + "\n";
-  std::fputs(text.c_str(), stderr);
-  std::lock_guard lock(mutex_);
-  all_.push_back(std::move(violation));
-  count_ = all_.size();
-}
-
-void Violations::visit(void (*visit)(const orViolation*, void*), void* data) {
-  std::lock_guard lock(mutex_);
-  for (const Violation& each : all_) {
-    const orViolation violation{each.name.c_str(),
-                                each.device,
-                                each.stream,
-                                each.is_write,
-                                reinterpret_cast<const void*>(each.pointer),
-                                reinterpret_cast<const void*>(each.block),
-                                each.block_bytes,
-                                each.was_freed,
-                                each.place,
-                                each.allocated_at,
-                                each.freed_at,
-                                each.sentence.c_str()};
-    visit(&violation, data);
-  }
-}
-
-void Violations::clear() {
-  std::lock_guard lock(mutex_);
-  all_.clear();
-  count_ = 0;
-}
-
-Violations& violations() {
-  static Violations& violations = *new Violations;
-  return violations;
+void addViolation(orFinding found, const std::string& sentence) {
+  found.sentence = sentence.c_str();
+  findings().add(found, std::string("openreg: memory violation in ") +
+                            found.command.name + "\n  " + sentence + "\n");
 }
 
 // [-]

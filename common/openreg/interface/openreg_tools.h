@@ -170,39 +170,44 @@ OPENREG_EXPORT orError_t orAnnounceBlock(const void* pointer,
                                          size_t bytes) OPENREG_NOEXCEPT;
 
 // [common.tools.races] Two commands that share memory race if one of them writes and neither waits for the other.
-/// One of the two commands.
-typedef struct orRaceSide {
+/// A command that a sanitizer found.
+typedef struct orFoundCommand {
   const char* name;    /**< of the kernel, or of the host's operator */
   int device;          /**< -1: the host */
   int64_t stream;      /**< its handle as a number; 0 is the default stream */
   int is_write;        /**< otherwise it reads */
   const void* pointer; /**< the first byte that it touches */
-  size_t bytes;        /**< to the last byte that it touches */
+  size_t bytes;        /**< to the last byte that it touches; 0 if not known */
   int64_t place;       /**< as `here` returned it at the launch */
-} orRaceSide;
+} orFoundCommand;
 
-/// Two commands that race. Pointers are valid until the visit ends.
-typedef struct orRace {
-  orRaceSide first;     /**< the one that was enqueued earlier */
-  orRaceSide second;    /**< and the later one */
-  const void* block;    /**< the block of orMalloc or orMallocHost */
+/// Two commands that race, or one that touched what is not in a block. Pointers
+/// are valid until the visit ends.
+typedef struct orFinding {
+  int is_race;            /**< otherwise there is no other command */
+  orFoundCommand command; /**< of two, the one that was enqueued later */
+  orFoundCommand other;   /**< and the earlier one */
+  const void* block;    /**< the block, or the nearest; null if there is none */
   size_t block_bytes;   /**< its size */
-  int was_reused;       /**< whether an allocator handed it out in between */
-  const char* sentence; /**< what is missing, and how to add it */
-} orRace;
+  int was_freed;        /**< before, or between the two commands */
+  int64_t allocated_at; /**< as `here` returned it at the allocation, */
+  int64_t freed_at;     /**< and when it was freed; 0 if not known */
+  const char* sentence; /**< what happened, or which wait is missing */
+} orFinding;
 
+// [common.tools.races.find] The list of findings grows until it is cleared.
 /// Finds races from now on, or no longer. OPENREG_SANITIZE=races finds them
 /// from the beginning. Each is printed to stderr when its second command is
 /// enqueued, once for a pair of places; a process in which any was found ends
 /// with code 66 in place of 0. Only what the program asks depends on the time.
 OPENREG_EXPORT orError_t orFindRaces(int is_on) OPENREG_NOEXCEPT;
-/// Visits the races that were found since they were last cleared. `visit` must
-/// not call the driver.
-OPENREG_EXPORT orError_t orVisitRaces(void (*visit)(const orRace* race,
-                                                    void* data),
-                                      void* data) OPENREG_NOEXCEPT;
-/// Forgets them, so that the process ends as if there had been none.
-OPENREG_EXPORT orError_t orClearRaces(void) OPENREG_NOEXCEPT;
+/// Visits what was found since it was last cleared. `visit` must not call the
+/// driver.
+OPENREG_EXPORT orError_t orVisitFindings(void (*visit)(const orFinding* finding,
+                                                       void* data),
+                                         void* data) OPENREG_NOEXCEPT;
+/// Forgets it, so that the process ends as if nothing had been found.
+OPENREG_EXPORT orError_t orClearFindings(void) OPENREG_NOEXCEPT;
 /// How the driver learns which line of the program enqueues: `here` returns a
 /// number for the line that the calling thread is at, or 0, and `describe`
 /// writes its name, with a null at the end. Null, twice, ends that.
@@ -225,22 +230,6 @@ OPENREG_EXPORT orError_t orAnnounceSettled(const void* pointer, size_t bytes,
 OPENREG_EXPORT orError_t orAnnouncePeer(void) OPENREG_NOEXCEPT;
 
 // [common.tools.guards] Memory that is guarded reports each touch outside of a block in use.
-/// A command that touched what is not in a block.
-typedef struct orViolation {
-  const char* name;    /**< of the command */
-  int device;          /**< where it ran */
-  int64_t stream;      /**< its handle as a number; 0 is the default stream */
-  int is_write;        /**< otherwise it read */
-  const void* pointer; /**< the first byte that it touched */
-  const void* block;   /**< the nearest block; null if there is none */
-  size_t block_bytes;  /**< its size */
-  int was_freed;       /**< whether it was freed before */
-  int64_t place; /**< as `here` of orSetPlaces returned it at the launch, */
-  int64_t allocated_at; /**< at the allocation of the block, */
-  int64_t freed_at;     /**< and when it was freed */
-  const char* sentence; /**< all of this */
-} orViolation;
-
 /// Whether OPENREG_SANITIZE has `memory` in its list. Then device code can
 /// touch blocks in use only. A command that touches anything else fails its
 /// device, as a kernel that throws does, and the sentence is printed to stderr.
@@ -254,15 +243,6 @@ OPENREG_EXPORT orError_t orMemoryIsGuarded(int* is_guarded) OPENREG_NOEXCEPT;
 /// orErrorStreamCaptureUnsupported if the stream is being captured.
 OPENREG_EXPORT orError_t orRetireBlock(void* devPtr,
                                        orStream_t stream) OPENREG_NOEXCEPT;
-
-// [common.tools.guards.found] As with races, the list grows until it is cleared.
-/// Visits the violations that were found since they were last cleared. `visit`
-/// must not call the driver, and its pointers are valid until it ends.
-OPENREG_EXPORT orError_t
-orVisitViolations(void (*visit)(const orViolation* violation, void* data),
-                  void* data) OPENREG_NOEXCEPT;
-/// Forgets them, so that the process ends as if there had been none.
-OPENREG_EXPORT orError_t orClearViolations(void) OPENREG_NOEXCEPT;
 
 // [common.tools.steps] Under a schedule that is chosen, a program can be told which other ones there are.
 /// One step that ran: a kernel, a copy, a node of a graph, an access of the

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/core/failure.h"
 #include "torch_openreg/common/openreg/core/machine.h"
+#include "torch_openreg/common/openreg/races/findings.h"
 #include "torch_openreg/common/openreg/races/races.h"
 #include "torch_openreg/common/openreg/tools/step_scheduler.h"
 
@@ -75,16 +76,19 @@ orError_t orFindRaces(int is_on) noexcept {
   });
 }
 
-orError_t orVisitRaces(void (*visit)(const orRace*, void*),
-                       void* data) noexcept {
+orError_t orVisitFindings(void (*visit)(const orFinding*, void*),
+                          void* data) noexcept {
   return caught([&] {
-    if (!visit) throw refuseNull("orVisitRaces");
-    races().visit(visit, data);
+    if (!visit) throw refuseNull("orVisitFindings");
+    findings().visit(visit, data);
   });
 }
 
-orError_t orClearRaces() noexcept {
-  return caught([&] { races().clearFound(); });
+orError_t orClearFindings() noexcept {
+  return caught([&] {
+    findings().clear();
+    races().forgetReported();
+  });
 }
 
 orError_t orSetPlaces(int64_t (*here)(),

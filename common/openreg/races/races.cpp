@@ -2,6 +2,7 @@
 #include "torch_openreg/common/openreg/races/races.h"
 
 #include "torch_openreg/common/openreg/core/machine.h"
+#include "torch_openreg/common/openreg/races/findings.h"
 #include "torch_openreg/common/openreg/graphs/graph.h"
 #include "torch_openreg/common/openreg/signals/watcher.h"
 
@@ -269,7 +270,7 @@ void Races::giveBack(uintptr_t begin, uintptr_t end) {
 }
 
 // [common.races.report] A race is reported once for two places of the program.
-orRaceSide Races::sideOf(const Use& use) {
+orFoundCommand Races::commandOf(const Use& use) {
   const Stream* its = use.stream ? by_number_[use.stream] : nullptr;
   const Footprint& bytes = use.what().bytes;
   const Device* device = its ? its->device : nullptr;
@@ -292,39 +293,24 @@ void Races::report(const Use& first, const Use& second) {
            .second) {
     return;
   }
-  Race race{first,      second, {sideOf(first), sideOf(second)}, 0, 0,
-            was_reused, {}};
-  const uintptr_t at =
-      std::max(first.what().bytes.begin, second.what().bytes.begin);
-  const orPointerAttributes where =
-      machine().memory.attributes(reinterpret_cast<const void*>(at));
-  race.block = reinterpret_cast<uintptr_t>(where.pointer);
+  orFinding race{};
+  race.is_race = true;
+  race.command = commandOf(second);
+  race.other = commandOf(first);
+  race.was_freed = was_reused;
+  const orPointerAttributes where = machine().memory.attributes(
+      std::max(race.command.pointer, race.other.pointer));
+  race.block = where.pointer;
   race.block_bytes = where.size;
-  race.sentence = sentenceFor(race);
-  print(race);
-  races_.push_back(std::move(race));
-  count_ = races_.size();
+  const std::string sentence = sentenceFor(race);
+  race.sentence = sentence.c_str();
+  findings().add(race, reportOf(race));
 }
 
-// [common.races.found.visit] The records point into what is kept here, so they are valid until the visit ends.
-void Races::visit(void (*visit)(const orRace*, void*), void* data) {
+// [common.races.forget] What a program has cleared may be reported again.
+void Races::forgetReported() {
   std::lock_guard lock(mutex_);
-  for (const Race& each : races_) {
-    const orRace race{each.sides[0],
-                      each.sides[1],
-                      reinterpret_cast<const void*>(each.block),
-                      each.block_bytes,
-                      each.was_reused,
-                      each.sentence.c_str()};
-    visit(&race, data);
-  }
-}
-
-void Races::clearFound() {
-  std::lock_guard lock(mutex_);
-  races_.clear();
   seen_.clear();
-  count_ = 0;
 }
 
 void Races::clear() {

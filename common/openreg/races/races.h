@@ -49,16 +49,6 @@ std::shared_ptr<const Launch> takeAnnounced(const char* name);
 /// A launch of which nothing but the name and the place is known.
 std::shared_ptr<const Launch> launchHere(const char* name);
 
-// [common.races.found] A race is kept in words, because memory and streams may be gone when it is read.
-struct Race {
-  Use first, second;
-  orRaceSide sides[2];
-  uintptr_t block;
-  size_t block_bytes;
-  bool was_reused;
-  std::string sentence;
-};
-
 // [common.races] All edges are known when a command is enqueued, so its races are, too, whenever it runs.
 /// Thread-safe. Called under the lock of a queue, so it takes no such lock. All
 /// threads of the host share one clock: what one of them has waited for, the
@@ -95,18 +85,17 @@ class Races {
   /// How many commands and steps of the host there have been.
   uint64_t planned();
 
-  // [common.races.memory] Memory changes its owner, and races are kept until they are cleared.
+  // [common.races.memory] Memory changes its owner.
   /// The bytes from `begin` to the end of the block that was handed out last.
   size_t bytesFrom(uintptr_t begin);
   void handOut(uintptr_t begin, uintptr_t end);
   void settle(uintptr_t begin, uintptr_t end, orStream_t stream);
   void giveBack(uintptr_t begin, uintptr_t end);
 
-  void visit(void (*visit)(const orRace*, void*), void* data);
-  void clearFound();
+  /// Reports again what was reported before.
+  void forgetReported();
   /// Forgets everything, at the beginning of a new search.
   void clear();
-  size_t found() const { return count_; }
 
   // [common.races.state] A stream keeps its number for as long as the process lives.
  private:
@@ -133,7 +122,7 @@ class Races {
   void waitForWord(orStream_t handle, Stream& stream, const void* word,
                    uint32_t value);
   void report(const Use& first, const Use& second);
-  orRaceSide sideOf(const Use& use);
+  orFoundCommand commandOf(const Use& use);
   uint64_t ownerOf(uintptr_t address) const;
 
   // [common.races.members] The lock guards all that follows.
@@ -147,9 +136,7 @@ class Races {
   std::map<uintptr_t, std::pair<uintptr_t, uint64_t>> owners_;
   uint64_t last_owner_ = 0;
   uint64_t planned_ = 0;
-  std::vector<Race> races_;
   std::set<std::tuple<std::string, int64_t, std::string, int64_t, bool>> seen_;
-  std::atomic<size_t> count_{0};
 };
 
 Races& races();
@@ -180,9 +167,9 @@ orStream_t defaultOf(const Device& device);
 
 // [common.races.words-of] A report names both commands and the edge that is missing between them.
 /// What is missing, and how to add it.
-std::string sentenceFor(const Race& race);
-/// Prints the report to stderr.
-void print(const Race& race);
+std::string sentenceFor(const orFinding& race);
+/// The text for stderr, with the sentence.
+std::string reportOf(const orFinding& race);
 
 // [-]
 }  // namespace openreg::hardware

@@ -2,7 +2,7 @@
 #include "torch_openreg/common/openreg/races/races.h"
 
 #include "torch_openreg/common/openreg/core/machine.h"
-#include "torch_openreg/common/openreg/guards/violation.h"
+#include "torch_openreg/common/openreg/races/findings.h"
 
 #include <unistd.h>
 
@@ -50,12 +50,13 @@ std::string nameOfStream(int device, int64_t stream) {
   return text.str();
 }
 
-static std::string streamOf(const orRaceSide& side) {
-  return side.device < 0 ? "the host" : nameOfStream(side.device, side.stream);
+static std::string streamOf(const orFoundCommand& command) {
+  return command.device < 0 ? "the host"
+                            : nameOfStream(command.device, command.stream);
 }
 
-static const char* verb(const orRaceSide& side) {
-  return side.is_write ? "writes" : "reads";
+static const char* verb(const orFoundCommand& command) {
+  return command.is_write ? "writes" : "reads";
 }
 
 void setPlaces(Places next) {
@@ -69,10 +70,10 @@ int64_t placeHere() {
 }
 
 // [common.races.sentence] Which edge is missing depends on whether the memory had another owner, and on whether the host is one of the two.
-std::string sentenceFor(const Race& race) {
-  const orRaceSide &first = race.sides[0], &second = race.sides[1];
+std::string sentenceFor(const orFinding& race) {
+  const orFoundCommand &first = race.other, &second = race.command;
   std::ostringstream text;
-  if (race.was_reused) {
+  if (race.was_freed) {
     text << "The memory was freed while " << streamOf(first)
          << " still used it, and handed out again; call "
             "tensor.record_stream(...) with "
@@ -94,22 +95,22 @@ std::string sentenceFor(const Race& race) {
   return text.str();
 }
 
-// [common.races.print] The report is written at once, so that those of two threads do not mix.
-void print(const Race& race) {
-  const orRaceSide &first = race.sides[0], &second = race.sides[1];
+// [common.races.print] A report names the later command first, because the missing wait belongs there.
+std::string reportOf(const orFinding& race) {
+  const orFoundCommand &first = race.other, &second = race.command;
   std::ostringstream text;
   text << "openreg: race between " << first.name << " and " << second.name
        << '\n';
-  for (const orRaceSide* side : {&second, &first}) {
-    const auto begin = reinterpret_cast<uintptr_t>(side->pointer) - race.block;
-    text << "  " << side->name << atPlace(side->place) << " " << verb(*side)
-         << " bytes " << begin << " to " << begin + side->bytes << ", on "
-         << streamOf(*side) << '\n';
+  for (const orFoundCommand& each : {second, first}) {
+    const auto begin = static_cast<const char*>(each.pointer) -
+                       static_cast<const char*>(race.block);
+    text << "  " << each.name << atPlace(each.place) << " " << verb(each)
+         << " bytes " << begin << " to " << begin + each.bytes << ", on "
+         << streamOf(each) << '\n';
   }
-  text << "  of the block of " << race.block_bytes << " bytes at "
-       << reinterpret_cast<const void*>(race.block) << ".\n  " << race.sentence
-       << '\n';
-  std::fputs(text.str().c_str(), stderr);
+  text << "  of the block of " << race.block_bytes << " bytes at " << race.block
+       << ".\n  " << race.sentence << '\n';
+  return text.str();
 }
 
 orStream_t defaultOf(const Device& device) {
@@ -118,7 +119,8 @@ orStream_t defaultOf(const Device& device) {
 
 // [common.races.exit] A test that passed by luck must not look as if it had passed.
 static void endWithCode(int status, void*) {
-  const size_t raced = races().found(), violated = violations().found();
+  const size_t raced = findings().races();
+  const size_t violated = findings().violations();
   if (status != 0 || raced + violated == 0) return;
   const auto count = [](size_t found, const char* one, const char* more) {
     if (found == 0) return;

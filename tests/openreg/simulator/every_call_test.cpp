@@ -165,8 +165,7 @@ std::vector<Tried> streamCalls(Scene& s) {
 std::vector<Tried> deviceCalls(Scene& s) {
   static constexpr auto ignore = [](const orRecord*, void*) {};
   static constexpr auto go_on = [](void*) { return 0; };
-  static constexpr auto no_race = [](const orRace*, void*) {};
-  static constexpr auto no_violation = [](const orViolation*, void*) {};
+  static constexpr auto no_finding = [](const orFinding*, void*) {};
   const Step first = [] { return orSetDevice(0); };
   return {
       TRY(orGetDeviceCount(&s.number)),
@@ -186,10 +185,8 @@ std::vector<Tried> deviceCalls(Scene& s) {
       TRY(orRangePush("a range")).before(STEP(orRangePop())),
       TRY(orRangePop()).after(STEP(orRangePush("a range"))),
       TRY(orFindRaces(1)).before(STEP(orFindRaces(0))),
-      TRY(orVisitRaces(no_race, nullptr)),
-      TRY(orClearRaces()),
-      TRY(orVisitViolations(no_violation, nullptr)),
-      TRY(orClearViolations()),
+      TRY(orVisitFindings(no_finding, nullptr)),
+      TRY(orClearFindings()),
       TRY(orMemoryIsGuarded(&s.number)),
   };
 }
@@ -296,8 +293,8 @@ TEST(EveryCall, is_refused_in_a_forked_child_if_it_needs_a_device) {
             "orFree orFreeHost orGetDeviceCount orGetDevice orSetDevice "
             "orGetDeviceProperties orDeviceGetStreamPriorityRange orInject "
             "orSetWaitCallback orAddObserver orRemoveObserver orRangePush "
-            "orRangePop orVisitRaces orClearRaces orVisitViolations "
-            "orClearViolations orMemoryIsGuarded orGraphGetNodeCount "
+            "orRangePop orVisitFindings orClearFindings "
+            "orMemoryIsGuarded orGraphGetNodeCount "
             "orGraphDebugDotPrint orGraphExecDestroy ");
 }
 

@@ -45,12 +45,14 @@ struct Found {
 
 std::vector<Found> found() {
   std::vector<Found> all;
-  orVisitViolations(
-      [](const orViolation* each, void* data) {
+  orVisitFindings(
+      [](const orFinding* each, void* data) {
+        EXPECT_FALSE(each->is_race);
+        const orFoundCommand& command = each->command;
         static_cast<std::vector<Found>*>(data)->push_back(
-            {each->name, each->sentence, each->device, each->is_write != 0,
-             each->was_freed != 0,
-             static_cast<const char*>(each->pointer) -
+            {command.name, each->sentence, command.device,
+             command.is_write != 0, each->was_freed != 0,
+             static_cast<const char*>(command.pointer) -
                  static_cast<const char*>(each->block),
              each->block_bytes});
       },
@@ -98,7 +100,7 @@ void expectFailed(const std::string& part = "", orStream_t stream = nullptr) {
   EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
   EXPECT_NE(detail().find(part), std::string::npos) << detail();
   EXPECT_EQ(orDeviceReset(), orSuccess);
-  EXPECT_EQ(orClearViolations(), orSuccess);
+  EXPECT_EQ(orClearFindings(), orSuccess);
 }
 
 const std::string kOthers =
@@ -119,7 +121,7 @@ Found expectOne(const std::string& sentence) {
   if (all.size() != 1) return {};
   EXPECT_EQ(sentence,
             "openreg:0 stopped in " + all[0].name + ": " + all[0].sentence);
-  EXPECT_EQ(orClearViolations(), orSuccess);
+  EXPECT_EQ(orClearFindings(), orSuccess);
   return all[0];
 }
 
@@ -634,7 +636,7 @@ TEST(Guards, are_off_unless_they_are_asked_for) {
 
 TEST(Guards, need_a_place_and_a_function) {
   EXPECT_EQ(orMemoryIsGuarded(nullptr), orErrorInvalidValue);
-  EXPECT_EQ(orVisitViolations(nullptr, nullptr), orErrorInvalidValue);
+  EXPECT_EQ(orVisitFindings(nullptr, nullptr), orErrorInvalidValue);
 }
 
 }  // namespace guards_test

@@ -24,7 +24,7 @@ struct Search {
   ~Search() {
     orDeviceSynchronize();
     orFindRaces(0);
-    orClearRaces();
+    orClearFindings();
   }
 };
 
@@ -36,16 +36,16 @@ struct Found {
 
 std::vector<Found> found() {
   std::vector<Found> all;
-  orVisitRaces(
-      [](const orRace* race, void* data) {
+  orVisitFindings(
+      [](const orFinding* race, void* data) {
+        EXPECT_TRUE(race->is_race);
+        const orFoundCommand &first = race->other, &second = race->command;
         static_cast<std::vector<Found>*>(data)->push_back(
-            {race->first.name, race->second.name, race->sentence,
-             race->first.is_write != 0, race->second.is_write != 0,
-             race->was_reused != 0,
-             static_cast<size_t>(
-                 static_cast<const char*>(race->second.pointer) -
-                 static_cast<const char*>(race->block)),
-             race->second.bytes});
+            {first.name, second.name, race->sentence, first.is_write != 0,
+             second.is_write != 0, race->was_freed != 0,
+             static_cast<size_t>(static_cast<const char*>(second.pointer) -
+                                 static_cast<const char*>(race->block)),
+             second.bytes});
       },
       &all);
   return all;
@@ -231,7 +231,7 @@ TEST_F(RacesTest,
     touches(two, overlaps);
     EXPECT_EQ(found().size(), 1u) << what;
     orDeviceSynchronize();
-    orClearRaces();
+    orClearFindings();
   }
 }
 
@@ -290,13 +290,13 @@ TEST_F(RacesTest, an_access_of_unknown_size_ends_with_its_block) {
   EXPECT_EQ(found().size(), 1u);
   // An owner that ends before does not count, and host memory has no end.
   orDeviceSynchronize();
-  orClearRaces();
+  orClearFindings();
   orAnnounceBlock(block, 64);
   launch(one, "again", {block + 128, 0, 0, nullptr, nullptr, 1});
   reads(two, "the last", block + 4095, 1);
   EXPECT_EQ(found().size(), 1u);
   orDeviceSynchronize();
-  orClearRaces();
+  orClearFindings();
   char host = 0;
   launch(one, "of the host", {&host, 0, 0, nullptr, nullptr, 1});
   reads(two, "too", &host, 1);
@@ -575,7 +575,7 @@ TEST_F(RacesTest, a_pair_of_places_is_reported_once) {
   }
   // The other pair: the writer overtakes the reader.
   EXPECT_EQ(found().size(), 2u);
-  orClearRaces();
+  orClearFindings();
   EXPECT_TRUE(found().empty());
 }
 

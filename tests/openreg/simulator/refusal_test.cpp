@@ -29,7 +29,7 @@ TEST_F(Refused, tools) {
        CALL(orAnnounceHostAccess(nullptr, &access)),
        CALL(orAnnounceHostAccess("sum", nullptr)),
        CALL(orDeviceGetStreamPriorityRange(nullptr, &number)),
-       CALL(orAccessFlag(nullptr)), CALL(orVisitRaces(nullptr, nullptr)),
+       CALL(orAccessFlag(nullptr)), CALL(orVisitFindings(nullptr, nullptr)),
        CALL(orStreamBeginCapture(stream, no_mode))});
   expectAll(orErrorInvalidResourceHandle, {CALL(orIpcOpenMemHandle(&out, {}))});
   expectAll(orErrorInvalidConfiguration, {CALL(orInject("no"))});

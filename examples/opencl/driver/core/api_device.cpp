@@ -153,11 +153,11 @@ orError_t orAnnounceSettled(const void*, size_t, orStream_t) noexcept {
 
 orError_t orAnnouncePeer() noexcept { return refuseRaces(); }
 
-orError_t orVisitRaces(void (*)(const orRace*, void*), void*) noexcept {
+orError_t orVisitFindings(void (*)(const orFinding*, void*), void*) noexcept {
   return refuseRaces();
 }
 
-orError_t orClearRaces() noexcept { return refuseRaces(); }
+orError_t orClearFindings() noexcept { return refuseRaces(); }
 
 orError_t orSetPlaces(int64_t (*)(),
                       void (*)(int64_t, char*, size_t)) noexcept {
@@ -174,13 +174,6 @@ static orError_t refuseGuards() noexcept try {
 orError_t orMemoryIsGuarded(int*) noexcept { return refuseGuards(); }
 
 orError_t orRetireBlock(void*, orStream_t) noexcept { return refuseGuards(); }
-
-orError_t orVisitViolations(void (*)(const orViolation*, void*),
-                            void*) noexcept {
-  return refuseGuards();
-}
-
-orError_t orClearViolations() noexcept { return refuseGuards(); }
 
 // [opencl.api-device.steps] OpenCL chooses the order of commands itself, so no step can be reported.
 orError_t orVisitSteps(void (*)(const orStep*, void*), void*) noexcept try {
