@@ -7,32 +7,14 @@
 #include "torch_openreg/common/openreg/tools/step_scheduler.h"
 
 #include <cxxabi.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <exception>
 #include <memory>
 #include <string>
-#include <thread>
+#include <utility>
 
 namespace openreg::hardware {
-
-// [common.worker-pool.inherited.set] What the thread had before is restored on every way out.
-InheritedState::InheritedState() {
-  sigset_t all;
-  sigfillset(&all);
-  // A thread that faults while it blocks the signal ends the process unheard.
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
-    sigdelset(&all, fault);
-  pthread_sigmask(SIG_SETMASK, &all, &signals_);
-  fegetenv(&modes_);
-  fesetenv(FE_DFL_ENV);
-}
-
-InheritedState::~InheritedState() {
-  fesetenv(&modes_);
-  pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
-}
 
 // [common.worker-pool.start] A device runs with the threads that the system grants, and the first must be granted before a command is enqueued.
 void WorkerPool::startThreads() {
@@ -57,12 +39,9 @@ void WorkerPool::startThreads() {
 
 void WorkerPool::startThread(int number) {
   auto worker = std::make_unique<Worker>(number);
-  const std::string name =
-      "openreg:" + std::to_string(device_) + "/" + std::to_string(number);
-  const InheritedState inherited;
-  std::thread thread([this, worker = std::move(worker)] { run(*worker); });
-  pthread_setname_np(thread.native_handle(), name.c_str());
-  thread.detach();
+  startDeviceThread(
+      "openreg:" + std::to_string(device_) + "/" + std::to_string(number),
+      [this, worker = std::move(worker)] { run(*worker); });
 }
 
 // [common.worker-pool.run] A worker takes stream after stream, as long as the process lives.

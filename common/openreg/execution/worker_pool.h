@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "torch_openreg/common/background.h"
+
 #include <fenv.h>
-#include <signal.h>
+#include <pthread.h>
 
 #include <array>
 #include <atomic>
 #include <condition_variable>
 #include <list>
 #include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace openreg::hardware {
@@ -22,20 +26,18 @@ inline constexpr int kGreatestPriority = -2;
 /// Whether the calling thread runs kernels.
 bool& onDeviceThread();
 
-// [common.worker-pool.inherited] A new thread inherits the signal mask and the floating-point modes, so both are the device's while threads are started.
-/// During its life, the calling thread blocks all signals, except those of a
-/// fault, and rounds to nearest with subnormal numbers.
-class InheritedState {
- public:
-  InheritedState();
-  ~InheritedState();
-  InheritedState(const InheritedState&) = delete;
-  InheritedState& operator=(const InheritedState&) = delete;
-
- private:
-  sigset_t signals_;
-  fenv_t modes_;
-};
+// [common.worker-pool.thread] A new thread inherits the floating-point modes of the program, and a kernel must not.
+/// Runs `body()` in the background, on a thread of this name that rounds to
+/// nearest with subnormal numbers.
+/// @throws std::system_error or std::bad_alloc if there is no such thread.
+template <class Body>
+void startDeviceThread(std::string name, Body body) {
+  runInBackground([name = std::move(name), body = std::move(body)]() mutable {
+    pthread_setname_np(pthread_self(), name.c_str());
+    fesetenv(FE_DFL_ENV);
+    body();
+  });
+}
 
 // [common.worker-pool] A device has a few threads, and a queue of ready streams for each priority.
 class WorkerPool {

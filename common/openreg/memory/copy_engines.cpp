@@ -5,7 +5,6 @@
 #include "torch_openreg/common/openreg/execution/worker_pool.h"
 #include "torch_openreg/common/openreg/races/races.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -16,7 +15,6 @@
 #include <list>
 #include <mutex>
 #include <new>
-#include <thread>
 
 // [common.copy-engines.x86] Only x86 has the header of its streaming stores.
 #if defined(__x86_64__)
@@ -85,12 +83,9 @@ void CopyEngines::start() {
   const int count =
       sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
   const int threads = std::min(count, std::max(4, config().device_threads));
-  const InheritedState inherited;
   try {
     for (int helper = 1; helper < threads; ++helper) {
-      std::thread thread([this] { help(); });
-      pthread_setname_np(thread.native_handle(), "openreg/copy");
-      thread.detach();
+      startDeviceThread("openreg/copy", [this] { help(); });
     }
   } catch (const std::exception&) {
   }

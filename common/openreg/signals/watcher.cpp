@@ -4,10 +4,7 @@
 #include "torch_openreg/common/openreg/core/config.h"
 #include "torch_openreg/common/openreg/execution/device.h"
 
-#include <pthread.h>
-
 #include <chrono>
-#include <thread>
 #include <utility>
 
 namespace openreg::hardware {
@@ -27,10 +24,7 @@ bool NumberWait::isOver(uint32_t number) const {
 void Watcher::start() {
   std::lock_guard lock(mutex_);
   if (started_ || config().held) return;
-  const InheritedState inherited;
-  std::thread thread([this] { run(); });
-  pthread_setname_np(thread.native_handle(), "openreg:watcher");
-  thread.detach();
+  startDeviceThread("openreg:watcher", [this] { run(); });
   started_ = true;
 }
 

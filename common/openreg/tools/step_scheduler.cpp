@@ -24,8 +24,7 @@ void StepScheduler::start() {
 }
 
 void StepScheduler::startThread() {
-  const InheritedState inherited;
-  std::thread([this] { run(); }).detach();
+  startDeviceThread("openreg:steps", [this] { run(); });
 }
 
 StepScheduler& stepScheduler() {
