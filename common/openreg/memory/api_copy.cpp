@@ -104,7 +104,7 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
     if (copy.from == orMemoryTypeUnmanaged && copy.to == orMemoryTypeDevice &&
         count <= kStagedBytes) {
       announceCopy(copy, dst, src, count);
-      auto staged = std::make_unique<char[]>(count);
+      auto staged = std::make_unique_for_overwrite<char[]>(count);
       std::memcpy(staged.get(), copy.origin, count);
       submitCopy(handle, "memcpy",
                  [target = copy.target, staged = std::move(staged), count] {
