@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the caching allocator costs, and what a program would cost without it.
 #include "torch_openreg/chapters/device/memory/allocator.h"
-#include "torch_openreg/chapters/device/streams/gpu_trace.h"
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
 
@@ -37,28 +36,6 @@ void pairs() {
              {"cached", [=] { return perCall(20000, cached); }},
              {"orMalloc", [=] { return perCall(500, driver); }}});
   }
-}
-
-/// A cached pair makes two reports to PyTorch's trace, to which nobody listens.
-void reports() {
-  compare(
-      "reports to PyTorch's trace", "without a listener", 9,
-      {{"a cached pair",
-        [] {
-          return perCall(20000, [] { openreg::allocator().allocate(4096); });
-        }},
-       {"its two reports", [] {
-          return perCall(200,
-                         [] {
-                           for (uintptr_t i = 0; i < 2000; ++i) {
-                             openreg::trace(
-                                 &openreg::Traced::trace_gpu_memory_allocation,
-                                 i);
-                             asm volatile("" : : : "memory");
-                           }
-                         }) /
-                 1000;
-        }}});
 }
 
 /// A chain of ten operators: each writes a tensor of its own, and the one
@@ -137,7 +114,6 @@ void liveBlocks() {
 
 int main() {
   pairs();
-  reports();
   chain();
   liveBlocks();
 }

@@ -46,18 +46,6 @@ static void runSignalHandlers() {
   if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
 }
 
-// [common.bindings.exception] PyTorch frees tensors without the lock, and the exception of the thread waits for it.
-static void* setExceptionAside() {
-  if (!Py_IsInitialized()) return nullptr;
-  pybind11::gil_scoped_acquire lock;
-  return PyErr_Occurred() ? new pybind11::error_scope : nullptr;
-}
-
-static void putExceptionBack(void* exception) {
-  pybind11::gil_scoped_acquire lock;
-  delete static_cast<pybind11::error_scope*>(exception);
-}
-
 // [-]
 }  // namespace openreg
 
@@ -68,9 +56,8 @@ extern "C" C10_EXPORT PyObject* openregInitModule(const char* const* chapters) {
     auto module = pybind11::module_::create_extension_module(
         "_C", "The C++ side of torch_openreg.", &definition);
     pybind11::register_local_exception_translator(&openreg::translate);
-    openreg::setGil({&openreg::releaseGil, &openreg::takeGil,
-                     &openreg::runSignalHandlers, &openreg::setExceptionAside,
-                     &openreg::putExceptionBack});
+    openreg::setGil(
+        {&openreg::releaseGil, &openreg::takeGil, &openreg::runSignalHandlers});
     openreg::ChapterBindings::bindAll(module, chapters);
     return module.release().ptr();
   }

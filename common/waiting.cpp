@@ -8,10 +8,9 @@
 
 namespace openreg {
 
-// [common.waiting.socket] Without Python there is no lock to release, and no exception to set aside.
-static constexpr auto kNothing = []() -> void* { return nullptr; };
-
-static constinit Gil gil{kNothing, [](void*) {}, [] {}, kNothing, [](void*) {}};
+// [common.waiting.socket] Without Python there is no lock to release.
+static constinit Gil gil{[]() -> void* { return nullptr; }, [](void*) {},
+                         [] {}};
 
 void setGil(Gil functions) { gil = functions; }
 
@@ -19,12 +18,6 @@ WithoutGil::WithoutGil() : thread_(gil.release()) {}
 
 WithoutGil::~WithoutGil() {
   if (thread_) gil.take(thread_);
-}
-
-ExceptionAside::ExceptionAside() : exception_(gil.set_aside()) {}
-
-ExceptionAside::~ExceptionAside() {
-  if (exception_) gil.put_back(exception_);
 }
 
 // [common.waiting.untold.say] A driver whose kernels refuse nothing has nothing to leave.

@@ -49,20 +49,6 @@ struct LeavesRefusals {
   ~LeavesRefusals();
 };
 
-// [common.waiting.exception] Destructors run while an exception of Python's is on its way, and Python code must not.
-/// While it lives, the exception that the calling thread is raising in Python
-/// is set aside, so that code of Python's may run.
-class ExceptionAside {
- public:
-  ExceptionAside();
-  ~ExceptionAside();
-  ExceptionAside(const ExceptionAside&) = delete;
-  ExceptionAside& operator=(const ExceptionAside&) = delete;
-
- private:
-  void* const exception_;
-};
-
 // [common.waiting.gil] What there is to know about Python.
 /// How the lock is released and taken. `release` returns null if the calling
 /// thread does not hold it, else what `take` needs.
@@ -71,10 +57,6 @@ struct Gil {
   void (*take)(void* thread);  ///< waits for the lock
   /// Called without the lock; throws what a handler of a signal raised.
   void (*run_signal_handlers)();
-  /// Returns null if the calling thread raises nothing, else what `put_back`
-  /// needs.
-  void* (*set_aside)();
-  void (*put_back)(void* exception);  ///< takes what `set_aside` gave
 };
 
 /// Set once, by the bindings: the backend itself is not linked to Python.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/memory/allocator.h"
 #include "torch_openreg/common/guarded.h"
-#include "torch_openreg/chapters/device/streams/gpu_trace.h"
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/common/bindings.h"
 #include "torch_openreg/common/check.h"
@@ -27,7 +26,6 @@ static void bindDevices(pybind11::module_& module) {
       "resolve_device", [](int index) { return int{resolveDevice(index)}; },
       Guarded());
   module.def("synchronize", &synchronizeDevice, Waits());
-  module.def("end_trace", &endTrace);
   module.def(
       "reset",
       [](c10::DeviceIndex index) {

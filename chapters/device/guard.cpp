@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/memory/allocator.h"
 #include "torch_openreg/chapters/device/streams/stream.h"
-#include "torch_openreg/chapters/device/streams/gpu_trace.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/differences.h"
 #include "torch_openreg/common/waiting.h"
@@ -81,7 +80,6 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     return isDone(orStreamQuery(nativeStream(stream)));
   }
   void synchronizeStream(const c10::Stream& stream) const override {
-    trace(&Traced::trace_gpu_stream_synchronization, stream.id());
     waitFor([&] { return orStreamSynchronize(nativeStream(stream)); });
   }
   bool isStreamCapturing(const c10::Stream& stream) const override {
@@ -107,11 +105,9 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
                                        ? orEventEnableTiming
                                        : orEventDisableTiming));
       *event = created;
-      trace(&Traced::trace_gpu_event_creation, created);
     }
     WithoutGil others_run;  // A full queue makes the host wait.
     check(orEventRecord(static_cast<orEvent_t>(*event), nativeStream(stream)));
-    trace(&Traced::trace_gpu_event_record, *event, stream.id());
   }
   // [device.guard.events.wait] Streams and the host wait for the point that an event recorded.
   void block(void* event, const c10::Stream& stream) const override {
@@ -119,7 +115,6 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     WithoutGil others_run;
     check(orStreamWaitEvent(nativeStream(stream), static_cast<orEvent_t>(event),
                             0));
-    trace(&Traced::trace_gpu_event_wait, event, stream.id());
   }
   bool queryEvent(void* event) const override {
     if (!event) return true;
@@ -128,7 +123,6 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
   void synchronizeEvent(void* event) const override {
     if (!event) return;
-    trace(&Traced::trace_gpu_event_synchronization, event);
     waitFor([&] { return orEventSynchronize(static_cast<orEvent_t>(event)); });
   }
   double elapsedTime(void* start, void* end,
@@ -144,7 +138,6 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     // Called from destructors, perhaps in a forked child, so errors are
     // ignored.
     if (!event) return;
-    trace(&Traced::trace_gpu_event_deletion, event);
     orEventDestroy(static_cast<orEvent_t>(event));
   }
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/runtime.h"
-#include "torch_openreg/chapters/device/streams/gpu_trace.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"
 
@@ -68,7 +67,6 @@ c10::DeviceIndex resolveDevice(int index) {
 // [device.runtime.synchronize] The driver does the waiting.
 void synchronizeDevice(c10::DeviceIndex index) {
   DeviceScope scope(index);
-  trace(&Traced::trace_gpu_device_synchronization);
   waitFor([] { return orDeviceSynchronize(); });
 }
 

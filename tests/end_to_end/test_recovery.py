@@ -22,19 +22,6 @@ def prints(program, **variables):
     return result.stdout.splitlines()
 
 
-def test_a_listener_to_the_trace_leaves_an_error_as_it_is():
-    program = """
-torch._C._activate_gpu_trace()
-freed = []
-torch.openreg._gpu_trace.register_callback_for_memory_deallocation(freed.append)
-try:
-    torch.ones(4, device="openreg") + torch.ones(3, device="openreg")
-except RuntimeError as error:
-    print(type(error).__name__, len(freed) > 0)
-"""
-    assert prints(program) == ["RuntimeError True"]
-
-
 def test_a_training_step_that_does_not_fit_is_repeated_with_less():
     program = """
 def step(size):

@@ -180,7 +180,7 @@ def peer_access():
     "def set_sync_debug_mode(",
     cuda="yes",
     means="The check exists in CUDA's own code only.",
-    here="[PyTorch's trace](profiler.md) tells of each wait.",
+    here="[A profile](profiler.md) shows each wait.",
 )
 def sync_debug_mode():
     return generic("set_sync_debug_mode")
@@ -190,7 +190,7 @@ def sync_debug_mode():
     "the sanitizer for streams: whether a tensor counts",
     "torch/cuda/_sanitizer.py",
     "if isinstance(value, torch.Tensor) and value.is_cuda:",
-    means="It sees no access of our tensors, although it gets all of our events.",
+    means="It sees no access of our tensors, and is told of no event.",
     here="[A search for races of our own](profiler/races.md).",
 )
 def sanitizer(device):

@@ -3,7 +3,6 @@
 #include "torch_openreg/chapters/device/memory/cache.h"
 #include "torch_openreg/chapters/device/memory/memory_events.h"
 #include "torch_openreg/chapters/device/memory/poison.h"
-#include "torch_openreg/chapters/device/streams/gpu_trace.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"
 
@@ -43,7 +42,6 @@ static void deleteBlock(void* context) {
   const c10::Device device = block->stream.device();
   void* data = block->data;
   const auto size = static_cast<int64_t>(block->size);
-  trace(&Traced::trace_gpu_memory_deallocation, data);
   cacheOf(device.index()).free(block);
   tellProfiler(data, -size, device);
 }
@@ -77,7 +75,6 @@ class Allocator final : public c10::DeviceAllocator {
       throw;
     }
     tellProfiler(block->data, static_cast<int64_t>(block->size), device);
-    trace(&Traced::trace_gpu_memory_allocation, block->data);
     return {block->data, block, &deleteBlock, device};
   }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/streams/stream.h"
-#include "torch_openreg/chapters/device/streams/gpu_trace.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"
 
@@ -34,18 +33,12 @@ orStream_t defaultHandle(c10::DeviceIndex index) {
 class Pool {
  public:
   orStream_t next(c10::DeviceIndex index, int priority) {
-    bool created = false;
     std::call_once(once_, [&] {
       DeviceScope scope(index);
       for (orStream_t& stream : streams_) {
         check(orStreamCreateWithPriority(&stream, 0, priority));
       }
-      created = true;
     });
-    if (created) {
-      for (orStream_t stream : streams_)
-        trace(&Traced::trace_gpu_stream_creation, stream);
-    }
     return streams_[turn_++ % streams_.size()];
   }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/device/streams/gpu_trace.h"
 #include "torch_openreg/chapters/operators/fallback/fallback.h"
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 #include "torch_openreg/chapters/operators/library/registration.h"
@@ -69,9 +68,6 @@ void compute(const math::Primitive& primitive, Stack* stack) {
   for (const c10::IValue& result : plan.results())
     outputs.push_back(withMemory(result));
   plan.enqueue(outputs, stream);
-  if (plan.waited())
-    trace(&Traced::trace_gpu_stream_synchronization,
-          currentStream(device).id());
   stack->insert(stack->end(), outputs.begin(), outputs.end());
 }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/device/streams/gpu_trace.h"
 #include "torch_openreg/chapters/device/streams/stream.h"
 #include "torch_openreg/chapters/hooks/host_memory.h"
 #include "torch_openreg/chapters/operators/minimal/copy_kernel.h"
@@ -122,7 +121,6 @@ void copyToHost(const at::Tensor& to, const at::Tensor& from,
   const bool direct = sameBytes(to, source);
   const at::Tensor staged = direct ? to : stagingFor(source, to.device());
   const bool pinned = isPinned(staged.data_ptr());
-  if (!pinned) trace(&Traced::trace_gpu_stream_synchronization, stream.id());
   copyBytes(staged, source, orMemcpyDeviceToHost, stream);
   if (pinned) finish(staged, stream, non_blocking);
   if (!direct) at::Tensor(to).copy_(staged);

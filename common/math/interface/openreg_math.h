@@ -64,15 +64,11 @@ class Plan {
   /// @throws such a failure, in PyTorch's words.
   void enqueue(const torch::jit::Stack& outputs, orStream_t stream);
 
-  /// Whether one of the phases has waited for `stream`.
-  bool waited() const { return computed_ || waits_; }
-
  private:
   const Primitive& primitive_;
   torch::jit::Stack arguments_;
   torch::jit::Stack results_;
   std::shared_ptr<torch::jit::Stack> computed_;
-  bool waits_ = false;  ///< whether phase two does
 };
 
 // [-]

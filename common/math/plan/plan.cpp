@@ -179,7 +179,8 @@ void Plan::enqueue(const Stack& outputs, orStream_t stream) {
   }
   const bool with_out = primitive_.with_out.has_value();
   const size_t own = arguments_.size();
-  waits_ = primitive_.may_fail && wantsError(primitive_.op, arguments_);
+  const bool waits =
+      primitive_.may_fail && wantsError(primitive_.op, arguments_);
   arguments_.insert(arguments_.end(), outputs.begin(), outputs.end());
   const auto access = [&](size_t i) {
     return i < own ? accessOf(primitive_.op, arguments_, i) : Access::write;
@@ -193,7 +194,7 @@ void Plan::enqueue(const Stack& outputs, orStream_t stream) {
                 static_cast<uint16_t>(outputs.size())};
   };
   static_assert(sizeof(Work) <= orMaxArgumentBytes);
-  if (waits_) return runAndWait(name, stream, work());
+  if (waits) return runAndWait(name, stream, work());
   check(launch(stream, name,
                [work = work()] { runKernel(work.modes, [&] { work(); }); }));
 }

@@ -3,7 +3,7 @@ import re
 
 import pytest
 import torch
-from running import printed, run
+from running import run
 from torch.nn import functional as F
 
 aten = torch.ops.aten
@@ -239,31 +239,3 @@ def test_the_backward_pass_of_a_cell_refuses_a_workspace_that_does_not_fit():
         getattr(ops, lstm)(x, x, x, x, x, True)
     with pytest.raises(RuntimeError, match=re.escape(told.format(gru, 5))):
         getattr(ops, gru)(x, x, True)
-
-
-WAITS = {
-    "item": ("x[0].item()", True),
-    "cpu": ("x.cpu()", True),
-    "nonzero": ("x.nonzero()", True),
-    "inverse": ("torch.linalg.inv(m)", True),
-    "inverse without a check": ("torch.linalg.inv_ex(m)", False),
-    "fallback": ("torch.linalg.eigvals(m)", True),
-    "product": ("m @ m", False),
-    "pinned": ("pinned.copy_(x, non_blocking=True)", False),
-}
-
-
-def test_pytorch_s_trace_hears_of_the_waits_in_operators():
-    program = f"""
-import torch, torch.openreg._gpu_trace as trace
-x, m, heard = torch.ones(5, device="openreg"), torch.eye(3, device="openreg"), []
-pinned = torch.empty(5).pin_memory()
-trace.register_callback_for_stream_synchronization(heard.append)
-torch._C._activate_gpu_trace()
-for name, (call, _) in {WAITS!r}.items():
-    heard.clear()
-    eval(call)
-    print(name, len(heard) > 0, sep=":")
-"""
-    told = dict(line.split(":") for line in printed(program).splitlines())
-    assert told == {name: str(waits) for name, (_, waits) in WAITS.items()}
