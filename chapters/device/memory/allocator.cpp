@@ -2,7 +2,6 @@
 #include "torch_openreg/chapters/device/memory/allocator.h"
 #include "torch_openreg/chapters/device/memory/cache.h"
 #include "torch_openreg/chapters/device/memory/memory_events.h"
-#include "torch_openreg/chapters/device/memory/poison.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/waiting.h"
 
@@ -64,7 +63,6 @@ class Allocator final : public c10::DeviceAllocator {
                       " bytes; with a sign this is ",
                       static_cast<ptrdiff_t>(bytes),
                       ", but a size is 0 or more.");
-    poisonsFreedMemory();  // Refuses a wrong setting while it still can.
     Block* block;
     try {
       block = cacheOf(index).allocate(bytes, currentStream(index));

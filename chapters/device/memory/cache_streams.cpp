@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/memory/cache.h"
 #include "torch_openreg/chapters/device/memory/memory_events.h"
-#include "torch_openreg/chapters/device/memory/poison.h"
 #include "torch_openreg/common/check.h"
 #include "torch_openreg/common/guarded.h"
 #include "torch_openreg/common/waiting.h"
@@ -57,8 +56,8 @@ void Cache::free(Block* block) {
     decrease(stats_.allocation, block, 1);
     decrease(stats_.allocated_bytes, block, block->size);
     decrease(stats_.requested_bytes, block, block->requested);
-    const bool waits = memoryIsGuarded() || poisonsFreedMemory();
-    if (block->other_streams.empty() && !waits) return freeBlock(block);
+    if (block->other_streams.empty() && !memoryIsGuarded())
+      return freeBlock(block);
   }
   retire(block);
 }
@@ -84,13 +83,6 @@ void Cache::retire(Block* block) {
   // Outside our lock, because recording waits for the device if a queue is
   // full.
   const std::vector<StreamAndEvent> marks = markStreams(block, others);
-  if (poisonsFreedMemory() && !(is_common && isCaptured(block->stream))) {
-    WithoutGil others_run;
-    for (auto [stream, event] : marks) {
-      orStreamWaitEvent(nativeStream(block->stream), event, 0);
-    }
-    poison(block);
-  }
   bool is_used_again = false;
   {
     Lock lock(mutex_);

@@ -10,7 +10,6 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
-#include <cmath>
 #include <cstdlib>
 #include <thread>
 
@@ -167,44 +166,6 @@ TEST(Allocator, forked_children_leave_the_memory_to_their_parent) {
   }
   done = true;
   busy.join();
-}
-
-// In a process of their own, because the variable is read once.
-TEST(PoisonDeathTest, freed_memory_reads_as_nan_behind_the_work_that_used_it) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const auto child = [] {
-    setenv("OPENREG_POISON", "1", 1);
-    const c10::Stream other = openreg::poolStream(0, 0);
-    float before = 0, after = 0;
-    float* place;
-    {
-      c10::DataPtr data = allocator().allocate(4);
-      place = openreg::onDevice(static_cast<float*>(data.get()));
-      allocator().recordStream(data, other);
-      openreg::launch(openreg::nativeStream(other), "used", [&] {
-        *place = 3;
-        usleep(20'000);
-        before = *place;
-      });
-    }
-    openreg::launch(nullptr, "late", [&] { after = *place; });
-    orDeviceSynchronize();
-    std::exit(before == 3 && std::isnan(after) ? 0 : 1);
-  };
-  EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
-}
-
-TEST(PoisonDeathTest, a_setting_that_means_nothing_is_refused) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const auto child = [] {
-    setenv("OPENREG_POISON", "yes", 1);
-    expectError<c10::ValueError>(
-        "OPENREG_POISON=yes is not allowed; it must be 1 to overwrite memory "
-        "that is freed, or 0.",
-        [] { allocator().allocate(4); });
-    std::exit(testing::Test::HasFailure());
-  };
-  EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -30,8 +30,9 @@ SECOND = failures.SECOND
 
 
 def serve_on_hosts(rank, size, store, backend, environment, calls):
-    """As `serve`; the environment says which host each rank is on."""
+    """As `serve`; the environment says which host each rank is on, and whether new memory is filled."""
     hosts = environment.pop("hosts").split()
+    torch.use_deterministic_algorithms(environment.pop("fills", False), warn_only=True)
     os.environ["OPENREG_HOST_ID"] = hosts[rank]
     processes.serve(rank, size, store, backend, environment, calls)
 
@@ -55,7 +56,7 @@ def on_hosts(hosts, **variables):
 
 two_hosts, pair, one_host = (on_hosts(hosts) for hosts in ("a b a b", "a b", "a a"))
 # A result that is read and was never written is not right by chance.
-uneven_hosts = on_hosts("a b b", OPENREG_POISON="1")
+uneven_hosts = on_hosts("a b b", fills=True)
 
 
 @pytest.fixture(params=["a b"])
