@@ -210,8 +210,8 @@ mistake(
     "wrong_default_device", "chapters/operators/minimal/minimal.cpp",
     "chapters/operators/minimal/tests",
     "`empty` allocates on the current device, not on the one asked for.",
-    "  refuseOtherLayouts();\n  DeviceScope scope(device);\n  return filledIfAsked(at::detail::empty_generic(",
-    "  refuseOtherLayouts();\n  return filledIfAsked(at::detail::empty_generic(",
+    "  DeviceScope scope(device);\n  return filledIfAsked(at::detail::empty_generic(",
+    "  return filledIfAsked(at::detail::empty_generic(",
 )  # fmt: skip
 mistake(
     "resize_counts_no_offset", "chapters/operators/minimal/minimal.cpp",

@@ -2,13 +2,13 @@
 #include "torch_openreg/chapters/device/memory/allocator.h"
 #include "torch_openreg/chapters/device/runtime.h"
 #include "torch_openreg/chapters/hooks/storage/storage.h"
-#include "torch_openreg/chapters/operators/minimal/layouts.h"
 
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/ResizeCommon.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_local_scalar_dense.h>
+#include <ATen/ops/_nested_tensor_size_native.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/is_set_to_native.h>
@@ -58,7 +58,6 @@ at::Tensor emptyMemoryFormat(Sizes size, std::optional<at::ScalarType> dtype,
                              std::optional<bool> pin_memory,
                              std::optional<at::MemoryFormat> memory_format) {
   checkOptions(device, pin_memory);
-  refuseOtherLayouts();
   DeviceScope scope(device);
   return filledIfAsked(at::detail::empty_generic(
       size, &allocator(), kKeys, c10::dtype_or_default(dtype), memory_format));
@@ -70,7 +69,6 @@ at::Tensor emptyStrided(Sizes size, Sizes stride,
                         std::optional<at::Device> device,
                         std::optional<bool> pin_memory) {
   checkOptions(device, pin_memory);
-  refuseOtherLayouts();
   DeviceScope scope(device);
   return filledIfAsked(at::detail::empty_strided_generic(
       size, stride, &allocator(), kKeys, c10::dtype_or_default(dtype)));
@@ -81,7 +79,6 @@ at::Tensor efficientZeroTensor(Sizes size, std::optional<at::ScalarType> dtype,
                                std::optional<at::Layout>,
                                std::optional<at::Device> device,
                                std::optional<bool>) {
-  refuseOtherLayouts();
   at::native::ZeroTensorAllocator allocator(
       {kDeviceType, resolveDevice(device ? device->index() : -1)});
   return at::detail::empty_generic(
@@ -181,6 +178,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_local_scalar_dense", &localScalarDense);
   m.impl("_has_compatible_shallow_copy_type", &hasCompatibleShallowCopyType);
   m.impl("record_stream", &recordStream);
+}
+
+// [operators.minimal.nested] Autograd asks a nested tensor for its sizes in a constructor that must not throw.
+TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, m) {
+  m.impl("_nested_tensor_size", &at::native::_nested_tensor_size);
 }
 
 // [-]

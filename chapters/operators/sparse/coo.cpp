@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_openreg/chapters/operators/minimal/layouts.h"
 #include "torch_openreg/chapters/operators/sparse/sparse.h"
 #include "torch_openreg/common/tensors.h"
 
@@ -197,7 +196,6 @@ static std::optional<c10::Device> deviceAmong(
 
 void callAt(c10::DispatchKey key, const c10::OperatorHandle& op,
             torch::jit::Stack* stack) {
-  refuseOtherLayouts();
   const size_t count = op.schema().arguments().size();
   const c10::OptionalDeviceGuard guard(
       deviceAmong(torch::jit::last(*stack, count)));
