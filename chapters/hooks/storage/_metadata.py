@@ -18,6 +18,9 @@ def set_labels(tensor, labels):
         raise TypeError(
             f"Labels are a set of strings; {labels!r} is one string: use {{{labels!r}}}."
         )
+    for label in labels:
+        if not isinstance(label, str) or label.encode(errors="ignore").decode() != label:
+            raise TypeError(f"A label must be a str that UTF-8 can encode; {label!r} is not.")
     _C.set_labels(tensor, set(labels))
 
 

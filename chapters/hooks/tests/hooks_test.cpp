@@ -4,7 +4,6 @@
 #include "torch_openreg/chapters/device/tests/words_of.h"
 #include "torch_openreg/chapters/hooks/generator.h"
 #include "torch_openreg/chapters/hooks/host_memory.h"
-#include "torch_openreg/chapters/hooks/storage/metadata.h"
 #include "torch_openreg/chapters/hooks/storage/storage.h"
 #include "torch_openreg/common/openreg/interface/openreg_graphs.h"
 
@@ -13,12 +12,9 @@
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/StorageImpl.h>
 #include <gtest/gtest.h>
-#include <torch/csrc/jit/serialization/pickler_helper.h>
 
-#include <set>
 #include <string>
 #include <thread>
-#include <unordered_map>
 
 namespace {
 
@@ -53,25 +49,6 @@ TEST(Hooks, the_current_device_is_the_guards) {
   EXPECT_EQ(hooks.maybeExchangeDevice(-1), 1);
   hooks.setCurrentDevice(0);
   EXPECT_EQ(openreg::currentDevice(), 0);
-}
-
-TEST(Labels, go_into_a_file_by_name_and_come_back) {
-  const auto made = [] {
-    return at::detail::make_tensor<c10::TensorImpl>(
-        c10::Storage(c10::Storage::use_byte_size_t(), 64,
-                     openreg::allocator().allocate(64)),
-        c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
-        caffe2::TypeMeta::Make<float>());
-  };
-  const at::Tensor tensor = made(), loaded = made();
-  EXPECT_TRUE(openreg::labelsOf(tensor).empty());
-  openreg::setLabels(tensor, {"tiled"});
-  std::unordered_map<std::string, bool> names =
-      torch::jit::getTensorMetadata(tensor);
-  EXPECT_TRUE(names.at("tiled"));
-  names["packed"] = false;
-  torch::jit::setTensorMetadata(loaded, names);
-  EXPECT_EQ(openreg::labelsOf(loaded), std::set<std::string>{"tiled"});
 }
 
 TEST(Generator, offsets_are_given_to_one_thread_each) {

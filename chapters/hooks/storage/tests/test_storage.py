@@ -50,3 +50,31 @@ def test_a_storage_that_cannot_grow_stays_as_it_is():
     with pytest.raises(torch.OutOfMemoryError):
         storage.resize_(1 << 50)
     assert storage.nbytes() == 16
+
+
+class Made(torch.Tensor):
+    """A tensor of the device without a kernel that makes one."""
+
+    def __new__(cls):
+        return torch.Tensor._make_wrapper_subclass(cls, (1,), device="openreg")
+
+    @classmethod
+    def __torch_dispatch__(cls, *call):
+        raise NotImplementedError
+
+
+def test_labels_go_into_a_file_by_name_and_come_back():
+    tensor, loaded = Made(), Made()
+    assert torch.openreg.labels(tensor) == set()
+    torch.openreg.set_labels(tensor, {"tiled"})
+    names = torch._C._get_tensor_metadata(tensor)
+    assert names == {"tiled": True}
+    torch._C._set_tensor_metadata(loaded, names | {"packed": False})
+    assert torch.openreg.labels(loaded) == {"tiled"}
+
+
+def test_labels_that_cannot_be_kept_are_refused():
+    with pytest.raises(ValueError, match="on an openreg device has labels; this one is on cpu."):
+        torch.openreg.set_labels(torch.empty(1), {"tiled"})
+    with pytest.raises(ValueError, match="The label neg is PyTorch's own; choose another."):
+        torch.openreg.set_labels(Made(), {"neg"})
