@@ -85,19 +85,11 @@ static constexpr size_t kStateBytes = sizeof(RandomState);
 static constexpr size_t kCapturedBytes = kStateBytes + sizeof(uint64_t);
 
 static size_t checkState(const c10::TensorImpl& bytes) {
-  TORCH_CHECK_TYPE(
-      bytes.layout() == at::kStrided && bytes.is_cpu() &&
-          bytes.dtype() == at::kByte,
-      "An openreg generator's state is a strided CPU tensor of Byte; "
-      "this one is a ",
-      bytes.layout(), " one of ", c10::typeMetaToScalarType(bytes.dtype()),
-      " on ", bytes.device(), ".");
+  at::detail::check_rng_state(bytes);
   const auto size = static_cast<size_t>(bytes.numel());
-  TORCH_CHECK_VALUE(
-      (size == kStateBytes || size == kCapturedBytes) && bytes.is_contiguous(),
-      "An openreg generator's state has ", kStateBytes,
-      " bytes; this tensor has ", bytes.numel(),
-      bytes.is_contiguous() ? "." : ", and they are not contiguous.");
+  TORCH_CHECK_VALUE(size == kStateBytes || size == kCapturedBytes,
+                    "An openreg generator's state has ", kStateBytes,
+                    " bytes; this tensor has ", size, ".");
   const size_t needed = bytes.storage_offset() + size;
   TORCH_CHECK_VALUE(bytes.storage().nbytes() >= needed,
                     "An openreg generator's state has ", size,

@@ -49,13 +49,12 @@ def test_a_state_is_kept_and_given_back():
 
 @pytest.mark.parametrize(("state", "error", "sentence"), [
     (torch.zeros(8, dtype=torch.uint8), ValueError, "state has 16 bytes; this tensor has 8."),
-    (torch.zeros(32, dtype=torch.uint8)[::2], ValueError,
-     "this tensor has 16, and they are not contiguous."),
-    (torch.zeros(16), TypeError, "this one is a Strided one of Float on cpu."),
+    (torch.zeros(32, dtype=torch.uint8)[::2], RuntimeError, "RNG state must be contiguous"),
+    (torch.zeros(16), TypeError, "RNG state must be a torch.ByteTensor"),
     (torch.zeros(16, dtype=torch.uint8, device="meta"), TypeError,
-     "is a strided CPU tensor of Byte; this one is a Strided one of Byte on meta."),
+     "RNG state must be a torch.ByteTensor"),
     (torch.zeros(16, dtype=torch.uint8).to_sparse(), TypeError,
-     "is a strided CPU tensor of Byte; this one is a Sparse one of Byte on cpu."),
+     "RNG state must be a torch.ByteTensor"),
 ], ids=["size", "stride", "type", "device", "layout"])  # fmt: skip
 def test_a_tensor_that_is_no_state_is_refused_by_what_it_is(state, error, sentence):
     torch.openreg.manual_seed(3)
