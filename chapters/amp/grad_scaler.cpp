@@ -5,21 +5,19 @@
 #include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
 #include <torch/library.h>
 
-#include <cmath>
 #include <vector>
 
 namespace openreg {
 namespace {
 
-// [amp.scaler.refuse] The host refuses arguments that the kernels would misread.
+// [amp.scaler.refuse] The host refuses arguments that the kernel would misread.
 constexpr const char* kUnscale = "_amp_foreach_non_finite_check_and_unscale_";
-constexpr const char* kUpdate = "_amp_update_scale_";
 
-void checkNumber(const char* op, const char* what, const at::Tensor& tensor,
-                 at::ScalarType dtype, c10::Device device) {
-  TORCH_CHECK_VALUE(tensor.numel() == 1 && tensor.scalar_type() == dtype &&
+void checkNumber(const char* what, const at::Tensor& tensor,
+                 c10::Device device) {
+  TORCH_CHECK_VALUE(tensor.numel() == 1 && tensor.scalar_type() == at::kFloat &&
                         tensor.device() == device,
-                    op, " needs ", what, " as one ", dtype, " on ", device,
+                    kUnscale, " needs ", what, " as one Float on ", device,
                     ", not ", tensor.numel(), " of ", tensor.scalar_type(),
                     " on ", tensor.device(),
                     "; torch.amp.GradScaler makes it so.");
@@ -49,8 +47,8 @@ void unscale(at::TensorList gradients, at::Tensor& found_inf,
   if (gradients.empty()) return;
   const c10::Device device = gradients[0].device();
   checkGradients(gradients, device);
-  checkNumber(kUnscale, "found_inf", found_inf, at::kFloat, device);
-  checkNumber(kUnscale, "inv_scale", inv_scale, at::kFloat, device);
+  checkNumber("found_inf", found_inf, device);
+  checkNumber("inv_scale", inv_scale, device);
   WithoutGil others_run;  // A full queue makes the host wait.
   beginAccesses();
   std::vector<View> views(gradients.begin(), gradients.end());
@@ -68,37 +66,8 @@ void unscale(at::TensorList gradients, at::Tensor& found_inf,
                }));
 }
 
-// [amp.scaler.update] The scale stays on the device, and the device changes it.
-at::Tensor& updateScale(at::Tensor& scale, at::Tensor& growth_tracker,
-                        const at::Tensor& found_inf, double growth_factor,
-                        double backoff_factor, int64_t growth_interval) {
-  const c10::Device device = scale.device();
-  checkNumber(kUpdate, "the scale", scale, at::kFloat, device);
-  checkNumber(kUpdate, "growth_tracker", growth_tracker, at::kInt, device);
-  checkNumber(kUpdate, "found_inf", found_inf, at::kFloat, device);
-  launchKernel(
-      kUpdate,
-      [=](at::Tensor scale, at::Tensor growth_tracker, at::Tensor found_inf) {
-        float& factor = *scale.data_ptr<float>();
-        int& steps = *growth_tracker.data_ptr<int>();
-        if (*found_inf.data_ptr<float>() != 0) {
-          factor = static_cast<float>(factor * backoff_factor);
-          steps = 0;
-        } else if (++steps == growth_interval) {
-          const auto grown = static_cast<float>(factor * growth_factor);
-          if (std::isfinite(grown)) factor = grown;
-          steps = 0;
-        }
-      },
-      scale, growth_tracker, found_inf);
-  return scale;
-}
-
-// [amp.scaler.register] `torch.amp.GradScaler` calls these two operators.
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl(kUnscale, &unscale);
-  m.impl(kUpdate, &updateScale);
-}
+// [amp.scaler.register] `torch.amp.GradScaler` calls this operator for each list of gradients.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl(kUnscale, &unscale); }
 
 // [-]
 }  // namespace

@@ -261,10 +261,10 @@ mistake(
     "KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)",
 )  # fmt: skip
 mistake(
-    "scale_grows_forever", "chapters/amp/grad_scaler.cpp", "chapters/amp/tests",
-    "The scale of the loss grows beyond what is finite.",
-    "if (std::isfinite(grown)) factor = grown;",
-    "factor = grown;",
+    "flag_on_the_host", "chapters/amp/grad_scaler.cpp", "chapters/amp/tests",
+    "The flag that says whether a gradient is infinite may be on the CPU, where it stays zero.",
+    '  checkNumber("found_inf", found_inf, device);\n',
+    "",
 )  # fmt: skip
 
 # Graphs.

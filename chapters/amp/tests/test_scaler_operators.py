@@ -155,11 +155,12 @@ def test_the_scale_grows_after_three_steps_and_shrinks_at_once(scale, tracker, f
 
 
 @pytest.mark.parametrize("wrong, sentence", [
-    ({"scale": number(1, torch.float64)}, "needs the scale as one Float on openreg:0, not 1 o"),
-    ({"tracker": number(1)}, "needs growth_tracker as one Int on openreg:0, not 1 of Float on"),
-    ({"found": number(1, device="cpu")}, "needs found_inf as one Float on openreg:0, not 1 of"),
+    ({"scale": number(1, torch.float64)}, "current_scale must be a float tensor."),
+    ({"tracker": number(1)}, "growth_tracker must be an int tensor."),
+    ({"scale": number(1, device="cpu")}, "cannot write to a tensor on cpu; move that tensor"),
+    ({"found": torch.zeros(2, device=DEVICE)}, "found_inf must be a 1-element tensor."),
 ])  # fmt: skip
 def test_numbers_of_another_kind_are_refused(wrong, sentence):
     numbers = {"scale": number(1), "tracker": number(0, torch.int32), "found": number(0)} | wrong
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(RuntimeError, match=sentence):
         torch._amp_update_scale_(*numbers.values(), 2.0, 0.5, 1)

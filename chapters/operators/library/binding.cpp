@@ -104,11 +104,10 @@ bool isOurs(const c10::OperatorHandle& op) {
 }
 
 bool isBound(const math::Primitive& primitive) {
-  // Two for the next chapter, one that an exercise takes off the fallback, and
+  // One for the next chapter, one that an exercise takes off the fallback, and
   // one that resizes arguments that it writes in place.
   static const std::unordered_set<std::string_view> left_out{
       "aten::_amp_foreach_non_finite_check_and_unscale_",
-      "aten::_amp_update_scale_",
       "aten::fake_quantize_per_tensor_affine_cachemask",
       "aten::_fused_moving_avg_obs_fq_helper"};
   const c10::OperatorHandle& op = primitive.op;
