@@ -534,23 +534,13 @@ TEST(Refusal, of_a_group_of_calls_says_what_is_wrong_with_it) {
       "The communicator is null.");
 }
 
-TEST(Refusal, of_the_bootstrap_is_passed_on) {
+TEST(Refusal, of_a_call_before_the_ranks_know_each_other_says_what_to_call) {
   orcclComm_t comm = nullptr;
-  orcclBootstrap bootstrap{
-      nullptr,
-      [](void*, const char*, const void*, size_t) { return orcclSystemError; },
-      [](void*, const char*, void*, size_t, size_t*) {
-        return orcclRemoteError;
-      }};
-  EXPECT_EQ(REFUSAL(orcclSystemError,
-                    check(orcclCommInitRank(&comm, 2, &bootstrap, 1))),
-            "The bootstrap could not publish mailbox/1.");
-  bootstrap.publish = [](void*, const char*, const void*, size_t) {
-    return orcclSuccess;
-  };
-  check(orcclCommInitRank(&comm, 2, &bootstrap, 1));
-  EXPECT_EQ(REFUSAL(orcclRemoteError, check(orcclBarrier(comm, nullptr))),
-            "The bootstrap could not look up mailbox/0.");
+  orcclCard_t card;
+  check(orcclCommInitRank(&comm, 2, 1, &card));
+  EXPECT_EQ(REFUSAL(orcclInvalidUsage, check(orcclBarrier(comm, nullptr))),
+            "The communicator does not know the other ranks; call "
+            "orcclCommConnect before.");
   check(orcclCommDestroy(comm));
 }
 
@@ -669,20 +659,6 @@ TEST(Connecting, to_memory_of_another_size_is_refused) {
             "Rank 1 has published memory of another size than a mailbox of "
             "this group has.");
   ok(orFree(small));
-}
-
-TEST(Connecting, to_something_else_is_refused) {
-  Table table;
-  const Stream stream;
-  table.exchange().publish("mailbox/0", "abc");
-  const auto group = makeGroup(1, 2, table.exchange());
-  const std::string refusal =
-      REFUSAL(orcclInternalError, group->barrier(stream));
-  EXPECT_EQ(refusal.rfind("Rank 0 has published 3 bytes where its mailbox "
-                          "should be described in ",
-                          0),
-            0)
-      << refusal;
 }
 
 }  // namespace

@@ -13,8 +13,7 @@ struct Alone {
   static constexpr size_t kCount = 1000;
 
   Alone() {
-    const orcclBootstrap bootstrap = exchange.bootstrap();
-    check(orcclCommInitRank(&comm, 1, &bootstrap, 0));
+    check(orcclCommInitRank(&comm, 1, 0, &card));
     ok(orMalloc(&in, kCount * sizeof(float)));
     ok(orMalloc(&out, kCount * sizeof(float)));
     ok(orMemset(in, 0, kCount * sizeof(float)));
@@ -26,18 +25,12 @@ struct Alone {
     orFree(out);
   }
 
-  Table table;
-  Exchange exchange = table.exchange();
+  orcclResult_t connect() { return orcclCommConnect(comm, &card); }
+
   orcclComm_t comm = nullptr;
+  orcclCard_t card{};
   void *in = nullptr, *out = nullptr;
   Stream stream;
-};
-
-/// Accepts what a rank publishes, and finds nobody.
-constexpr orcclBootstrap kNoPeers{
-    nullptr,
-    [](void*, const char*, const void*, size_t) { return orcclSuccess; },
-    [](void*, const char*, void*, size_t, size_t*) { return orcclSystemError; },
 };
 
 std::vector<std::pair<std::string, Call>> callsOf(Alone& a) {
@@ -72,10 +65,12 @@ std::vector<std::pair<std::string, Call>> callsOf(Alone& a) {
          const auto error = orcclRequestRecord(&request, "x", a.comm, a.stream);
          return error ? error : orcclRequestFree(request);
        }},
+      {"orcclCommConnect", [&a] { return a.connect(); }},
       {"orcclCommInitRank",
        [] {
          orcclComm_t made = nullptr;
-         const auto error = orcclCommInitRank(&made, 1, &kNoPeers, 0);
+         orcclCard_t card;
+         const auto error = orcclCommInitRank(&made, 1, 0, &card);
          return error ? error : orcclCommDestroy(made);
        }},
   };
@@ -87,9 +82,9 @@ TEST(HostMemory, a_group_that_cannot_be_made_keeps_no_memory_of_the_device) {
   scarce::only = std::this_thread::get_id();
   scarce::fails_once = true;  // The thread that frees needs memory, too.
   orcclComm_t made = nullptr;
+  orcclCard_t card;
   int allocation = 0;
-  for (scarce::left = 0;
-       orcclCommInitRank(&made, 1, &kNoPeers, 0) != orcclSuccess;
+  for (scarce::left = 0; orcclCommInitRank(&made, 1, 0, &card) != orcclSuccess;
        scarce::left = ++allocation) {
     scarce::left = scarce::kAll;
     SCOPED_TRACE("allocation " + std::to_string(allocation));
@@ -113,6 +108,8 @@ TEST(HostMemory, a_call_without_it_is_refused_and_ends_no_process) {
         Alone alone;
         const auto calls = callsOf(alone);
         const auto& [name, call] = calls[number];
+        const auto connect = [&] { check(alone.connect()); };
+        if (name != "orcclCommConnect") connect();
         SCOPED_TRACE(name + ", allocation " + std::to_string(allocation));
         scarce::fails_once = once;
         scarce::failed = false;
@@ -127,6 +124,7 @@ TEST(HostMemory, a_call_without_it_is_refused_and_ends_no_process) {
         } else {
           EXPECT_EQ(aborted, orcclSuccess);
         }
+        connect();
         // After an abort, a call completes without effect.
         const orcclResult_t next = orcclBarrier(alone.comm, alone.stream);
         EXPECT_EQ(next, orcclSuccess) << orcclGetLastError();

@@ -117,23 +117,6 @@ std::vector<T> read(const Block& block, size_t count, orStream_t stream) {
 struct Exchange {
   std::function<void(const std::string& key, const std::string& value)> publish;
   std::function<std::string(const std::string& key)> lookUp;
-
-  orcclBootstrap bootstrap() {
-    return {this,
-            [](void* self, const char* key, const void* value, size_t bytes) {
-              static_cast<Exchange*>(self)->publish(
-                  key, {static_cast<const char*>(value), bytes});
-              return orcclSuccess;
-            },
-            [](void* self, const char* key, void* value, size_t capacity,
-               size_t* bytes) {
-              const auto found = static_cast<Exchange*>(self)->lookUp(key);
-              std::memcpy(value, found.data(),
-                          std::min(capacity, found.size()));
-              *bytes = found.size();
-              return orcclSuccess;
-            }};
-  }
 };
 
 /// A call that the library refused.
@@ -160,8 +143,9 @@ class Group {
  public:
   Group(int rank, int size, Exchange exchange)
       : rank_(rank), size_(size), exchange_(std::move(exchange)) {
-    const orcclBootstrap bootstrap = exchange_.bootstrap();
-    check(orcclCommInitRank(&comm, size, &bootstrap, rank));
+    orcclCard_t card;
+    check(orcclCommInitRank(&comm, size, rank, &card));
+    exchange_.publish(keyOf(rank), {card.reserved, sizeof(card)});
   }
   ~Group() {
     if (comm) orcclCommDestroy(comm);
@@ -171,35 +155,49 @@ class Group {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  void barrier(orStream_t stream) { check(orcclBarrier(comm, stream)); }
+  /// The communicator, which knows the other ranks.
+  orcclComm_t connected() {
+    if (is_connected_ || isAborted()) return comm;
+    std::vector<orcclCard_t> cards(size_);
+    for (int rank = 0; rank < size_; ++rank) {
+      const std::string card = exchange_.lookUp(keyOf(rank));
+      std::memcpy(&cards[rank], card.data(), sizeof(orcclCard_t));
+    }
+    check(orcclCommConnect(comm, cards.data()));
+    is_connected_ = true;
+    return comm;
+  }
+  void barrier(orStream_t stream) { check(orcclBarrier(connected(), stream)); }
   /// Waits until all ranks have come here.
   void meet(orStream_t stream) {
     barrier(stream);
     ok(orStreamSynchronize(stream));
   }
   void broadcast(orStream_t stream, void* data, size_t bytes, int root) {
-    check(orcclBroadcast(data, bytes, orcclBytes, root, comm, stream));
+    check(orcclBroadcast(data, bytes, orcclBytes, root, connected(), stream));
   }
   void allReduce(orStream_t stream, void* output, const void* input,
                  size_t count, orcclDataType_t type, orcclRedOp_t op) {
-    check(orcclAllReduce(input, output, count, type, op, comm, stream));
+    check(orcclAllReduce(input, output, count, type, op, connected(), stream));
   }
   void reduce(orStream_t stream, void* output, const void* input, size_t count,
               orcclDataType_t type, orcclRedOp_t op, int root) {
-    check(orcclReduce(input, output, count, type, op, root, comm, stream));
+    check(
+        orcclReduce(input, output, count, type, op, root, connected(), stream));
   }
   void allGather(orStream_t stream, const std::vector<void*>& outputs,
                  const void* input, size_t bytes) {
-    check(
-        orcclAllGather(input, outputs.data(), bytes, orcclBytes, comm, stream));
+    check(orcclAllGather(input, outputs.data(), bytes, orcclBytes, connected(),
+                         stream));
   }
   void reduceScatter(orStream_t stream, void* output,
                      const std::vector<const void*>& inputs, size_t count,
                      orcclDataType_t type, orcclRedOp_t op) {
-    check(orcclReduceScatter(inputs.data(), output, count, type, op, comm,
-                             stream));
+    check(orcclReduceScatter(inputs.data(), output, count, type, op,
+                             connected(), stream));
   }
   void transfer(orStream_t stream, const std::vector<Transfer>& transfers) {
+    connected();
     check(orcclGroupStart());
     for (const auto& [is_send, peer, data, bytes] : transfers) {
       check(is_send ? orcclSend(data, bytes, orcclBytes, peer, comm, stream)
@@ -227,7 +225,12 @@ class Group {
   orcclComm_t comm = nullptr;
 
  private:
+  static std::string keyOf(int rank) {
+    return "mailbox/" + std::to_string(rank);
+  }
+
   const int rank_, size_;
+  bool is_connected_ = false;
   Exchange exchange_;
 };
 

@@ -5,8 +5,7 @@
 
 #include <c10/util/Exception.h>
 
-#include <algorithm>
-#include <exception>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -24,57 +23,44 @@ void checkOrccl(orcclResult_t result) {
 
 namespace {
 
-// [distributed.communicator.bootstrap] No exception may pass through the library, so what the store throws waits beside it.
-struct StoreBootstrap {
-  c10::intrusive_ptr<c10d::Store> store;
-  std::exception_ptr error;
-
-  template <class Body>
-  static orcclResult_t run(void* context, Body body) noexcept {
-    auto& self = *static_cast<StoreBootstrap*>(context);
-    try {
-      body(*self.store);
-      return orcclSuccess;
-    } catch (...) {
-      self.error = std::current_exception();
-      return orcclSystemError;
-    }
-  }
-
-  orcclBootstrap functions() {
-    return {
-        this,
-        [](void* context, const char* key, const void* value, size_t bytes) {
-          const auto* begin = static_cast<const uint8_t*>(value);
-          return run(context, [&](c10d::Store& store) {
-            store.set(key, std::vector<uint8_t>(begin, begin + bytes));
-          });
-        },
-        [](void* context, const char* key, void* value, size_t capacity,
-           size_t* bytes) {
-          return run(context, [&](c10d::Store& store) {
-            const auto found = store.get(key);
-            *bytes = found.size();
-            std::copy_n(found.begin(), std::min(capacity, *bytes),
-                        static_cast<uint8_t*>(value));
-          });
-        }};
-  }
-};
-
-// [distributed.communicator.class] The handle lives as long as the object, and the functions of the bootstrap with it.
+// [distributed.communicator.class] Each rank leaves its card in PyTorch's store, and takes those of the others when its first call needs them.
 class OrcclCommunicator final : public Communicator {
  public:
   OrcclCommunicator(int rank, int size, c10::intrusive_ptr<c10d::Store> store)
-      : bootstrap_{std::move(store), nullptr} {
-    const orcclBootstrap functions = bootstrap_.functions();
-    check(orcclCommInitRank(&comm_, size, &functions, rank));
+      : rank_(rank), size_(size), store_(std::move(store)) {
+    orcclCard_t card;
+    checkOrccl(orcclCommInitRank(&comm_, size, rank, &card));
+    const auto* begin = reinterpret_cast<const uint8_t*>(&card);
+    try {
+      store_->set(keyOf(rank), std::vector(begin, begin + sizeof(card)));
+    } catch (...) {
+      orcclCommDestroy(comm_);
+      throw;
+    }
   }
   ~OrcclCommunicator() override { orcclCommDestroy(comm_); }
   orcclComm_t comm() const override { return comm_; }
 
+  // [distributed.communicator.connect] An aborted communicator waits for no rank, and the library then enqueues nothing.
+  void connect() {
+    if (is_connected_ || problem()) return;
+    std::vector<orcclCard_t> cards(size_);
+    for (int rank = 0; rank < size_; ++rank) {
+      if (rank == rank_) continue;
+      const auto found = store_->get(keyOf(rank));
+      TORCH_CHECK(found.size() == sizeof(orcclCard_t), "Rank ", rank,
+                  " has published ", found.size(),
+                  " bytes where its mailbox should be described in ",
+                  sizeof(orcclCard_t), ".");
+      std::memcpy(&cards[rank], found.data(), found.size());
+    }
+    checkOrccl(orcclCommConnect(comm_, cards.data()));
+    is_connected_ = true;
+  }
+
   // [distributed.communicator.dispatch] This switch is the only place that knows the order of the library's arguments.
   void collective(orStream_t stream, const Collective& what) override {
+    connect();
     const auto& [func, type, op, root, bytes, number] = what.call;
     const size_t count = bytes / orcclTypeSize(type);
     void* const* ins = what.inputs.data();
@@ -83,32 +69,34 @@ class OrcclCommunicator final : public Communicator {
     void* const out = what.outputs.empty() ? nullptr : outs[0];
     switch (func) {
       case orcclFuncBroadcast:
-        return check(
+        return checkOrccl(
             orcclBroadcast(in ? in : out, count, type, root, comm_, stream));
       case orcclFuncAllReduce:
-        return check(orcclAllReduce(in, out, count, type, op, comm_, stream));
+        return checkOrccl(
+            orcclAllReduce(in, out, count, type, op, comm_, stream));
       case orcclFuncReduce:
-        return check(
+        return checkOrccl(
             orcclReduce(in, out, count, type, op, root, comm_, stream));
       case orcclFuncAllGather:
-        return check(orcclAllGather(in, outs, count, type, comm_, stream));
+        return checkOrccl(orcclAllGather(in, outs, count, type, comm_, stream));
       case orcclFuncReduceScatter:
-        return check(
+        return checkOrccl(
             orcclReduceScatter(ins, out, count, type, op, comm_, stream));
       default:
-        return check(orcclBarrier(comm_, stream));
+        return checkOrccl(orcclBarrier(comm_, stream));
     }
   }
 
   // [distributed.communicator.point-to-point] Only the end of a group is checked, because it repeats the first refusal of its calls.
   void pointToPoint(orStream_t stream, std::span<const P2POp> ops) override {
+    connect();
     orcclGroupStart();
     for (const auto& [is_send, peer, data, bytes, type] : ops) {
       const size_t count = bytes / orcclTypeSize(type);
       is_send ? orcclSend(data, count, type, peer, comm_, stream)
               : orcclRecv(data, count, type, peer, comm_, stream);
     }
-    check(orcclGroupEnd());
+    checkOrccl(orcclGroupEnd());
   }
 
   void abort(const std::string& reason) noexcept override {
@@ -125,15 +113,12 @@ class OrcclCommunicator final : public Communicator {
   }
 
  private:
-  void check(orcclResult_t result) {
-    if (const auto error = std::exchange(bootstrap_.error, nullptr)) {
-      std::rethrow_exception(error);
-    }
-    checkOrccl(result);
-  }
+  static std::string keyOf(int rank) { return c10::str("mailbox/", rank); }
 
-  StoreBootstrap bootstrap_;
+  const int rank_, size_;
+  const c10::intrusive_ptr<c10d::Store> store_;
   orcclComm_t comm_ = nullptr;
+  bool is_connected_ = false;
 };
 
 // [-]

@@ -16,7 +16,9 @@ static void enqueueInGroup(orcclComm& comm, orStream_t stream,
   require(status == orStreamCaptureStatusNone, orcclInvalidUsage,
           "A graph cannot hold communication with other processes; call it "
           "before or after the capture.");
-  comm.shared->peers.connect(comm.bootstrap);
+  require(comm.shared->peers.isConnected(), orcclInvalidUsage,
+          "The communicator does not know the other ranks; call "
+          "orcclCommConnect before.");
   try {
     enqueue();
   } catch (...) {

@@ -5,10 +5,9 @@
 
 using namespace openreg::orccl;
 
-// [common.orccl.api.comm.init] Publishing never blocks, so groups may be made in different orders.
-orcclResult_t orcclCommInitRank(orcclComm_t* comm, int nranks,
-                                const orcclBootstrap* bootstrap,
-                                int rank) noexcept {
+// [common.orccl.api.comm.init] Making a communicator never blocks, so groups may be made in different orders.
+orcclResult_t orcclCommInitRank(orcclComm_t* comm, int nranks, int rank,
+                                orcclCard_t* card) noexcept {
   return guarded([&] {
     require(nranks >= 1 && nranks <= kMaxRanks, orcclInvalidArgument,
             "A group on one host has 1 to ", kMaxRanks, " ranks; ", nranks,
@@ -16,16 +15,21 @@ orcclResult_t orcclCommInitRank(orcclComm_t* comm, int nranks,
     require(rank >= 0 && rank < nranks, orcclInvalidArgument, "Rank ", rank,
             " is not in a group with the ranks 0 to ", nranks - 1, ".");
     auto shared = std::make_shared<Comm>(rank, nranks);
-    auto made = std::make_unique<orcclComm>(shared, *bootstrap);
+    auto made = std::make_unique<orcclComm>(shared);
     shared->boxes.allocate();
     try {
-      shared->peers.publish(*bootstrap);
+      *card = shared->peers.card();
     } catch (...) {
       Comm::leave(std::move(shared));
       throw;
     }
     *comm = made.release();
   });
+}
+
+orcclResult_t orcclCommConnect(orcclComm_t comm,
+                               const orcclCard_t* cards) noexcept {
+  return guarded([&] { find(comm).shared->peers.connect(cards); });
 }
 
 orcclResult_t orcclCommDestroy(orcclComm_t comm) noexcept {

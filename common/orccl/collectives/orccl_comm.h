@@ -8,8 +8,7 @@
 
 // [common.orccl.api.handle] The state of a handle belongs to the calling thread; kernels use the part that is shared with them.
 struct orcclComm {
-  const std::shared_ptr<openreg::orccl::Comm> shared;  ///< with kernels
-  const orcclBootstrap bootstrap;                      ///< until connected
+  const std::shared_ptr<openreg::orccl::Comm> shared;         ///< with kernels
   openreg::orccl::Pipeline pipeline{shared, {shared->size}};  ///< of the group
   openreg::orccl::PointToPoint point_to_point{shared};  ///< of sends, receives
 };

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -16,7 +17,7 @@
 namespace openreg::orccl {
 namespace {
 
-// [common.orccl.peers.card] A rank publishes where its mailbox is.
+// [common.orccl.peers.card] A card names the mailbox of a rank, and the process that has it.
 struct Card {
   int process;
   /// For ranks of the same process.
@@ -24,8 +25,6 @@ struct Card {
   uint64_t identity;
   orIpcMemHandle_t handle;
 };
-
-std::string keyOf(int rank) { return "mailbox/" + std::to_string(rank); }
 
 // [common.orccl.peers.check] A card may be of another program, so the memory that it names must be a block of a mailbox's size.
 bool isMailbox(const void* address, const void* own) {
@@ -57,29 +56,17 @@ char* openMailbox(int rank, const orIpcMemHandle_t& handle, const void* own) {
 // [-]
 }  // namespace
 
-// [common.orccl.peers.publish] The table of strings carries the bytes of the card.
-void Peers::publish(const orcclBootstrap& bootstrap) {
+// [common.orccl.peers.write] The program carries the bytes of the card.
+orcclCard_t Peers::card() const {
   char* const own = boxes_.mapped[boxes_.rank];
   Card card{getpid(), own, boxes_.identity, {}};
   check(orIpcGetMemHandle(&card.handle, own));
-  const std::string key = keyOf(boxes_.rank);
-  const orcclResult_t result =
-      bootstrap.publish(bootstrap.context, key.c_str(), &card, sizeof(card));
-  require(!result, result, "The bootstrap could not publish ", key, ".");
+  return std::bit_cast<orcclCard_t>(card);
 }
 
 // [common.orccl.peers.map] The descriptor of a process comes before its memory, so both are of the same process.
-void Peers::map(int rank, const orcclBootstrap& bootstrap) {
-  Card card;
-  size_t bytes = 0;
-  const std::string key = keyOf(rank);
-  const orcclResult_t result = bootstrap.lookUp(bootstrap.context, key.c_str(),
-                                                &card, sizeof(card), &bytes);
-  require(!result, result, "The bootstrap could not look up ", key, ".");
-  require(bytes == sizeof(card), orcclInternalError, "Rank ", rank,
-          " has published ", bytes,
-          " bytes where its mailbox should be described in ", sizeof(card),
-          ".");
+void Peers::map(int rank, const orcclCard_t& bytes) {
+  const auto card = std::bit_cast<Card>(bytes);
   Peer& peer = peers_[rank];
   peer.identity = card.identity;
   peer.process = card.process;
@@ -100,13 +87,13 @@ void Peers::map(int rank, const orcclBootstrap& bootstrap) {
   boxes_.mapped[rank] = openMailbox(rank, card.handle, own);
 }
 
-// [common.orccl.peers.connect] A rank connects once, when its first call needs the others.
-void Peers::connect(const orcclBootstrap& bootstrap) {
+// [common.orccl.peers.connect] What is mapped stays so if a later peer cannot be connected to.
+void Peers::connect(const orcclCard_t* cards) {
   if (is_connected_) return;
   peers_[boxes_.rank].process = getpid();
   peers_[boxes_.rank].identity = boxes_.identity;
   for (int peer = 0; peer < boxes_.size; ++peer) {
-    if (!boxes_.mapped[peer]) map(peer, bootstrap);
+    if (!boxes_.mapped[peer]) map(peer, cards[peer]);
   }
   introduce();
   is_connected_ = true;

@@ -19,11 +19,13 @@ class Peers {
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
-  /// Tells the peers where this rank's mailbox is, without waiting for them.
-  void publish(const orcclBootstrap& bootstrap);
-  /// Maps the mailboxes of the peers, unless that is done.
+  /// Says where this rank's mailbox is.
+  orcclCard_t card() const;
+  /// Maps the mailboxes of the peers, unless that is done. `cards` are those of
+  /// all ranks.
   /// @throws Failure if a peer has left or ended.
-  void connect(const orcclBootstrap& bootstrap);
+  void connect(const orcclCard_t* cards);
+  bool isConnected() const { return is_connected_; }  ///< any thread
   /// A sentence if a peer has ended without leaving; otherwise empty. Any
   /// thread.
   std::string ended();
@@ -42,7 +44,7 @@ class Peers {
     bool has_left = false;
   };
 
-  void map(int peer, const orcclBootstrap& bootstrap);
+  void map(int peer, const orcclCard_t& card);
   void introduce();
   void announce(Presence presence) noexcept;
   std::optional<Presence> presenceOf(int peer) const;

@@ -16,7 +16,7 @@ typedef enum orcclResult_t {
   orcclSuccess = 0,
   /// The driver refused a call; `orPeekAtLastError` says which error it was.
   orcclUnhandledDriverError = 1,
-  /// The system refused something, or a function of the bootstrap failed.
+  /// The system refused something.
   orcclSystemError = 2,
   /// A rank published something else than the library expects.
   orcclInternalError = 3,
@@ -72,20 +72,11 @@ typedef enum orcclRedOp_t {
   orcclBxor,
 } orcclRedOp_t;
 
-// [common.orccl.api.bootstrap] Ranks find each other through a table of strings that all of them share.
-/// Two functions of the program. They are called by the thread that calls the
-/// library, from `orcclCommInitRank` until the communicator is connected. They
-/// must not throw; what they return other than orcclSuccess is returned.
-typedef struct orcclBootstrap {
-  void* context; /**< what both functions get */
-  /// Makes a value visible to all ranks. A key is published once.
-  orcclResult_t (*publish)(void* context, const char* key, const void* value,
-                           size_t bytes);
-  /// Waits for what a rank has published, copies at most `capacity` bytes of
-  /// it, and says how many it has.
-  orcclResult_t (*lookUp)(void* context, const char* key, void* value,
-                          size_t capacity, size_t* bytes);
-} orcclBootstrap;
+// [common.orccl.api.card] Ranks find each other by their cards, which the program carries from each rank to all others.
+/// Says where the memory of a rank is.
+typedef struct orcclCard_t {
+  char reserved[88]; /**< bytes to send to the other ranks as they are */
+} orcclCard_t;
 
 // [common.orccl.api.comm] Making a communicator waits for no other rank.
 /// One rank's part of a group of processes of one host and one user, each with
@@ -94,13 +85,17 @@ typedef struct orcclBootstrap {
 /// device must be current there.
 typedef struct orcclComm* orcclComm_t;
 
-/// Publishes this rank's memory on the current device. The first call that
-/// needs the other ranks looks them up.
+/// Allocates this rank's memory on the current device, and writes its card.
 /// @returns orcclInvalidArgument unless there are 1 to 64 ranks and this is one
 /// of them.
 OPENREG_EXPORT orcclResult_t orcclCommInitRank(orcclComm_t* comm, int nranks,
-                                               const orcclBootstrap* bootstrap,
-                                               int rank) OPENREG_NOEXCEPT;
+                                               int rank, orcclCard_t* card)
+    OPENREG_NOEXCEPT;
+/// Must come before the first call that needs the other ranks, and may be
+/// repeated. `cards` are those of all ranks; this rank's own is not read.
+/// @returns orcclRemoteError if a peer has left or has ended.
+OPENREG_EXPORT orcclResult_t
+orcclCommConnect(orcclComm_t comm, const orcclCard_t* cards) OPENREG_NOEXCEPT;
 /// Aborts, and waits for no other rank: the memory goes back to the device when
 /// the peers have left, too.
 OPENREG_EXPORT orcclResult_t orcclCommDestroy(orcclComm_t comm)
@@ -133,9 +128,9 @@ OPENREG_EXPORT orcclResult_t orcclCommCheckPeers(orcclComm_t comm)
 /// If the ranks disagree about a call (which collective, root, reduction, type,
 /// or size), no rank's work of it hangs: `orcclCommGetAsyncError` tells them.
 /// @returns orcclInvalidArgument for a rank that the group does not have or a
-/// reduction that the type does not have, orcclInvalidUsage if the stream is
-/// captured, and orcclRemoteError if a peer has left before this rank has
-/// connected. A call on an aborted communicator enqueues nothing.
+/// reduction that the type does not have, and orcclInvalidUsage if the stream
+/// is captured or the communicator not connected. A call on an aborted
+/// communicator enqueues nothing.
 OPENREG_EXPORT orcclResult_t orcclAllReduce(const void* sendbuff,
                                             void* recvbuff, size_t count,
                                             orcclDataType_t datatype,

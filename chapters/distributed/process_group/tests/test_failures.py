@@ -143,6 +143,47 @@ def test_an_entry_of_another_program_is_refused_with_its_key(two, word):
     )
 
 
+class ShortCards(dist.Store):
+    """A store in which another build of the library has left shorter cards."""
+
+    def __init__(self, store):
+        super().__init__()
+        self.store = store
+
+    def get(self, key):
+        return self.store.get(key)[: 3 if "mailbox/" in key else None]
+
+    def set(self, *arguments):
+        return self.store.set(*arguments)
+
+    def check(self, keys):
+        return self.store.check(keys)
+
+    def wait(self, *arguments):
+        return self.store.wait(*arguments)
+
+    def add(self, *arguments):
+        return self.store.add(*arguments)
+
+
+def meets_another_build(folder):
+    store, rank = dist.FileStore(f"{folder}/store", 2), dist.get_rank()
+    store = ShortCards(store) if rank == 1 else store
+    group = torch.openreg.ProcessGroupOrccl(store, rank, 2)
+    tensors = [torch.ones(1, device=device())]
+    message = message_of(lambda: group.allreduce(tensors), RuntimeError) if rank else ""
+    if rank == 0:
+        group.allreduce(tensors)
+    dist.barrier()
+    group.abort()
+    return message
+
+
+def test_a_card_of_another_size_is_refused(two, tmp_path):
+    message = two(meets_another_build, str(tmp_path))[1]
+    assert "Rank 0 has published 3 bytes where its mailbox should be described in 88." in message
+
+
 def test_a_rank_whose_word_is_old_is_named_by_what_it_has_not_written(two):
     message = two(meets_a_stranger, "0123456789", SECOND / 2)[0]
     assert "within the timeout of 500 ms: its entry seen/1 is not in the store" in message
