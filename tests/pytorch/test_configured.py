@@ -181,7 +181,7 @@ def differentiated():
 
 def strided_nested():
     assert nested().to_padded_tensor(0).tolist() == [[1, 0], [1, 1]]
-    with pytest.raises(NotImplementedError, match="from the 'NestedTensoropenreg'"):
+    with pytest.raises(NotImplementedError, match="from the 'NestedTensor"):
         nested().sum()
 
 

@@ -73,7 +73,7 @@ for factory in [
     try:
         print(factory())
     except NotImplementedError as error:
-        print("from the 'Sparseopenreg'" in str(error), "from the 'Quantizedopenreg'" in str(error))
+        print("from the 'Sparse" in str(error), "from the 'Quantized" in str(error))
 """
 
 

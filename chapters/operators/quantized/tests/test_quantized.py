@@ -211,7 +211,7 @@ def test_what_does_not_fit_is_refused():
     told = "openreg takes zero points that are not integers for qint8 and quint8 only"
     with pytest.raises(NotImplementedError, match=told):
         per_channel_float(x, torch.qint32)
-    told = "Could not run 'aten::empty.memory_format' with arguments from the 'Quantizedopenreg'"
+    told = "Could not run 'aten::empty.memory_format' with arguments from the 'Quantized"
     with pytest.raises(NotImplementedError, match=told):
         q + q
 
