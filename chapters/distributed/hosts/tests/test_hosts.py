@@ -525,7 +525,7 @@ from torch_openreg import _C
 connecting = []
 
 def engine(store, rank, size, timeout):
-    print("connects", flush=True)
+    print("connects\\n", end="", flush=True)  # one write
     connecting.append(rank)
     time.sleep(0.3)  # Main thread: the program ends meanwhile.
     return dist.ProcessGroupGloo(store, rank, size, timeout)
