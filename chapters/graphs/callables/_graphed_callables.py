@@ -277,10 +277,12 @@ def _as_callable(part):
 # [graphs.callables.captures] The graphs are captured in the order in which they will run, because they share a pool.
 def _capture(parts, iterations, allow_unused, pool):
     synchronize()
-    with stream(Stream()):
-        for part in parts:
-            part.warm_up(iterations, allow_unused)
-    synchronize()
+    try:
+        with stream(Stream()):
+            for part in parts:
+                part.warm_up(iterations, allow_unused)
+    finally:  # An error drops samples that the stream may still read.
+        synchronize()
     for part in parts:
         with graph(part.forward_graph, pool=pool):
             part.run_forward()

@@ -234,6 +234,16 @@ def test_what_is_no_tensor_of_the_device_is_neither_taken_nor_returned(call, mor
         torch.openreg.make_graphed_callables(call, (torch.ones(4, device=DEVICE), *more))
 
 
+def test_a_callable_that_is_refused_leaves_nothing_running():
+    with torch.openreg.sanitizer.finding_races() as races:
+        with pytest.raises(TypeError, match="returned an? int"):
+            torch.openreg.make_graphed_callables(
+                lambda x: (x * 2, 3), (torch.ones(4, device=DEVICE),)
+            )
+        torch.ones(4, device=DEVICE)
+        assert races() == []
+
+
 def test_a_leaf_that_is_no_input_may_not_be_returned():
     leaf, x = torch.ones(4, device=DEVICE, requires_grad=True), torch.ones(4, device=DEVICE)
     with pytest.raises(ValueError, match=r"uses a float32 tensor of shape \(4,\) that requires"):
