@@ -47,10 +47,13 @@ void convertOnHost(const at::Tensor& to, const at::Tensor& from) {
   launchConversion(dense, from);
   at::Tensor source = emptyAs(from, at::kCPU), result = emptyAs(to, at::kCPU);
   source.copy_(dense);
-  // The CPU converts first and negates then, and not every dtype has a
-  // negative.
-  result.copy_(from.scalar_type() == to.scalar_type() ? source
-                                                      : source.resolve_neg());
+  if (from.scalar_type() != to.scalar_type()) {
+    // The CPU converts first and negates then, and not every dtype has a
+    // negative. From float16 to float32 it forgets to negate.
+    source = source.resolve_neg();
+    if (to.is_neg()) source = source.to(to.scalar_type());
+  }
+  result.copy_(source);
   to.copy_(result);
 }
 
