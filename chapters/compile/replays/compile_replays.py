@@ -40,7 +40,7 @@ class ReplayedProgram(Program):
             if reason:
                 skip(reason)
             elif kernels_of(V.graph) < (config.triton.cudagraph_min_partition_size or WORTH_IT):
-                reason = FEW_KERNELS
+                reason = "a graph of so few kernels being slower"
                 counters["openreg"]["graph_skips"] += 1
             V.graph.disable_cudagraphs_reason = reason or OURS
 
@@ -52,7 +52,7 @@ def skip(reason):
 
 
 # [compile.replays.few] Of one or two kernels, the launches take less time than finding and running a graph.
-WORTH_IT, FEW_KERNELS = 3, "a graph of so few kernels being slower"
+WORTH_IT = 3
 
 
 def kernels_of(graph):

@@ -43,8 +43,8 @@ orError_t refuseTimeBetween(int start_device, int end_device);
 /// orErrorMemoryAllocation without memory and otherwise as orErrorUnknown.
 orError_t failWithException() noexcept;
 
-/// What a function of the interface returns for `body()`: the code that it
-/// throws or returns, and orSuccess if it does neither.
+/// Runs the body of a function of the interface.
+/// @returns the code that `body` throws or returns; orSuccess if there is none.
 template <class Body>
 orError_t caught(Body body) noexcept {
   try {
