@@ -228,3 +228,21 @@ def dtensor_random():
 
     x = torch.ones(2, device=NAME)
     return outcome(run_dtensor_rng_op, 0, 0, torch.ops.aten.bernoulli.default, x).partition(":")[0]
+
+
+@row(
+    "`scaled_dot_product_attention` of DTensors",
+    "torch/distributed/tensor/_ops/_matrix_ops.py",
+    "aten._scaled_dot_product_flash_attention.default",
+    means="The fused operator that other devices have says of no argument how it may be divided, so the call fails.",
+    here="Pass local tensors, as `use_local_output=True` does, or say it with `torch.distributed.tensor.experimental.register_sharding`.",
+)
+def sharded_attention(device):
+    from torch.distributed.tensor import DTensor
+
+    of_cuda = torch.ops.aten._scaled_dot_product_flash_attention.default
+    of_others = torch.ops.aten._scaled_dot_product_fused_attention_overrideable.default
+    known = vars(DTensor._op_dispatcher.sharding_propagator)
+    tables = [table for name, table in known.items() if name.endswith("_funcs")]
+    operator = of_cuda if device == "cuda" else of_others
+    return "divided" if any(operator in table for table in tables) else "refused"

@@ -169,6 +169,20 @@ def functional_rng():
 
 
 @row(
+    'a checkpoint with random numbers under `torch.compile(backend="aot_eager")`',
+    "torch/_prims/rng_prims.py",
+    '"xpu": impl_xpu,',
+    cuda="accepted",
+    means="The operator that saves the generator's state knows four devices by name.",
+    here="Compile with Inductor, which has its own random numbers and recomputes them.",
+)
+def saved_rng():
+    from torch._prims.rng_prims import run_and_save_rng_state
+
+    return outcome(run_and_save_rng_state, torch.ops.aten.bernoulli.default, x())
+
+
+@row(
     '`associative_scan(combine_mode="pointwise")`',
     "torch/_higher_order_ops/associative_scan.py",
     'if cm == "pointwise" and not all(l.device.type in',

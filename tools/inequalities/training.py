@@ -131,6 +131,21 @@ def varlen_attention():
 
 
 @row(
+    "`FlopCounterMode` of `scaled_dot_product_attention`",
+    "torch/utils/flop_counter.py",
+    "aten._scaled_dot_product_flash_attention: sdpa_flop,",
+    means="The fused operator that other devices have counts as nothing.",
+    here="Add a formula with `torch.utils.flop_counter.register_flop_formula`.",
+)
+def counted_attention(device):
+    from torch.utils.flop_counter import flop_registry
+
+    of_cuda = torch.ops.aten._scaled_dot_product_flash_attention
+    of_others = torch.ops.aten._scaled_dot_product_fused_attention_overrideable
+    return "counted" if (of_cuda if device == "cuda" else of_others) in flop_registry else "nothing"
+
+
+@row(
     "`to_sparse_semi_structured`",
     "torch/sparse/semi_structured.py",
     '"Only CUDA tensors are currently supported."',
