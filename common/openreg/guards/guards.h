@@ -5,6 +5,7 @@
 #include "torch_openreg/common/openreg/guards/violation.h"
 #include "torch_openreg/common/openreg/memory/memory.h"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>
