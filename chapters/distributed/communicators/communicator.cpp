@@ -21,6 +21,7 @@ void checkOrccl(orcclResult_t result) {
   TORCH_CHECK(false, sentence);
 }
 
+// [-]
 namespace {
 
 // [distributed.communicator.class] Each rank leaves its card in PyTorch's store, and takes those of the others when its first call needs them.

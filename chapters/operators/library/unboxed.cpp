@@ -103,7 +103,7 @@ void addElementwise(Kernels& all) {
            &cpu::threshold_backward_outf>(all);
 }
 
-// [operators.unboxed.trusted] The CPU's kernel trusts the classes, and the library's check of it is not on this path.
+// [operators.unboxed.trusted] The CPU's kernel trusts the classes, so this path checks them as the library does.
 at::Tensor& lossBackward(const at::Tensor& grad, const at::Tensor& self,
                          const at::Tensor& target,
                          const std::optional<at::Tensor>& weight,

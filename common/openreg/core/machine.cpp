@@ -59,7 +59,7 @@ void synchronizeAll() {
   for (auto& device : machine().devices) device->synchronize();
 }
 
-// [common.machine.enter] A call is refused for one of three reasons.
+// [common.machine.enter] A forked child is refused first, and a wrong configuration before the machine starts.
 void checkConfiguration() {
   if (!config().problem.empty())
     throw setLastError(orErrorInvalidConfiguration, config().problem);

@@ -18,7 +18,7 @@ orError_t orMemoryIsGuarded(int* is_guarded) noexcept {
   });
 }
 
-// [common.api-guards.retirement] A command's arguments are destroyed on a failed device, too, so the block is closed there.
+// [common.api-guards.retirement] The destructor of its argument closes the block, because it runs on a failed device, too.
 /// A command that does nothing but close the block that is its argument.
 static const orKernel kRetirement{
     "free", sizeof(uintptr_t), nullptr, [](void*) {},
@@ -36,7 +36,7 @@ static void enqueueRetirement(const StreamRef& stream, uintptr_t block) {
   stream.queue->push(stream.handle, sizeof(block), fill);
 }
 
-// [common.api-guards.retire] From here on the host finds no block, and the device does until its stream is here.
+// [common.api-guards.retire] The host no longer finds the block from now on, and device code not after its stream is here.
 orError_t orRetireBlock(void* pointer, orStream_t handle) noexcept {
   return caught([&] {
     ObservedCall call("orRetireBlock", orOperationFree);

@@ -83,7 +83,7 @@ bool isWrite([[maybe_unused]] const void* context) {
 #endif
 }
 
-// [common.guards.faults.pass] A fault of somebody else's goes to the handler that was there before, and a second time to the system.
+// [common.guards.faults.pass] A fault that no command made goes to the handler that was there before, and a second one to the system.
 struct sigaction previous;
 std::atomic<bool> has_passed{false};
 

@@ -28,7 +28,7 @@ Guards::Blocks::iterator Guards::ownerOf(uintptr_t address) {
   return std::prev(after);
 }
 
-// [common.guards.damage-by] A command that has announced its accesses is asked for those blocks, any other for all.
+// [common.guards.damage-by] Of a command that has announced its accesses, those blocks are checked, and of any other all.
 std::optional<Guards::Damage> Guards::damageBy(const Command& command) {
   const auto in_use = [](Blocks::iterator block) {
     return !block->second.is_retired;

@@ -6,7 +6,7 @@
 
 namespace openreg::hardware {
 
-// [common.block-table.find] An address belongs to the last block that begins at or before it.
+// [common.block-table.find] Only the last block that begins at or before an address can contain it.
 void BlockTable::add(const Block& block) {
   std::unique_lock lock(mutex_);
   entries_.emplace(block.begin, Entry{block});

@@ -67,7 +67,7 @@ orError_t orAnnounceBlock(const void* pointer, size_t bytes) noexcept {
   });
 }
 
-// [common.api-races.find] Commands from before are not known, so the first ones that are cannot race with them.
+// [common.api-races.find] A search begins without a history, so a command that came before it races with none.
 orError_t orFindRaces(int is_on) noexcept {
   return guarded([&] {
     if (!is_on) return stopRaces();
@@ -96,7 +96,7 @@ orError_t orSetPlaces(int64_t (*here)(),
   return caught([&] { setPlaces({here, describe}); });
 }
 
-// [common.api-races.order] Both belong to the calling thread.
+// [common.api-races.order] Whether a thread only watches, or waits for a peer, is a state of that thread.
 orError_t orWatchOnly(int is_on) noexcept {
   int& depth = onlyWatches();
   depth = std::max(depth + (is_on ? 1 : -1), 0);

@@ -90,7 +90,7 @@ Injection& injection() {
   return injection;
 }
 
-// [common.injection.create] What is created is counted in one row, because a program makes few of each kind.
+// [common.injection.create] All creations share one count, because a program makes few of each kind.
 void countCreation(const char* what) {
   if (injection().isDue("create"))
     throw fail(orErrorMemoryAllocation, "The creation of ", what,

@@ -19,6 +19,7 @@ struct orObserver {
   orObserver_t handle;
 };
 
+// [-]
 namespace openreg::hardware {
 
 // [common.observer.traced] A command keeps what its later records repeat.

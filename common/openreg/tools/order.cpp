@@ -53,7 +53,7 @@ std::string Order::parse(const std::string& list, Order* order) {
   return "";
 }
 
-// [common.order.choose] Behind its end, an empty list and all others go on in the order of the program.
+// [common.order.choose] Where the list ends, commands run in the order in which the program enqueued them.
 static std::string describe(const std::vector<Candidate>& ready) {
   std::string names;
   for (const Candidate& each : ready) {

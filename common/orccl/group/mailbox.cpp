@@ -61,7 +61,7 @@ char* Mailboxes::stage(int owner, const Lane& lane, size_t counter) const {
   return stages + counter % kStages * lane.stageBytes();
 }
 
-// [common.orccl.mailbox.settle] This thread polls the control stream until it is empty.
+// [common.orccl.mailbox.settle] The pauses between two queries double, up to a millisecond.
 orError_t Mailboxes::settle() const noexcept {
   orError_t error = orStreamQuery(control);
   for (int us = 10; error == orErrorNotReady; us = std::min(2 * us, 1000)) {

@@ -122,7 +122,7 @@ class Mailboxes {
   void noteRounds();
   std::array<uint32_t, kMaxLanes> noted{};
 
-  // [common.orccl.mailbox.control] This thread asks until the work is done, because a capture may forbid a wait, and a callback may end one early.
+  // [common.orccl.mailbox.control] The library polls its own stream, because a capture may forbid a wait, and a callback may end one early.
   /// Runs `body` on the device, and waits for it.
   template <class Body>
   orError_t run(const char* name, Body body) const noexcept {
