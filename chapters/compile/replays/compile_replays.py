@@ -34,8 +34,8 @@ class ReplayedProgram(Program):
     def generate_end(self, result):
         super().generate_end(result)
         if config.triton.cudagraphs:
-            seen = V.graph.mutated_input_idxs
-            seen += [i for i in changed_inputs(V.graph.module.graph) if i not in seen]
+            known = V.graph.mutated_input_idxs
+            known.extend(i for i in changed_inputs(V.graph.module.graph) if i not in known)
             reason = V.graph.disable_cudagraphs_reason or why_not(V.graph)
             if reason:
                 skip(reason)

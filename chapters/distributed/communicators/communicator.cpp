@@ -100,6 +100,7 @@ class OrcclCommunicator final : public Communicator {
     checkOrccl(orcclGroupEnd());
   }
 
+  // [distributed.communicator.problem] The library's codes become the answers that the watchdog asks for.
   void abort(const std::string& reason) noexcept override {
     orcclCommAbort(comm_, reason.c_str());
   }

@@ -97,7 +97,7 @@ inline Meeting meet(JoiningStore& store, int rank, int size,
       const std::string seen = store.check({key}) ? store.get_to_str(key) : "";
       const size_t place = std::min(rank * kRandomBytes, seen.size());
       if (seen.compare(place, kRandomBytes, ours) == 0) continue;
-      missing = (words[owner].empty() ? "word/" : "seen/") + key.substr(5);
+      missing = words[owner].empty() ? c10::str("word/", owner) : key;
     }
     // If nothing is missing, every rank has written its word before this.
     meeting.name.clear();

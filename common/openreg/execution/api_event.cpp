@@ -180,7 +180,7 @@ orError_t orEventElapsedTime(float* ms, orEvent_t start_handle,
     }
     if (!from->completed || !to->completed) {
       throw fail(orErrorNotReady,
-                 "Both events must have happened; synchronize the later one.");
+                 "Both events must be complete; synchronize the later one.");
     }
     *ms =
         std::chrono::duration<float, std::milli>(to->time - from->time).count();

@@ -90,11 +90,8 @@ orError_t orStreamSynchronize(orStream_t handle) noexcept {
 // [common.api-stream.destroy] The default stream cannot be destroyed, and of two threads that destroy a stream one succeeds.
 orError_t orStreamDestroy(orStream_t handle) noexcept {
   return guarded([&] {
-    if (!handle)
-      throw fail(orErrorInvalidResourceHandle,
-                 "The default stream cannot be destroyed.");
     const StreamRef stream = findStream(handle);
-    if (handle == stream.position().device->defaultStream()) {
+    if (stream.handle == stream.position().device->defaultStream()) {
       throw fail(orErrorInvalidResourceHandle,
                  "The default stream cannot be destroyed.");
     }

@@ -127,7 +127,7 @@ Command* CommandQueue::spinForNext() {
         ++checks % kChecksBetweenReads == 0) {
       next = current->next;
     }
-    return next || device_->workers.hasHigherPriorityWork(priority_, true);
+    return next || device_->workers.shouldGiveWay(priority_, true);
   });
   return next;
 }
@@ -156,7 +156,7 @@ AtEnd(Body) -> AtEnd<Body>;
 // [common.queue.run] A stream gives way to a more urgent one after each command, to an equal one after its turn.
 void CommandQueue::run(int turn) {
   while (Command* command = next()) {
-    if (device_->workers.hasHigherPriorityWork(priority_, turn-- <= 0)) {
+    if (device_->workers.shouldGiveWay(priority_, turn-- <= 0)) {
       device_->workers.makeReady(this);
       return;
     }
@@ -203,7 +203,7 @@ void CommandQueue::watch(std::shared_ptr<NumberWait> wait) {
       is_over = wait->isOver();
       // The process that writes the number may need this very core.
       if (!is_over) std::this_thread::yield();
-      return is_over || device_->workers.hasHigherPriorityWork(priority_, true);
+      return is_over || device_->workers.shouldGiveWay(priority_, true);
     });
   }
   if (is_over) return wait->complete();

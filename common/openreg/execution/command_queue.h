@@ -117,8 +117,9 @@ class CommandQueue {
   /// Where the device lists the queue while it is a stream of that device.
   List::iterator listed;
 
-  // [common.queue.private] The worker that runs a queue calls these functions, except the first six.
+  // [common.queue.private] The host enqueues, and the worker that runs a queue does the rest.
  private:
+  /// For the host, under the lock; `schedule` also for the device.
   bool belongsTo(orStream_t handle) const { return open_ && handle == handle_; }
   void checkBelongsTo(orStream_t handle) const {
     if (!belongsTo(handle)) throw refuseStream(handle);
@@ -128,6 +129,7 @@ class CommandQueue {
   Position submit(std::unique_lock<std::mutex> lock, Command* command);
   Position append(Command* command);
   void schedule();
+  /// For the worker.
   Command* next();
   Command* spinForNext();
   bool park(Command& command);

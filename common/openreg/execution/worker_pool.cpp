@@ -83,7 +83,7 @@ void WorkerPool::wakeOne() {
 }
 
 // [common.worker-pool.priorities] A running stream checks for more urgent work without a lock.
-bool WorkerPool::hasHigherPriorityWork(int priority, bool turn_is_over) const {
+bool WorkerPool::shouldGiveWay(int priority, bool turn_is_over) const {
   if (config().held) return turn_is_over;
   const int level = priority - kGreatestPriority;
   for (int higher = 0; higher < level; ++higher) {

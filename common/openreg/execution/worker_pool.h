@@ -53,7 +53,7 @@ class WorkerPool {
   void makeReady(CommandQueue* queue);
   /// Whether a stream of this priority should give way: to a stream of higher
   /// priority always, to one of the same priority when its turn is over.
-  bool hasHigherPriorityWork(int priority, bool turn_is_over) const;
+  bool shouldGiveWay(int priority, bool turn_is_over) const;
   /// Whether a worker with an empty stream should wait for its next command.
   static bool shouldSpin();
 

@@ -119,8 +119,8 @@ orPointerAttributes Memory::attributes(const void* pointer) const {
     }
   }
   if (ipc_->contains(address)) return ipc_->attributes(address);
-  for (size_t index = 0; index < devices_.size(); ++index) {
-    if (!devices_[index]->contains(address)) continue;
+  const size_t index = (address - base_) / devices_[0]->size();
+  if (index < devices_.size()) {
     if (auto block = devices_[index]->blocks().find(address)) {
       return {orMemoryTypeDevice, static_cast<int>(index),
               reinterpret_cast<void*>(block->begin), block->size};

@@ -183,7 +183,7 @@ orError_t orEventElapsedTime(float* ms, orEvent_t start_handle,
   }
   if (!isComplete(start.latest) || !isComplete(end.latest)) {
     return fail(orErrorNotReady,
-                "Both events must have happened; synchronize the later one.");
+                "Both events must be complete; synchronize the later one.");
   }
   *ms = (static_cast<double>(endOf(end.latest)) -
          static_cast<double>(endOf(start.latest))) /
