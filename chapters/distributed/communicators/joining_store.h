@@ -52,7 +52,8 @@ class JoiningStore final : public c10d::PrefixStore {
           "A rank of the group did not join within the timeout of ",
           limit.count(), " ms: its entry ", key,
           " is not in the store. A rank joins when it first uses one of its "
-          "groups on a device.");
+          "groups on a device, or in init_process_group if that gets a "
+          "device_id.");
       std::this_thread::sleep_for(pause);
       pause = std::min(pause * 2, std::chrono::microseconds(20000));
     }

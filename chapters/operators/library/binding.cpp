@@ -49,6 +49,15 @@ void writeZeros(Stack& stack, size_t count) {
       *argument = argument->toTensor().clone();
 }
 
+// [operators.binding.rate] A learning rate of the host is a number, although PyTorch's optimizers also take one with a dimension.
+void flattenRate(const c10::OperatorHandle& op, Stack& stack, size_t count) {
+  if (op.schema().overload_name() != "tensor_lr") return;
+  const auto place = op.schema().argumentIndexWithName("lr");
+  c10::IValue& rate = torch::jit::peek(stack, *place, count);
+  if (rate.toTensor().is_cpu() && rate.toTensor().numel() == 1)
+    rate = rate.toTensor().reshape({});
+}
+
 // [operators.binding] One boxed function binds all operators of the math library: ask, allocate, enqueue.
 /// Takes the arguments of `primitive` from the stack and leaves its results,
 /// which the current stream of their device will compute. The library checks
@@ -57,6 +66,7 @@ void writeZeros(Stack& stack, size_t count) {
 void compute(const math::Primitive& primitive, Stack* stack) {
   const size_t count = primitive.op.schema().arguments().size();
   moveIndices(*stack, count);
+  flattenRate(primitive.op, *stack, count);
   const c10::DeviceIndex device =
       commonDeviceOf(primitive.op, torch::jit::last(*stack, count));
   writeZeros(*stack, count);

@@ -65,10 +65,10 @@ Position CommandQueue::submit(std::unique_lock<std::mutex> lock,
 
 // [common.queue.append] The first command of an idle stream schedules the stream.
 Position CommandQueue::append(Command* command) {
-  const uint64_t number = submitted_.load(std::memory_order_relaxed) + 1;
-  submitted_.store(number, std::memory_order_relaxed);
-  newest_->next = command;
+  newest_->next.store(command, std::memory_order_release);
   newest_ = command;
+  const uint64_t number = submitted_.load(std::memory_order_relaxed) + 1;
+  submitted_ = number;
   memory_.prefetch();
   schedule();
   return {device_, priority_, number};
@@ -100,18 +100,18 @@ void CommandQueue::addToCapture(NodeCommand node) {
 
 // [common.queue.next] A worker that leaves a queue marks it idle, and then checks it once more.
 Command* CommandQueue::next() {
-  // Once the queue is idle, another worker may change `current_`.
-  Command* const current = current_;
-  Command* next = current->next;
+  Command* next = current_->next;
   if (!next && WorkerPool::shouldSpin()) next = spinForNext();
   if (next) return next;
   State found = State::scheduled;
   if (state_.compare_exchange_strong(found, State::idle)) {
-    if (current->next) schedule();
+    // Another worker may have run what was here, and the host may have used
+    // the memory of the commands again; only the counters can be read.
+    if (completed_ < submitted_) schedule();
     return nullptr;
   }
   // The queue is closing, so no command comes after those that are here.
-  next = current->next;
+  next = current_->next;
   if (!next) device_->removeStream(this, handle_);
   return next;
 }

@@ -35,6 +35,7 @@ Guards::Guards(Memory& memory, int device_count)
 bool Guards::open(uintptr_t begin, size_t size, int device) noexcept try {
   const int64_t here = placeHere();
   std::lock_guard lock(mutex_);
+  std::set<uintptr_t> in_use{begin};  // What may fail comes first.
   const auto block =
       blocks_.insert_or_assign(begin, GuardedBlock{size, device, here}).first;
   const Range pages = pagesOf({begin, begin + size});
@@ -42,6 +43,7 @@ bool Guards::open(uintptr_t begin, size_t size, int device) noexcept try {
     blocks_.erase(block);
     return false;
   }
+  in_use_.merge(in_use);
   fillCanaries(block);
   return true;
 } catch (const std::bad_alloc&) {
@@ -124,6 +126,7 @@ orFinding Guards::atFree(const Damage& damage) const {
 
 void Guards::append(Retired& retired, Blocks::iterator block) {
   block->second.is_retired = true;
+  in_use_.erase(block->first);
   (retired.blocks++ ? blocks_.find(retired.last)->second.retired_next
                     : retired.first) = block->first;
   retired.last = block->first;

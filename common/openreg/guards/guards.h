@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -81,6 +82,8 @@ class Guards {
   Memory& memory_;
   std::mutex mutex_;
   Blocks blocks_;
+  /// Where those begin that are in use.
+  std::set<uintptr_t> in_use_;
   std::vector<Retired> retired_;
   /// How many commands run, and how many have begun.
   std::atomic<int> running_{0};

@@ -30,20 +30,16 @@ Guards::Blocks::iterator Guards::ownerOf(uintptr_t address) {
 
 // [common.guards.damage-by] Of a command that has announced its accesses, those blocks are checked, and of any other all.
 std::optional<Guards::Damage> Guards::damageBy(const Command& command) {
-  const auto in_use = [](Blocks::iterator block) {
-    return !block->second.is_retired;
-  };
-  if (command.launch && !command.launch->touches.empty()) {
+  if (!command.launch->touches.empty()) {
     for (const Touch& touch : command.launch->touches) {
       const auto block = ownerOf(touch.bytes.begin);
-      if (block == blocks_.end() || !in_use(block)) continue;
+      if (block == blocks_.end() || block->second.is_retired) continue;
       if (auto damage = damageOf(block)) return damage;
     }
     return std::nullopt;
   }
-  for (auto block = blocks_.begin(); block != blocks_.end(); ++block) {
-    if (!in_use(block)) continue;
-    if (auto damage = damageOf(block)) return damage;
+  for (const uintptr_t begin : in_use_) {
+    if (auto damage = damageOf(blocks_.find(begin))) return damage;
   }
   return std::nullopt;
 }
@@ -85,6 +81,8 @@ void Guards::describe(orFinding& found, uintptr_t address,
 
 // [common.guards.run.judged] What a command threw may follow from what it read, so the violation comes first.
 void Guards::run(Command& command, const Device& device, orStream_t stream) {
+  // The driver's own command, `free`, touches nothing.
+  if (!command.launch) return command.kernel->run(command.arguments());
   const uint64_t number = ++begun_;
   bool is_alone = running_++ == 0;
   beginCommand();

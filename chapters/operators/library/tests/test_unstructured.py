@@ -239,3 +239,15 @@ def test_the_backward_pass_of_a_cell_refuses_a_workspace_that_does_not_fit():
         getattr(ops, lstm)(x, x, x, x, x, True)
     with pytest.raises(RuntimeError, match=re.escape(told.format(gru, 5))):
         getattr(ops, gru)(x, x, True)
+
+
+@pytest.mark.parametrize("name", ["Adagrad", "Adam", "AdamW", "SGD"])
+def test_a_learning_rate_of_the_host_may_have_a_dimension(name):
+    def stepped(place, rate):
+        parameter = torch.ones(3, device=place, requires_grad=True)
+        parameter.grad = torch.ones(3, device=place)
+        getattr(torch.optim, name)([parameter], lr=rate, fused=True).step()
+        return parameter.detach().cpu()
+
+    rate = torch.tensor([0.1])
+    torch.testing.assert_close(stepped("openreg", rate), stepped("cpu", rate))
