@@ -35,7 +35,7 @@ class ReplayedProgram(Program):
         super().generate_end(result)
         if config.triton.cudagraphs:
             known = V.graph.mutated_input_idxs
-            known.extend(i for i in changed_inputs(V.graph.module.graph) if i not in known)
+            known.extend([i for i in changed_inputs(V.graph.module.graph) if i not in known])
             reason = V.graph.disable_cudagraphs_reason or why_not(V.graph)
             if reason:
                 skip(reason)
