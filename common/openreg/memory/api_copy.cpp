@@ -48,7 +48,7 @@ struct Copy {
   orMemoryType to, from;
 };
 
-Copy prepare(void* dst, const void* src, size_t count, orMemcpyKind kind) {
+Copy prepare(void* dst, const void* src, size_t count, int kind) {
   if (!dst || !src)
     throw fail(orErrorInvalidValue, "A copy needs two addresses, not null.");
   const bool to_device = kind & orMemcpyHostToDevice;
@@ -83,15 +83,16 @@ constexpr size_t kStagedBytes = 64 << 10;
 
 // [common.api-copy.copy] A copy of pageable memory is staged or waited for, every other copy is asynchronous.
 orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
-                        orMemcpyKind kind, orStream_t handle) noexcept {
-  return caught([&] {
+                        orMemcpyKind wanted, orStream_t handle) noexcept {
+  // A number, because it may be none of the kinds.
+  return caught([&, kind = int{wanted}] {
     ObservedCall call("orMemcpyAsync", orOperationCopy, count, kind);
     enter();
     const StreamRef stream = findStream(handle);
     stream.check();
     if (kind < orMemcpyHostToHost || kind > orMemcpyDeviceToDevice) {
       throw fail(orErrorInvalidMemcpyDirection, "There is no kind of copy ",
-                 int{kind}, ".");
+                 kind, ".");
     }
     if (count == 0) return orSuccess;
     const Copy copy = prepare(dst, src, count, kind);
@@ -123,11 +124,12 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t count,
 
 // [common.api-copy.copy-wait] The synchronous copy is an asynchronous one and a wait.
 orError_t orMemcpy(void* dst, const void* src, size_t count,
-                   orMemcpyKind kind) noexcept {
-  return caught([&] {
+                   orMemcpyKind wanted) noexcept {
+  return caught([&, kind = int{wanted}] {
     ObservedCall call("orMemcpy", orOperationCopy, count, kind);
     checkMayWait("orMemcpy");
-    const orError_t error = orMemcpyAsync(dst, src, count, kind, nullptr);
+    const orError_t error = orMemcpyAsync(
+        dst, src, count, static_cast<orMemcpyKind>(kind), nullptr);
     return error ? error : orStreamSynchronize(nullptr);
   });
 }
