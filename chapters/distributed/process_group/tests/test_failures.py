@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from ranks import Ranks, device, gloo, joined, on
-from running import DRIVER, run
+from running import DRIVER
 
 SECOND = datetime.timedelta(seconds=1)
 
@@ -195,44 +195,26 @@ def test_a_rank_that_never_joins_is_named(two):
     assert "its entry word/1 is not in" in message
 
 
-# Rank 2 uses no group, and stays until the others are done.
-FIRST_SEND = """
-import datetime, multiprocessing, sys, torch, torch.distributed as dist
-
-def call(rank, file, is_named):
-    device = torch.device("openreg", rank % 2)
-    torch.openreg.set_device(device)
-    store = dist.FileStore(file, 3)
-    options = {"device_id": device} if is_named else {}
-    dist.init_process_group(
-        "orccl", store=store, rank=rank, world_size=3, timeout=datetime.timedelta(seconds=3), **options
-    )
+def sends_first():
+    """What the ranks 0 and 1 have after a send, or what they are told."""
+    backend().set_timeout(3 * SECOND)
+    rank = dist.get_rank()
+    tensor = torch.full((2,), 1.0 - rank, device=device())
     try:
-        if rank == 0:
-            dist.send(torch.ones(2, device=device), 1)
-            torch.openreg.synchronize()
-        if rank == 1:
-            result = torch.zeros(2, device=device)
-            dist.recv(result, 0)
-            print(result.tolist())
+        dist.recv(tensor, 0) if rank else dist.send(tensor, 1)
+        return tensor.tolist()
     except dist.DistBackendError as error:
-        print(str(error).splitlines()[0]) if rank == 1 else None
-    store.set(f"done/{rank}", "")
-    store.wait([f"done/{peer}" for peer in range(3)])
-
-multiprocessing.set_start_method("fork")
-ranks = [multiprocessing.Process(target=call, args=(rank, sys.argv[1], sys.argv[2:])) for rank in range(3)]
-[rank.start() for rank in ranks]
-[rank.join() for rank in ranks]
-"""
+        return str(error)
 
 
-@pytest.mark.parametrize("is_named", [False, True])
-def test_a_first_send_waits_for_ranks_that_have_not_joined(is_named, tmp_path):
-    arguments = [str(tmp_path / "store"), *(["named"] if is_named else [])]
-    said = run(FIRST_SEND, *arguments).stdout
+# With two backends, each rank gets a `device_id`.
+@pytest.mark.parametrize("names", ["orccl", "cpu:gloo,openreg:orccl"])
+def test_a_first_send_waits_for_ranks_that_have_not_joined(names):
+    ranks = Ranks(3, names)
+    said = ranks(sends_first, ranks=[0, 1])[1]
+    ranks.end()
     told = "A rank joins when it first uses one of its groups on a device, or in init_process_group"
-    assert said == "[1.0, 1.0]\n" if is_named else told in said
+    assert said == [1, 1] if ":" in names else told in said
 
 
 def has_no_memory():
