@@ -8,7 +8,7 @@
 namespace openreg {
 
 // [device.bindings] What Python needs beyond `torch.accelerator`.
-// A forked child is refused by all but the count.
+// A forked child is refused by all but the count and `memory_is_guarded`.
 static void bindDevices(pybind11::module_& module) {
   module.attr("device_type") = static_cast<int>(kDeviceType);
   module.def("device_count", [] { return int{deviceCount()}; });

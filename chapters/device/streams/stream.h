@@ -52,9 +52,9 @@ bool isCaptured(const c10::Stream& stream);
 // [device.stream.events] Memory that is freed waits for an event on each stream that used it.
 /// An event that completes with the work now enqueued on `stream`, for
 /// `isReached`. On a stream that is captured, no such work is running, and the
-/// event is complete at once. If none can be recorded, this waits for the
-/// device instead; in device code, which must not wait, it returns null. Meant
-/// for destructors: it does not throw.
+/// event is complete at once. If none can be recorded, this waits for all
+/// devices instead; null if there are too many events, and in device code,
+/// which must not wait. Meant for destructors: it does not throw.
 orEvent_t eventIn(const c10::Stream& stream) noexcept;
 /// Whether `event`, which came from `eventIn`, is complete; destroys it then.
 /// A null event counts as complete once the calling thread may wait for the

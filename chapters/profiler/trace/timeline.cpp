@@ -58,7 +58,7 @@ ActivityType typeOnDevice(orOperation operation) {
 struct Command {
   const Entry* enqueued = nullptr;
   const Entry* call = nullptr;
-  /// The last one: a graph ends after its nodes.
+  /// The last one; the nodes of a graph end under its number, too.
   const Entry* ended = nullptr;
 };
 
