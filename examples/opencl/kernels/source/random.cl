@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// [opencl.random.philox] The generator is the chapters' Philox, so one seed gives the same numbers on both devices.
+// [opencl.random.philox] The generator is Philox, as in the chapters, with an engine for each element.
 ulong random_bits(ulong seed, ulong offset, ulong i) {
   uint4 counter = (uint4)((uint)offset, (uint)(offset >> 32), (uint)i,
                           (uint)(i >> 32));
