@@ -18,7 +18,7 @@ ulong random_bits(ulong seed, ulong offset, ulong i) {
 }
 
 // [opencl.random.sample] A sampler is an expression of 64 random bits and two numbers.
-/// C is double where the device has it, as on the CPU, and float elsewhere.
+/// C is double, as on the CPU.
 #define UNIT(bits, digits) ldexp((C)((bits) >> (64 - (digits))), -(digits))
 
 C normal(ulong bits, C mean, C deviation) {
