@@ -180,7 +180,7 @@ void GroupState::look() {
 // [distributed.watchdog.peer] A peer that has ended may have done its part, so our work gets half a second to finish.
 void GroupState::lookForEndedPeer(const PendingOperation& oldest) {
   const auto now = std::chrono::steady_clock::now();
-  // Asking may cost a question to the store.
+  // Asking costs a system call for each peer.
   if (now - oldest.began < std::chrono::milliseconds(250)) return;
   for (const auto& each : communicators_->all()) {
     const std::string ended = each->communicator->endedPeer();

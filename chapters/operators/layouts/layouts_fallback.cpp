@@ -28,13 +28,13 @@ void fallbackWhole(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }
 
 // [operators.other-layouts.register] The dispatcher knows which operators the CPU has for a layout, and which of these we have.
-/// Where PyTorch also has a composition, the CPU's kernel shows that it does
-/// not serve the layout.
 bool asksForHostMemory(const c10::OperatorHandle& op) {
   const std::string_view name = op.schema().name();
   return name == "aten::is_pinned" || name == "aten::_pin_memory";
 }
 
+/// Where PyTorch also has a composition, the CPU's kernel shows that it does
+/// not serve the layout.
 void fallBackFor(DispatchKey cpu, DispatchKey ours) {
   for (const c10::OperatorHandle& op : math::atenOperators()) {
     if (op.hasKernelForDispatchKey(cpu) && !op.hasKernelForDispatchKey(ours) &&

@@ -83,7 +83,7 @@ void dequantizePerChannel(const at::Tensor& quantized, at::Tensor& real,
       zero_points.to(real.device()));
 }
 
-// [operators.quantized.stubs.parts] Dtypes with two numbers in a byte have separate stubs, which only throw an error.
+// [operators.quantized.stubs.parts] Dtypes with two or four numbers in a byte have a stub of their own, which only throws an error.
 void refusePartsOfBytes(const at::Tensor&, at::Tensor& quantized, float,
                         float) {
   integersOf(quantized);

@@ -22,7 +22,8 @@ class Recent {
     return &insert(std::move(old.key()), std::move(old.mapped()));
   }
 
-  /// Replaces nothing: the key must be new.
+  /// For a key that `find` did not find; if it was inserted since, that value
+  /// stays.
   const Value& insert(Key key, Value value) {
     if (young_.size() == 4096) old_ = std::exchange(young_, {});
     return young_.emplace(std::move(key), std::move(value)).first->second;

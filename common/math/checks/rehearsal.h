@@ -64,8 +64,9 @@ using PassedKeys = Recent<size_t, std::monostate>;
 size_t keyOf(const c10::OperatorHandle& op,
              c10::ArrayRef<c10::IValue> arguments);
 
-/// A tensor's part of the key: its dtype, its number of dimensions, and whether
-/// it has zero, one or several elements.
+/// A tensor's part of the key: its dtype, its number of dimensions, which of
+/// them have size 0, whether it has zero, one or several elements, and whether
+/// it is a number of Python.
 size_t keyOf(const at::Tensor& tensor);
 
 // [common.rehearsal.kernel] A kernel of our own can be rehearsed like the CPU's.

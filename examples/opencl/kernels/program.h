@@ -19,8 +19,7 @@ struct Dtype {
   const char* compute;
 };
 
-/// Null for a dtype that the kernels do not support: complex numbers, and
-/// dtypes of eight bits or less that are not integers.
+/// Null for a dtype that the kernels do not support, such as complex numbers.
 const Dtype* dtypeOf(at::ScalarType dtype);
 
 /// Whether the kernels support the dtypes of all `tensors`, each of which is on

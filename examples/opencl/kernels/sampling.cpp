@@ -101,7 +101,7 @@ at::Tensor& bernoulli(at::Tensor& self, double p,
   return self;
 }
 
-// [opencl.sampling.whole] An integer is the random bits modulo the range, which is exact for the ranges that programs use.
+// [opencl.sampling.whole] An integer is the random bits modulo the range, whose bias is negligible for the ranges that programs use.
 at::Tensor& randomFromTo(at::Tensor& self, int64_t from,
                          std::optional<int64_t> to,
                          std::optional<at::Generator> generator) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// [opencl.random.philox] The generator is the chapters' Philox, so one seed gives the same numbers on both devices.
+// [opencl.random.philox] The generator is Philox, as in the chapters, with an engine for each element.
 ulong random_bits(ulong seed, ulong offset, ulong i) {
   uint4 counter = (uint4)((uint)offset, (uint)(offset >> 32), (uint)i,
                           (uint)(i >> 32));
@@ -18,7 +18,7 @@ ulong random_bits(ulong seed, ulong offset, ulong i) {
 }
 
 // [opencl.random.sample] A sampler is an expression of 64 random bits and two numbers.
-/// C is double where the device has it, as on the CPU, and float elsewhere.
+/// C is double, as on the CPU.
 #define UNIT(bits, digits) ldexp((C)((bits) >> (64 - (digits))), -(digits))
 
 C normal(ulong bits, C mean, C deviation) {
