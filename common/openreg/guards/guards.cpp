@@ -125,7 +125,6 @@ orFinding Guards::atFree(const Damage& damage) const {
 }
 
 void Guards::append(Retired& retired, Blocks::iterator block) {
-  block->second.is_retired = true;
   in_use_.erase(block->first);
   (retired.blocks++ ? blocks_.find(retired.last)->second.retired_next
                     : retired.first) = block->first;
@@ -164,11 +163,11 @@ size_t Guards::retiredBytes(int device) {
 void Guards::close(const std::vector<Range>& opened) {
   for (Range rest : opened) {
     rest = {rest.begin - memory_.window(), rest.end - memory_.window()};
-    auto block = blocks_.lower_bound(rest.begin);
-    if (block != blocks_.begin()) --block;
-    for (; block != blocks_.end() && block->first < rest.end; ++block) {
-      const Range pages = pagesOf(bytesOf(*block));
-      if (block->second.is_retired || pages.end <= rest.begin) continue;
+    auto begin = in_use_.lower_bound(rest.begin);
+    if (begin != in_use_.begin()) --begin;
+    for (; begin != in_use_.end() && *begin < rest.end; ++begin) {
+      const Range pages = pagesOf(bytesOf(*blocks_.find(*begin)));
+      if (pages.end <= rest.begin) continue;
       const Range gap{rest.begin, std::max(rest.begin, pages.begin)};
       setRights(gap, memory_.window(), PROT_NONE);
       if (gap.size() > 0) memory_.releasePages(gap.begin, gap.size());

@@ -24,7 +24,6 @@ struct GuardedBlock {
   int device = 0;
   /// Where the program allocated and freed it; 0 if not known.
   int64_t allocated_at = 0, freed_at = 0;
-  bool is_retired = false;
   uintptr_t retired_next = 0;  ///< the block that was retired after it
 };
 

@@ -33,7 +33,7 @@ std::optional<Guards::Damage> Guards::damageBy(const Command& command) {
   if (!command.launch->touches.empty()) {
     for (const Touch& touch : command.launch->touches) {
       const auto block = ownerOf(touch.bytes.begin);
-      if (block == blocks_.end() || block->second.is_retired) continue;
+      if (block == blocks_.end() || !in_use_.contains(block->first)) continue;
       if (auto damage = damageOf(block)) return damage;
     }
     return std::nullopt;
@@ -74,7 +74,7 @@ void Guards::describe(orFinding& found, uintptr_t address,
   if (block == blocks_.end()) return;
   found.block = reinterpret_cast<const void*>(block->first);
   found.block_bytes = block->second.size;
-  found.was_freed = block->second.is_retired;
+  found.was_freed = !in_use_.contains(block->first);
   found.allocated_at = block->second.allocated_at;
   found.freed_at = block->second.freed_at;
 }
@@ -103,7 +103,7 @@ void Guards::run(Command& command, const Device& device, orStream_t stream) {
     found->command.name = command.name;
     found->command.device = device.index;
     found->command.stream = numberOf(stream, device);
-    found->command.place = command.launch ? command.launch->place : 0;
+    found->command.place = command.launch->place;
     const std::string sentence = sentenceFor(*found, fault || is_alone);
     addViolation(*found, sentence);
     throw std::runtime_error(sentence);
