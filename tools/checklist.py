@@ -135,7 +135,9 @@ def optional_in(root: Path) -> dict[str, str]:
 def blocks_of(text: str) -> dict[str, str]:
     """The functions and classes of a file; a test is called by the name that GoogleTest gives it."""
     blocks = {}
-    for block in re.split(r"(?<=^\})[;\s]|(?<=^\};)\s", text, flags=re.MULTILINE):
+    # A block ends with a line that begins with its brace, or, if it is short, with its only line.
+    end = r"(?<=^\})[;\s]|(?<=^\};)\s|(?<=[};])\n+(?=[^\s}])"
+    for block in re.split(end, text, flags=re.MULTILINE):
         test = re.search(r"^TEST(?:_F)?\((\w+),\s*(\w+)\)", block, re.MULTILINE)
         other = re.search(r"^(?:struct|class) (\w+)|^[\w:<>*&, ]*?(\w+)\(", block, re.MULTILINE)
         if test:

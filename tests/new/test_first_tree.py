@@ -179,11 +179,14 @@ def test_claims_call_every_function():
 
 def test_the_calls_of_helpers_and_of_fixtures_are_calls_of_the_claim():
     blocks = checklist.blocks_of(
+        "inline int short_one() { return orGetLastError(); }\n\n"
         "struct Fixture : Base {\n  void SetUp() { orMalloc(); }\n};\n\n"
-        "inline void* helper(int n) {\n  return orFree(n);\n}\n\n"
+        "inline void* helper(int n) {\n  return orFree(n + short_one());\n}\n\n"
         "TEST_F(Fixture, claim) {\n  helper(1);\n}\n"
     )
-    assert {"orMalloc", "orFree"} <= checklist.words_of("Fixture.claim", blocks)
+    assert list(blocks) == ["short_one", "Fixture", "helper", "Fixture.claim"]
+    called = {"orMalloc", "orFree", "orGetLastError"}
+    assert called <= checklist.words_of("Fixture.claim", blocks)
 
 
 @pytest.fixture
