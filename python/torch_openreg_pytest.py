@@ -47,8 +47,10 @@ def openreg_two_devices(_openreg):
     if _openreg.device_count() < 2:
         pytest.skip("Two devices are needed; OPENREG_DEVICE_COUNT=2 makes them.")
     yield torch.device("openreg", 0), torch.device("openreg", 1)
-    for index in range(2):
-        _leave(_openreg, index)
+    try:
+        _leave(_openreg, 0)
+    finally:
+        _leave(_openreg, 1)
 
 
 def _leave(backend, index):

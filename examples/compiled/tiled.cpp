@@ -79,8 +79,8 @@ at::Tensor product(const at::Tensor& matrix, const at::Tensor& vector) {
                   vector.scalar_type() == at::kFloat && vector.is_contiguous(),
               "A product needs a matrix and a float vector that fit; they are ",
               matrix.sizes(), " and ", vector.sizes(), ".");
-  if (!tiles || !matrix.is_contiguous() || matrix.size(0) != tiles->rows ||
-      matrix.size(1) != tiles->columns)
+  if (!tiles || !matrix.is_contiguous() || matrix.storage_offset() != 0 ||
+      matrix.size(0) != tiles->rows || matrix.size(1) != tiles->columns)
     return (tiles ? unpack(matrix) : matrix).mv(vector);
   checkMemory(vector);
   at::Tensor out = at::empty({tiles->rows}, vector.options());

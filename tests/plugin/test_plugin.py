@@ -45,6 +45,19 @@ def test_right(openreg_device):
     assert "2 passed, 1 error" in said
 
 
+def test_late_errors_of_two_devices_fail_no_other_test(tmp_path):
+    program = """
+def test_wrong(openreg_two_devices):
+    for device in openreg_two_devices:
+        torch.ones(3, device=device)[torch.tensor([7], device=device)]
+def test_right(openreg_two_devices):
+    for device in openreg_two_devices:
+        assert torch.ones(2, device=device).sum().item() == 2
+"""
+    said, _ = pytest_on(tmp_path, program)
+    assert "2 passed, 1 error" in said
+
+
 def test_a_machine_without_devices_skips_with_the_reason(tmp_path):
     program = "def test(openreg_device): pass\ndef test_two(openreg_two_devices): pass\n"
     said, status = pytest_on(tmp_path, program, "-rs", OPENREG_DEVICE_COUNT="0")

@@ -135,6 +135,9 @@ def test_a_kernel_that_knows_the_layout_computes_on_it():
     torch.testing.assert_close(product.cpu(), matrix() @ vector)
     part = torch.ops.tiled.mv(packed[1:3], vector.to(DEVICE))  # unpacked first
     torch.testing.assert_close(part.cpu(), matrix()[1:3] @ vector)
+    beyond = torch.ops.tiled.pack(torch.ones(3, 3).to(DEVICE)).as_strided((3, 3), (3, 1), 5)
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        torch.ops.tiled.mv(beyond, torch.ones(3).to(DEVICE))
     torch.testing.assert_close(
         torch.ops.tiled.mv(matrix().to(DEVICE), vector.to(DEVICE)).cpu(), matrix() @ vector
     )

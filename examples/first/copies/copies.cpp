@@ -48,7 +48,11 @@ static bool isDirect(const at::Tensor& from, const at::Tensor& to) {
 
 // [first.copies.copy] The CPU converts dtypes and strides, and the driver moves what results.
 static at::Tensor copyFrom(const at::Tensor& from, const at::Tensor& to, bool) {
-  if (to.numel() == 0) return at::infer_size(to.sizes(), from.sizes()), to;  // Checks the shapes.
+  if (to.numel() == 0) {
+    TORCH_CHECK(to.sizes() == at::infer_size(to.sizes(), from.sizes()), "A tensor of shape ",
+                from.sizes(), " cannot be copied to one of shape ", to.sizes(), ".");
+    return to;
+  }
   at::assert_no_partial_overlap(to, from);
   if (isDirect(from, to)) {
     move(to.data_ptr(), from.const_data_ptr(), to.nbytes(), orMemcpyDeviceToDevice, to);

@@ -50,19 +50,23 @@ struct Hooks final : at::PrivateUse1HooksInterface {
 static const bool registered = (at::RegisterPrivateUse1HooksInterface(new Hooks), true);
 
 // [first.hooks.end] A thread of autograd that has ended one more pass has let go of the program's passes.
-static void endBackward(int64_t index) {
-  if (orIsForked() || !isStarted(index)) return;
-  std::async(std::launch::async, [index] {
-    const at::Tensor leaf = at::empty({0}, at::Device(kDevice, index)).requires_grad_();
-    leaf.view(-1).backward(leaf.detach());
-  }).wait();  // Not get(): the program has ended, and an error could not help it.
+static void endBackward() {
+  int count = 0;
+  if (orIsForked() || orGetDeviceCount(&count)) return;
+  for (int index = 0; index < count; ++index) {
+    if (!isStarted(index)) continue;
+    std::async(std::launch::async, [index] {
+      const at::Tensor leaf = at::empty({0}, at::Device(kDevice, index)).requires_grad_();
+      leaf.view(-1).backward(leaf.detach());
+    }).wait();  // Not get(): the program has ended, and an error could not help it.
+  }
 }
 
 // [first.hooks.operators] Two operators of our own hand to Python what it needs of this file.
 TORCH_LIBRARY_FRAGMENT(tiny, m) {
   m.def("default_generator(int index) -> Generator?",
         [](int64_t index) -> at::Generator { return defaultGenerator(index); });
-  m.def("end_backward(int index) -> ()", &endBackward);
+  m.def("end_backward() -> ()", &endBackward);
 }
 
 // [first.hooks.positions] A launch reserves a position for each number, so the order of work does not matter.

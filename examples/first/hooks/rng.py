@@ -39,6 +39,6 @@ def set_rng_state(state, device="tiny"):
 
 
 # [first.hooks.python.end] The threads of autograd need Python's lock, so they must be done before Python is.
-atexit.register(lambda: [torch.ops.tiny.end_backward(i) for i in range(torch_tiny.device_count())])
+atexit.register(lambda: torch.ops.tiny.end_backward())
 
 # [-]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Gradients and random numbers."""
 
+import os
 import re
 import subprocess
 import sys
@@ -156,3 +157,10 @@ sys.exit(any(os.waitpid(child, 0)[1] for child in children))
 
 def test_a_program_may_end_with_backward():
     subprocess.run([sys.executable, "-c", ENDS_WITH_BACKWARD], check=True)
+
+
+def test_a_program_ends_silently_where_the_driver_cannot_count_its_devices():
+    program = [sys.executable, "-c", "import torch_tiny"]
+    env = {**os.environ, "OPENREG_DEVICE_COUNT": "x"}
+    ended = subprocess.run(program, env=env, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
