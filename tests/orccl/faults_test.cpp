@@ -529,6 +529,13 @@ TEST(Refusal, of_a_group_of_calls_says_what_is_wrong_with_it) {
                       }),
             sentence);
   EXPECT_EQ(refusalOf(orcclInvalidUsage, end), sentence);
+  check(orcclGroupStart());
+  const orcclResult_t no_type =
+      orcclSend(nullptr, 1, orcclDataType_t(99), 0, one->comm, nullptr);
+  EXPECT_EQ(no_type, orcclInvalidArgument);
+  const std::string first = orcclGetLastError();
+  EXPECT_NE(orcclBarrier(nullptr, nullptr), orcclSuccess);
+  EXPECT_EQ(refusalOf(orcclInvalidArgument, end), first);
   EXPECT_EQ(
       REFUSAL(orcclInvalidArgument, check(orcclBarrier(nullptr, nullptr))),
       "The communicator is null.");
@@ -644,6 +651,30 @@ TEST(Connecting, to_an_address_that_is_no_mailbox_is_refused) {
     EXPECT_EQ(said, sentence.str());
   }
   ok(orFree(small));
+}
+
+TEST(Connecting, in_vain_keeps_nobody_who_was_found) {
+  waitUntilMemoryIsUsed(0);  // By the groups of other tests.
+  Table table;
+  const Stream stream;
+  auto first = makeGroup(0, 3, table.exchange());
+  auto third = makeGroup(2, 3, table.exchange());
+  const size_t used = usedMemory();
+  auto second = makeGroup(1, 3, table.exchange());
+  std::string card = table.exchange().lookUp("mailbox/2");
+  const std::string right = card;
+  put<void*>(card, 8, nullptr);
+  table.exchange().publish("mailbox/2", card);
+  REFUSAL(orcclRemoteError, first->barrier(stream));  // Rank 1 is mapped.
+  table.exchange().publish("mailbox/2", right);
+  second.reset();
+  waitUntilMemoryIsUsed(used);
+  const std::string said = REFUSAL(orcclRemoteError, first->barrier(stream));
+  EXPECT_EQ(said.rfind("Rank 1 has left the group before rank 0", 0), 0u)
+      << said;
+  first.reset();
+  third.reset();
+  waitUntilMemoryIsUsed(0);
 }
 
 TEST(Connecting, to_memory_of_another_size_is_refused) {

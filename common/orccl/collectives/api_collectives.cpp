@@ -2,6 +2,7 @@
 #include "torch_openreg/common/orccl/collectives/orccl_comm.h"
 #include "torch_openreg/common/orccl/collectives/reduce.h"
 
+#include <string>
 #include <utility>
 
 using namespace openreg::orccl;
@@ -96,6 +97,7 @@ namespace {
 struct Group {
   int depth = 0;
   orcclResult_t result = orcclSuccess;
+  std::string refusal;  ///< the sentence of the first one, as `result`
   orcclComm_t comm = nullptr;
   orStream_t stream = nullptr;
   std::vector<P2POp> ops;
@@ -114,6 +116,7 @@ void collect(P2POp op, orcclComm_t comm, orStream_t stream) {
   group.ops.push_back(op);
 }
 
+// [common.orccl.api.group.add] The first refusal is kept for the end of the group, because other calls may be refused before.
 orcclResult_t add(P2POp op, size_t count, orcclComm_t comm,
                   orStream_t stream) noexcept {
   orcclGroupStart();
@@ -121,7 +124,10 @@ orcclResult_t add(P2POp op, size_t count, orcclComm_t comm,
     op.bytes = bytesOf(count, op.datatype);
     collect(op, comm, stream);
   });
-  if (!group.result) group.result = result;
+  if (result && !group.result) {
+    group.result = result;
+    static_cast<void>(guarded([] { group.refusal = orcclGetLastError(); }));
+  }
   const orcclResult_t ended = orcclGroupEnd();
   return result ? result : ended;
 }
@@ -155,7 +161,7 @@ orcclResult_t orcclGroupEnd(void) noexcept {
             "A group ends that has not begun; call orcclGroupStart first.");
     if (--group.depth > 0) return;
     const Group ended = std::exchange(group, {});
-    require(!ended.result, ended.result, orcclGetLastError());
+    require(!ended.result, ended.result, ended.refusal);
     if (ended.ops.empty()) return;
     orcclComm& comm = *ended.comm;
     comm.point_to_point.check(ended.ops);

@@ -104,7 +104,8 @@ void Peers::introduce() {
   int missing = -1;
   const auto look = [this, &missing] {
     for (int peer = 0; peer < boxes_.size; ++peer) {
-      if (!enter(peer)) missing = peer;
+      peers_[peer].is_entered = enter(peer);
+      if (!peers_[peer].is_entered) missing = peer;
     }
   };
   check(boxes_.run("connect", look));
@@ -166,10 +167,9 @@ std::string Peers::ended() {
 
 // [common.orccl.peers.leave] A rank writes that it leaves before its process can end, so that no peer reports it as dead.
 void Peers::announce(Presence presence) noexcept {
-  if (!is_connected_) return;
   const auto write = [this, presence] {
     for (int peer = 0; peer < boxes_.size; ++peer) {
-      if (peer == boxes_.rank) continue;
+      if (peer == boxes_.rank || !peers_[peer].is_entered) continue;
       std::atomic_ref(boxes_.of(peer).presence[boxes_.rank].value) =
           static_cast<uint32_t>(presence);
     }

@@ -41,6 +41,7 @@ class Peers {
     int process = 0;
     int descriptor = -1;  // also for a rank in this process
     uint64_t identity = 0;
+    bool is_entered = false;  // It waits until this rank has left.
     bool has_left = false;
   };
 
