@@ -141,7 +141,6 @@ class SymmetricAllocator final : public symm::SymmetricMemoryAllocator {
 
   std::mutex mutex_;
   std::map<void*, Block> blocks_;
-  std::map<std::string, int> meetings_;
 };
 
 // [distributed.symmetric.group] A tensor may be in several groups, so a group is found by its name at every call.
@@ -183,10 +182,11 @@ c10::intrusive_ptr<symm::SymmetricMemory> SymmetricAllocator::rendezvous(
   Offer ours{{}, {}, block.layout};
   check(orIpcGetMemHandle(&ours.block, data));
   check(orIpcGetMemHandle(&ours.words, own_words.get()));
-  // What fails before this line may be tried again with the same number.
-  std::unique_lock lock(mutex_);
-  const std::string key = c10::str("orccl/symmetric/", meetings_[name]++);
-  lock.unlock();
+  // What fails before this line may be tried again with the same number. The
+  // store counts, because a later group may have the name of an earlier one.
+  const std::string count = c10::str("orccl/symmetric/of/", ranks->getRank());
+  const std::string key =
+      c10::str("orccl/symmetric/", ranks->getStore()->add(count, 1));
   std::vector<Offer> offers;
   for (const Bytes& bytes : exchange(*ranks, key, bytesOf(ours))) {
     offers.push_back(offerOf(offers.size(), bytes, block.layout));
@@ -194,7 +194,7 @@ c10::intrusive_ptr<symm::SymmetricMemory> SymmetricAllocator::rendezvous(
   const auto shared = open(block, own_words, offers, ranks->getRank());
   // A rank that returns may free its block at once, so all must have opened it.
   exchange(*ranks, key + "/opened", {1});
-  lock.lock();
+  const std::lock_guard lock(mutex_);
   const auto entry = blocks_.find(data);
   if (entry != blocks_.end()) {
     entry->second.shared.insert_or_assign(

@@ -2,6 +2,7 @@
 """Symmetric memory of two ranks, each a process with a device of its own."""
 
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -185,6 +186,34 @@ def test_a_tensor_in_two_groups_is_summed_over_the_group_of_the_call():
     assert world.world_size == RANKS
 
 
+@pytest.fixture
+def three():
+    ranks = Ranks(3, "gloo")
+    yield ranks
+    assert ranks.end() == [0] * 3
+
+
+def meet(members):
+    """The name of a new group, whose members have opened each other's blocks."""
+    group = dist.new_group(members)
+    if RANK not in members:
+        return None
+    tensor = symm_mem.empty(4, device=f"openreg:{RANK % 2}")
+    assert symm_mem.rendezvous(tensor, group).world_size == 2
+    return group.group_name
+
+
+@on("three")
+def test_a_later_group_of_the_same_name_counts_its_own_meetings():
+    store = [tempfile.mktemp()]
+    dist.broadcast_object_list(store)
+    first = meet([0, 1])
+    dist.destroy_process_group()
+    dist.init_process_group("gloo", store=dist.FileStore(store[0], 3), rank=RANK, world_size=3)
+    second = meet([0, 2])
+    assert RANK or first == second
+
+
 @on("pair")
 def test_a_group_that_does_not_exist_is_refused():
     tensor, _ = symmetric(8)
@@ -341,7 +370,7 @@ def test_blocks_of_different_sizes_are_refused():
 @on("pair")
 def test_a_rendezvous_ends_when_all_ranks_have_opened_the_blocks():
     store = dist.group.WORLD.get_group_store()
-    number = next(n for n in range(1000) if not store.check([f"orccl/symmetric/{n}/{RANK}"]))
+    number = next(n for n in range(1, 1000) if not store.check([f"orccl/symmetric/{n}/{RANK}"]))
     opened = [f"orccl/symmetric/{number}/opened/{rank}" for rank in range(RANKS)]
     tensor, group = symmetric(8)
     assert store.check(opened)
