@@ -228,7 +228,7 @@ def version():
 
 def headers():
     folder = Path(get_include(), "torch_openreg")
-    folders = "chapters/compile/*", "common", "common/openreg/interface"
+    folders = "chapters/compile/*", "common", "common/math/launch", "common/openreg/interface"
     return [file for each in folders for file in sorted(folder.glob(f"{each}/*.h"))]
 
 

@@ -157,7 +157,10 @@ class Replayed:
         try:
             graph = Replay(self.program, self.device, self.fixed, places, inputs)
         except Exception as error:
-            self.most = 0
+            if isinstance(error, torch.OutOfMemoryError):
+                del self.calls[key]  # Later there may be memory.
+            else:
+                self.most = 0
             skip(f"{type(error).__name__}: {error}")
             return None
         self.graphs.setdefault(key, []).append(graph)

@@ -35,6 +35,7 @@ def test_a_machine_without_a_compiler_is_told_so(tmp_path):
 @pytest.mark.parametrize("changed", [
     "chapters/compile/kernels/compiled.h", "common/openreg/interface/openreg.h",
     "common/openreg/interface/openreg_kernels.h", "common/waiting.h", "compile_program.py",
+    "common/math/launch/accesses.h",
 ])  # fmt: skip
 def test_a_change_of_any_file_is_another_version(changed, tmp_path, monkeypatch):
     before = kernels.version.__wrapped__()
