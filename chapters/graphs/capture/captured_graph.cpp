@@ -70,9 +70,13 @@ void CapturedGraph::usePool(c10::MempoolId_t pool) {
     hostAllocator().begin_allocate_to_pool(pool, is_ours);
   } catch (...) {
     // Another device captures into this pool.
-    hostAllocator().release_pool(pool);
     endPool(stream_->device_index(), pool);
     releasePool(stream_->device_index(), pool, {});
+    try {
+      hostAllocator().release_pool(pool);
+    } catch (const c10::Error&) {
+      // It was not taken; the first error says why.
+    }
     throw;
   }
   pool_ = pool;

@@ -88,6 +88,20 @@ def test_a_pool_serves_one_device_at_a_time():
     assert (x.tolist(), y.tolist()) == ([1.0] * 4, [2.0] * 4)
 
 
+def test_a_pool_that_cannot_be_used_again_is_not_held():
+    pool = torch.openreg.graph_pool_handle()
+    graph = torch.accelerator.Graph(pool=pool)
+    with torch.Stream("openreg"), graph:
+        torch.ones(4, device=DEVICE)
+        kept = torch.ones(4).pin_memory()
+    graph.reset()
+    # PyTorch's pool of pinned memory remains as long as a block of it does, but serves no other.
+    with torch.Stream("openreg"), pytest.raises(RuntimeError, match="use_count > 0"):
+        graph.capture_begin()
+    del kept
+    torch.accelerator.empty_host_cache()  # While a pool is in use, this is refused.
+
+
 def test_handles_and_own_pools_are_never_the_same():
     graphs = [captured(lambda: None)[0] for _ in range(3)]
     ids = [graph.pool() for graph in graphs] + [torch.openreg.graph_pool_handle() for _ in range(3)]
