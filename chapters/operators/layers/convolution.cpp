@@ -66,6 +66,9 @@ void checkGeometry(const Geometry& geometry, int64_t dimensions) {
                 " dimensions needs as many "
                 "numbers for each parameter; it got ",
                 Sizes(*numbers), ".");
+  for (const int64_t step : geometry.stride)
+    TORCH_CHECK(step > 0, "non-positive stride is not supported, but got ",
+                Sizes(geometry.stride));
   for (size_t i = 0; i < geometry.dilation.size(); ++i) {
     const int64_t dilation = geometry.dilation[i];
     TORCH_CHECK(dilation > 0, "dilation should be greater than zero, but got ",
@@ -87,6 +90,9 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
   const Geometry geometry{stride.vec(), padding.vec(),        dilation.vec(),
                           transposed,   output_padding.vec(), groups};
   commonDevice("convolution", {input, weight, bias.value_or(at::Tensor())});
+  TORCH_CHECK(weight.dim() == input.dim(), "A convolution of an input with ",
+              input.dim(), " dimensions needs a weight with as many; it has ",
+              weight.dim(), ".");
   checkGeometry(geometry, input.dim() - 2);
   TORCH_CHECK(input.scalar_type() == weight.scalar_type(), "Input type (",
               input.scalar_type(), ") and weight type (", weight.scalar_type(),

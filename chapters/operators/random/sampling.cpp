@@ -32,11 +32,14 @@ void checkDevices(const char* name, const at::Tensor& out,
   device.index();
 }
 
+/// For an `out=` tensor, before anything is drawn for it.
+void checkCast(at::ScalarType result, const at::Tensor& out) {
+  TORCH_CHECK(c10::canCast(result, out.scalar_type()), "result type ", result,
+              " can't be cast to the desired output type ", out.scalar_type());
+}
+
 /// Copies `result` into the `out=` tensor of the user, after resizing it.
 at::Tensor& copyInto(at::Tensor& out, const at::Tensor& result) {
-  TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()),
-              "result type ", result.scalar_type(),
-              " can't be cast to the desired output type ", out.scalar_type());
   at::native::resize_output(out, result.sizes());
   return out.copy_(result);
 }
@@ -103,6 +106,11 @@ template <class Mean>
 at::Tensor& normalOut(Mean mean, const at::Tensor& std,
                       MaybeGenerator generator, at::Tensor& out) {
   checkDevices("normal", out, std);
+  if constexpr (std::is_same_v<Mean, double>) {
+    checkCast(std.scalar_type(), out);
+  } else {
+    checkCast(mean.scalar_type(), out);
+  }
   return copyInto(out, normal<Mean>(mean, std, std::move(generator)));
 }
 
@@ -184,6 +192,7 @@ at::Tensor& rreluOut(const at::Tensor& self, at::Tensor& noise,
                      const at::Scalar& lower, const at::Scalar& upper,
                      bool training, MaybeGenerator generator, at::Tensor& out) {
   checkDevices("rrelu_with_noise", out, self, noise);
+  checkCast(c10::promoteTypes(self.scalar_type(), noise.scalar_type()), out);
   return copyInto(
       out, rrelu(self, noise, lower, upper, training, std::move(generator)));
 }

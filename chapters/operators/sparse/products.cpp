@@ -31,6 +31,12 @@ void checkProduct(const at::Tensor& mat1, const at::Tensor& mat2) {
               mat1.dtype(), " != ", mat2.dtype());
 }
 
+void checkSum(const at::Tensor& sum, const at::Tensor& mat1) {
+  TORCH_CHECK(sum.scalar_type() == mat1.scalar_type(),
+              "addmm: the result is of ", mat1.dtype(), ", but got ",
+              sum.dtype(), ".");
+}
+
 at::Tensor resolved(const at::Tensor& tensor) {
   return tensor.resolve_conj().resolve_neg();
 }
@@ -121,6 +127,8 @@ at::Tensor& sparseAddmmOut(const at::Tensor& self, const at::Tensor& mat1,
               "addmm: expected strided result tensor, got tensor with layout ",
               self.layout() == at::kStrided ? out.layout() : self.layout(),
               "; make it dense with to_dense().");
+  checkSum(self, mat1);
+  checkSum(out, mat1);
   const at::Tensor start = self.expand({mat1.size(0), mat2.size(1)});
   at::native::resize_output(out, start.sizes());
   if (beta.toComplexDouble() == 0.) {

@@ -189,6 +189,17 @@ def test_a_convolution_called_directly_needs_a_number_for_each_dimension(missing
         )
 
 
+@pytest.mark.parametrize("weight,stride,sentence", [
+    (lambda x: x, 0, r"non-positive stride is not supported, but got \[0, 0\]"),
+    (lambda x: x[0], 1, "an input with 4 dimensions needs a weight with as many; it has 3."),
+])  # fmt: skip
+def test_a_convolution_called_directly_needs_steps_and_a_weight_that_fits(weight, stride, sentence):
+    x = torch.ones(1, 1, 3, 3, device="openreg")
+    numbers = [stride] * 2, [0, 0], [1, 1], False, [0, 0], 1
+    with pytest.raises(RuntimeError, match=sentence):
+        torch.ops.aten.convolution_overrideable(x, weight(x), None, *numbers)
+
+
 def test_values_are_not_mistaken_for_types():
     singular = torch.ones(2, 2, device="openreg")
     assert torch.linalg.lu_factor_ex(singular).info.item() == 2

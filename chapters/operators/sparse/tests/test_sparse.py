@@ -497,6 +497,9 @@ REFUSED = {
     "a dense tensor second": (
         lambda s, d: s + d, RuntimeError,
         r"add\(sparse, dense\) is not supported. Use add\(dense, sparse\) instead."),
+    "a sum of another type": (
+        lambda s, d: torch.addmm(torch.ones_like(d.t() @ d).long(), s.t(), d), RuntimeError,
+        "addmm: the result is of double, but got long int."),
     "another density": (
         lambda s, d: s + d.to_sparse(1), RuntimeError,
         "'self' has 2 sparse dimensions while 'other' has 1 sparse dimensions"),
