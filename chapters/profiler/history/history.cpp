@@ -35,6 +35,8 @@ struct HistorySettings {
   bool cpp_frames = false;
   /// How many changes are kept of each device; the oldest are dropped first.
   size_t max_entries = 0;
+
+  bool operator==(const HistorySettings&) const = default;
 };
 
 struct HistoryEntry {
@@ -115,7 +117,8 @@ void recordChange(const MemoryEvent& event) {
   size_t total;
   if (event.action == Action::OOM) orMemGetInfo(&entry.device_free, &total);
   std::lock_guard lock(now.mutex);
-  updateHolders(now.history, event, stack);
+  // Meanwhile, another thread may have ended what the stack was captured for.
+  updateHolders(now.history, event, now.settings == settings ? stack : nullptr);
   if (!now.settings.keep_changes) return;
   auto& changes = now.history.changes[event.device];
   changes.push_back(entry);
