@@ -50,7 +50,6 @@ Block* Cache::allocate(size_t bytes, c10::Stream stream) {
     block = fromDevice(bytes, size, stream, pool);
     lock.lock();
   }
-  split(block, size);
   block->requested = bytes;
   increase(stats_.allocation, block, 1);
   increase(stats_.allocated_bytes, block, block->size);
@@ -69,7 +68,9 @@ Block* Cache::reuse(size_t size, c10::Stream stream, PoolId pool) {
   auto bins = all.find({stream.id(), isSmall(size)});
   if (bins == all.end()) return nullptr;
   Block* block = bins->second.find(size);
-  if (block) removeFree(block);
+  if (!block) return nullptr;
+  removeFree(block);
+  split(block, size);
   return block;
 }
 
@@ -172,7 +173,9 @@ Block* Cache::fromDevice(size_t bytes, size_t size, c10::Stream stream,
     TORCH_CHECK_WITH(OutOfMemoryError, false, outOfMemory(bytes));
   }
   check(error);
-  return addSegment(data, wanted, isSmall(size), stream, pool);
+  Block* block = addSegment(data, wanted, isSmall(size), stream, pool);
+  split(block, size);
+  return block;
 }
 
 // [device.cache.add-segment] A new segment is one block, in use.
@@ -194,6 +197,7 @@ Block* Cache::addSegment(void* data, size_t wanted, bool small,
 // [device.cache.empty] `orFree` waits for the device, so it is called without our lock.
 void Cache::empty() {
   WithoutGil others_run;
+  const LeavesRefusals leaves;
   // Guarded blocks go back when their streams get there.
   if (memoryIsGuarded()) check(orDeviceSynchronize());
   std::vector<Block*> unused;

@@ -107,7 +107,11 @@ static bool synchronizeAll() {
   const LeavesRefusals leaves;
   for (c10::DeviceIndex index = 0; index < deviceCount(); ++index) {
     DeviceScope scope(index);
-    if (orDeviceSynchronize() == orErrorNotPermitted) return false;
+    const orError_t error = orDeviceSynchronize();
+    if (error == orErrorNotPermitted ||
+        error == orErrorStreamCaptureUnsupported) {
+      return false;
+    }
   }
   return true;
 }

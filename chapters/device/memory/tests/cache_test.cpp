@@ -365,6 +365,24 @@ TEST(Cache, without_an_event_a_block_waits_for_the_device) {
   EXPECT_EQ(cache.allocate(1000, stream(0))->data, its_data);
 }
 
+TEST(Cache, without_an_event_a_block_outlasts_a_capture_that_forbids_to_wait) {
+  Cache cache;
+  Block* block = cache.allocate(1000, stream(0));
+  const std::byte* data = block->data;
+  cache.recordStream(block, stream(1));
+  Gate gate(stream(1));
+  const orStream_t captured = openreg::nativeStream(stream(2));
+  openreg::check(orStreamBeginCapture(captured, orStreamCaptureModeGlobal));
+  openreg::check(orInject("create:1"));
+  cache.free(block);
+  openreg::check(orInject(""));
+  EXPECT_NE(cache.allocate(1000, stream(0))->data, data);
+  orGraph_t graph = nullptr;
+  EXPECT_NE(orStreamEndCapture(captured, &graph), orSuccess);
+  gate.open();
+  EXPECT_EQ(cache.allocate(1000, stream(0))->data, data);
+}
+
 TEST(Cache, emptying_gives_back_whole_segments_only) {
   Cache cache;
   Block* kept = cache.allocate(2 * kMiB, stream(0));
