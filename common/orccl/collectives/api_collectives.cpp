@@ -2,6 +2,7 @@
 #include "torch_openreg/common/orccl/collectives/orccl_comm.h"
 #include "torch_openreg/common/orccl/collectives/reduce.h"
 
+#include <new>
 #include <string>
 #include <utility>
 
@@ -161,6 +162,8 @@ orcclResult_t orcclGroupEnd(void) noexcept {
             "A group ends that has not begun; call orcclGroupStart first.");
     if (--group.depth > 0) return;
     const Group ended = std::exchange(group, {});
+    // Then the host had no memory for the sentence.
+    if (ended.result && ended.refusal.empty()) throw std::bad_alloc();
     require(!ended.result, ended.result, ended.refusal);
     if (ended.ops.empty()) return;
     orcclComm& comm = *ended.comm;
