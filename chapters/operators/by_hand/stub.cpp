@@ -64,8 +64,8 @@ void kaiserWindowKernel(at::TensorIteratorBase& iterator, int64_t length,
 namespace at::native {
 
 // [operators.stub.register] A stub is reached only if the operator that calls it is registered for our key.
-/// PyTorch registers `conj_physical_` and `kaiser_window` for every backend, but
-/// `abs.out` only for its own.
+/// PyTorch registers `conj_physical_` and `kaiser_window` for every backend,
+/// but `abs.out` only for its own.
 REGISTER_PRIVATEUSE1_DISPATCH(abs_stub, &openreg::absKernel)
 REGISTER_PRIVATEUSE1_DISPATCH(conj_physical_stub, &openreg::conjPhysicalKernel)
 REGISTER_PRIVATEUSE1_DISPATCH(kaiser_window_stub, &openreg::kaiserWindowKernel)

@@ -2,9 +2,9 @@
 #include "guard/guard.h"
 
 #include <ATen/EmptyTensor.h>
-#include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/copy.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <torch/library.h>
 
@@ -48,11 +48,7 @@ static bool isDirect(const at::Tensor& from, const at::Tensor& to) {
 
 // [first.copies.copy] The CPU converts dtypes and strides, and the driver moves what results.
 static at::Tensor copyFrom(const at::Tensor& from, const at::Tensor& to, bool) {
-  if (to.numel() == 0) {
-    TORCH_CHECK(to.sizes() == at::infer_size(to.sizes(), from.sizes()), "A tensor of shape ",
-                from.sizes(), " cannot be copied to one of shape ", to.sizes(), ".");
-    return to;
-  }
+  if (to.numel() == 0) return at::empty(from.sizes(), at::kMeta).expand(to.sizes()), to;  // Checks.
   at::assert_no_partial_overlap(to, from);
   if (isDirect(from, to)) {
     move(to.data_ptr(), from.const_data_ptr(), to.nbytes(), orMemcpyDeviceToDevice, to);

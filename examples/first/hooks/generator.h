@@ -24,10 +24,7 @@ struct Generator final : c10::GeneratorImpl {
   uint64_t current_seed() const override { return state.seed; }
   void set_offset(uint64_t offset) override { state.offset = offset; }
   uint64_t get_offset() const override { return state.offset; }
-  uint64_t seed() override {
-    set_current_seed(c10::detail::getNonDeterministicRandom());
-    return state.seed;
-  }
+  uint64_t seed() override { return (state = {c10::detail::getNonDeterministicRandom(), 0}).seed; }
 
   // [first.hooks.generator.state] A checkpoint keeps the two numbers as sixteen bytes on the CPU.
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {

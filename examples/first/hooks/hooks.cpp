@@ -53,13 +53,12 @@ static const bool registered = (at::RegisterPrivateUse1HooksInterface(new Hooks)
 static void endBackward() {
   int count = 0;
   if (orIsForked() || orGetDeviceCount(&count)) return;
-  for (int index = 0; index < count; ++index) {
-    if (!isStarted(index)) continue;
-    std::async(std::launch::async, [index] {
-      const at::Tensor leaf = at::empty({0}, at::Device(kDevice, index)).requires_grad_();
-      leaf.view(-1).backward(leaf.detach());
-    }).wait();  // Not get(): the program has ended, and an error could not help it.
-  }
+  for (int index = 0; index < count; ++index)
+    if (isStarted(index))
+      std::async(std::launch::async, [index] {
+        const at::Tensor leaf = at::empty({0}, at::Device(kDevice, index)).requires_grad_();
+        leaf.view(-1).backward(leaf.detach());
+      }).wait();  // Not get(): the program has ended, and an error could not help it.
 }
 
 // [first.hooks.operators] Two operators of our own hand to Python what it needs of this file.
