@@ -32,5 +32,5 @@ def test_tensors_without_elements_are_copied():
 def test_a_tensor_without_elements_takes_no_others():
     with pytest.raises(RuntimeError, match="must match the existing size"):
         torch.empty(0, device="tiny").copy_(torch.ones(3))
-    with pytest.raises(RuntimeError, match=r"sizes provided \(2\) must be greater or equal to .* \(3\)"):
+    with pytest.raises(RuntimeError, match=r"must be greater or equal to .* \(3\)"):
         torch.empty(0, 3, device="tiny").copy_(torch.ones(2, 1, 3))
