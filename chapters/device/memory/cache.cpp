@@ -197,7 +197,7 @@ Block* Cache::addSegment(void* data, size_t wanted, bool small,
 // [device.cache.empty] `orFree` waits for the device, so it is called without our lock.
 void Cache::empty() {
   WithoutGil others_run;
-  const LeavesRefusals leaves;
+  const LeavesRefusals leaves;  // They are of other calls.
   // Guarded blocks go back when their streams get there.
   if (memoryIsGuarded()) check(orDeviceSynchronize());
   std::vector<Block*> unused;

@@ -53,8 +53,9 @@ bool isCaptured(const c10::Stream& stream);
 /// An event that completes with the work now enqueued on `stream`, for
 /// `isReached`. On a stream that is captured, no such work is running, and the
 /// event is complete at once. If none can be recorded, this waits for all
-/// devices instead; null if there are too many events, and in device code,
-/// which must not wait. Meant for destructors: it does not throw.
+/// devices instead; null if there are too many events, and where the thread
+/// must not wait: in device code, and during a capture that forbids it. Meant
+/// for destructors: it does not throw.
 orEvent_t eventIn(const c10::Stream& stream) noexcept;
 /// Whether `event`, which came from `eventIn`, is complete; destroys it then.
 /// A null event counts as complete once the calling thread may wait for the
