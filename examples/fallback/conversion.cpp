@@ -32,12 +32,14 @@ void convertByFallback(const at::Tensor& to, const at::Tensor& from) {
   countFallback("aten::_copy_from");
   at::Tensor target = bytesOf(to);
   const at::Tensor written = target.cpu();
-  const at::Tensor source = twinOf(from, bytesOf(from).cpu());
-  // The CPU converts first and negates then, and not every dtype has a
-  // negative.
-  twinOf(to, written)
-      .copy_(from.scalar_type() == to.scalar_type() ? source
-                                                    : source.resolve_neg());
+  at::Tensor source = twinOf(from, bytesOf(from).cpu());
+  if (from.scalar_type() != to.scalar_type()) {
+    // The CPU converts first and negates then, and not every dtype has a
+    // negative. From float16 to float32 it forgets to negate.
+    source = source.resolve_neg();
+    if (to.is_neg()) source = source.to(to.scalar_type());
+  }
+  twinOf(to, written).copy_(source);
   target.copy_(written);
 }
 
