@@ -167,6 +167,9 @@ std::string Peers::ended() {
 
 // [common.orccl.peers.leave] A rank writes that it leaves before its process can end, so that no peer reports it as dead.
 void Peers::announce(Presence presence) noexcept {
+  if (std::none_of(peers_.begin(), peers_.end(),
+                   [](const Peer& peer) { return peer.is_entered; }))
+    return;
   const auto write = [this, presence] {
     for (int peer = 0; peer < boxes_.size; ++peer) {
       if (peer == boxes_.rank || !peers_[peer].is_entered) continue;
