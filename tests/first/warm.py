@@ -73,6 +73,7 @@ def become(arguments, folder, environment, files):
 def serve(numbers):
     """Imports PyTorch, becomes one process for each socket of `numbers`, and runs programs."""
     gc.disable()
+    sys.modules["triton"] = None  # It lists all that is not collected, and so all that is frozen.
     import pytest  # noqa: F401
     import torch._dynamo  # noqa: F401  # The first optimizer or checkpoint would.
 
