@@ -87,18 +87,17 @@ class CommandQueue {
   bool close(orStream_t handle);
 
   // [common.queue.capture] While a stream is captured, its commands become nodes and nothing runs.
-  /// Puts the stream into `capture`, after `enter(device)` has succeeded.
+  /// Puts the stream into `capture`, after `enter(device, current)` has
+  /// succeeded, where `current` is the capture that it is in, or null.
   template <class Enter>
   void enterCapture(orStream_t handle, std::shared_ptr<Capture> capture,
                     Enter enter) {
     std::lock_guard lock(mutex_);
     checkBelongsTo(handle);
-    enter(*device_);
+    enter(*device_, capture_.get());
     capture_ = std::move(capture);
   }
   void leaveCapture(orStream_t handle);
-  /// For `enter`.
-  bool isCaptured() const { return capture_ != nullptr; }
   /// The capture that the stream is in, or null.
   std::shared_ptr<Capture> capture(orStream_t handle);
 

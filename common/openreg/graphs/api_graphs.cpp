@@ -98,8 +98,8 @@ orError_t orStreamBeginCapture(orStream_t handle,
                  "The default stream cannot be captured; create a stream.");
     }
     const auto capture = std::make_shared<Capture>(device, stream, mode);
-    const auto enter = [&](Device&) {
-      if (stream.queue->isCaptured())
+    const auto enter = [&](Device&, Capture* current) {
+      if (current)
         throw fail(orErrorInvalidValue, "Stream ", stream.handle,
                    " is being captured already; end that capture first.");
       capture->enlist();

@@ -96,13 +96,12 @@ void Capture::add(orStream_t stream, NodeCommand command) {
 
 // [common.capture.join] A stream joins a capture when it waits for one of its events.
 void Capture::join(const StreamRef& stream, const Recording& recording) {
-  const auto other = captureOf(stream);
-  if (other && other.get() != this) {
-    other->refuse("orStreamWaitEvent",
-                  "makes a stream wait for an event of another capture",
-                  orErrorStreamCaptureIsolation);
-  }
-  const auto enter = [&](Device& its_device) {
+  const auto enter = [&](Device& its_device, Capture* current) {
+    if (current && current != this) {
+      current->refuse("orStreamWaitEvent",
+                      "makes a stream wait for an event of another capture",
+                      orErrorStreamCaptureIsolation);
+    }
     std::lock_guard lock(mutex_);
     check();
     if (&its_device != &device) {
@@ -110,7 +109,7 @@ void Capture::join(const StreamRef& stream, const Recording& recording) {
                  "orStreamWaitEvent makes a stream of another device "
                  "join the capture; a graph is of one device.");
     }
-    if (!other) {
+    if (!current) {
       participants_.push_back({stream, {}});
       graph_->branches.push_back({stream.queue->priority(), {}, stream.handle});
     }

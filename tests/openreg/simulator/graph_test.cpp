@@ -390,6 +390,41 @@ TEST(Fork, two_captures_at_a_time_do_not_wait_for_each_other) {
   orGraphDestroy(graph);
 }
 
+TEST(Fork, of_two_captures_that_a_stream_shall_join_at_once_one_gets_it) {
+  Stream origins[2], wanted;
+  Event events[2];
+  for (int round = 0; round < 200; ++round) {
+    for (int i : {0, 1}) {
+      orStreamBeginCapture(origins[i], orStreamCaptureModeRelaxed);
+      orEventRecord(events[i], origins[i]);
+    }
+    std::atomic<int> waiting{2}, joined{0}, refused{0};
+    const auto join = [&](int i) {
+      --waiting;
+      while (waiting) std::this_thread::yield();
+      const orError_t error = orStreamWaitEvent(wanted, events[i], 0);
+      joined += error == orSuccess;
+      refused += error == orErrorStreamCaptureIsolation;
+    };
+    std::thread second(join, 1);
+    join(0);
+    second.join();
+    ASSERT_EQ(joined, 1);
+    ASSERT_EQ(refused, 1);
+
+    // Whose stream was asked to join another capture is invalid.
+    int invalid = 0;
+    for (const Stream& origin : origins) {
+      orGraph_t graph;
+      const orError_t error = orStreamEndCapture(origin, &graph);
+      invalid += error == orErrorStreamCaptureInvalidated;
+      if (!error) orGraphDestroy(graph);
+    }
+    ASSERT_EQ(invalid, 1);
+    ASSERT_EQ(captureStatusOf(wanted), orStreamCaptureStatusNone);
+  }
+}
+
 TEST(Fork, an_event_of_a_capture_is_of_no_use_after_it) {
   Stream main, other;
   Event event;
