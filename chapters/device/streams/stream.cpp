@@ -143,7 +143,10 @@ bool isReached(orEvent_t event) noexcept {
 void waitForStream(const c10::Stream& stream, const c10::Stream& other) {
   if (stream == other) return;
   orEvent_t event = eventIn(other);
-  if (!event) return;  // It has waited.
+  TORCH_CHECK(event || isReached(event), stream, " cannot wait for ", other,
+              ", where no event can be recorded, and the host must not wait; "
+              "end the capture first.");
+  if (!event) return;  // The host has waited.
   const orError_t error = orStreamWaitEvent(nativeStream(stream), event, 0);
   orEventDestroy(event);
   check(error);

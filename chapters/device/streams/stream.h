@@ -62,7 +62,8 @@ orEvent_t eventIn(const c10::Stream& stream) noexcept;
 /// devices, and has.
 bool isReached(orEvent_t event) noexcept;
 /// Later work of `stream` begins after the work now enqueued on `other`, unless
-/// that is captured. @throws what the driver refuses.
+/// that is captured. If no event can be recorded there, the host waits.
+/// @throws what the driver refuses, and if the host must not wait.
 void waitForStream(const c10::Stream& stream, const c10::Stream& other);
 
 // [-]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/device/memory/tests/held.h"
 #include "torch_openreg/chapters/device/tests/words_of.h"
+#include "torch_openreg/common/openreg/interface/openreg_graphs.h"
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/Event.h>
@@ -108,6 +109,25 @@ TEST(Streams, a_refusal_that_a_destructor_meets_is_left_for_the_next_wait) {
                       "openreg:0 could not run refuses: such numbers",
                       "openreg:0 could not run refuses, too: others"}));
   EXPECT_NO_THROW(openreg::synchronizeDevice(0));
+}
+
+TEST(Streams, a_wait_that_neither_an_event_nor_the_host_can_make_is_refused) {
+  orStream_t handle, captured;
+  openreg::check(orStreamCreate(&captured));
+  openreg::check(orStreamCreate(&handle));
+  const c10::Stream gone = openreg::streamOfHandle(handle, 0);
+  openreg::check(orStreamDestroy(handle));
+  const c10::Stream waiting = openreg::defaultStream(0);
+  EXPECT_NO_THROW(openreg::waitForStream(waiting, gone)) << "the host waits";
+  openreg::check(orStreamBeginCapture(captured, orStreamCaptureModeGlobal));
+  expectError<c10::Error>(
+      "where no event can be recorded, and the host must not wait; end the "
+      "capture first.",
+      [&] { openreg::waitForStream(waiting, gone); });
+  orGraph_t graph;
+  EXPECT_EQ(orStreamEndCapture(captured, &graph),
+            orErrorStreamCaptureInvalidated);
+  openreg::check(orStreamDestroy(captured));
 }
 
 TEST(Streams, a_stream_guard_switches_device_and_stream) {
