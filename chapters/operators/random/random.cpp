@@ -12,6 +12,7 @@
 #include <ATen/ops/bernoulli_native.h>
 #include <ATen/ops/cauchy_native.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/exponential_native.h>
 #include <ATen/ops/geometric_native.h>
 #include <ATen/ops/log_normal_native.h>
@@ -121,7 +122,7 @@ at::Tensor& randperm(int64_t n, MaybeGenerator generator, at::Tensor& out) {
   return out;
 }
 
-// [operators.random.dirichlet] Small concentrations give gamma numbers that only double precision can tell apart.
+// [operators.random.dirichlet] Small concentrations give gamma numbers that only their logarithms can tell apart.
 /// The least and the greatest number between 0 and 1, both exclusive.
 std::pair<double, double> endsOfUnitInterval(at::ScalarType type) {
   return AT_DISPATCH_FLOATING_TYPES_AND2(
@@ -134,11 +135,12 @@ std::pair<double, double> endsOfUnitInterval(at::ScalarType type) {
 
 at::Tensor dirichlet(const at::Tensor& self, MaybeGenerator generator) {
   const auto [least, greatest] = endsOfUnitInterval(self.scalar_type());
-  at::Tensor gamma = drawLike<&math::standardGamma>(self.to(at::kDouble),
-                                                    std::move(generator));
-  return gamma.div_(gamma.sum(-1, true))
-      .clamp_(least, greatest)
-      .to(self.scalar_type());
+  // A gamma number of `a` is one of `a + 1`, times a uniform one to the power
+  // of `1 / a`.
+  const at::Tensor a = self.to(at::kDouble);
+  at::Tensor log = drawLike<&math::standardGamma>(a + 1, generator).log_();
+  log.sub_(at::empty_like(a).exponential_(1, std::move(generator)).div_(a));
+  return log.softmax(-1).clamp_(least, greatest).to(self.scalar_type());
 }
 
 // [operators.random.register] PyTorch's own functions are registered for our key where they draw by a stub or by another operator.

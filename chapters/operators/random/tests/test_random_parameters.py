@@ -218,10 +218,14 @@ def test_a_gamma_number_is_never_zero_whatever_its_parameter(dtype):
     assert (torch._standard_gamma(small) > 0).all()
 
 
+@pytest.mark.parametrize("concentration", [0.01, 1e-6])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_small_concentrations_draw_one_of_two_and_neither_is_zero_or_one(dtype):
-    x = torch._sample_dirichlet(torch.full((20000, 2), 0.01, dtype=dtype, device="openreg"))
+def test_small_concentrations_draw_one_of_two_and_neither_is_zero_or_one(dtype, concentration):
+    x = torch._sample_dirichlet(
+        torch.full((20000, 2), concentration, dtype=dtype, device="openreg")
+    )
     assert ((x > 0.49) & (x < 0.51)).float().mean() < 0.01
+    assert 0.48 < (x[:, 0] > 0.5).float().mean() < 0.52
     assert x.min() > 0 and x.max() < 1
 
 
