@@ -21,6 +21,8 @@ AssertionRecord* makeRecord() {
 }
 
 thread_local std::string sentence;
+/// As the driver counts them: a thread that leaves refusals leaves assertions.
+thread_local int leaves_refusals = 0;
 
 // [compiled.assertions.report] The host has the words; the kernel has only left the values.
 std::string describe(const AssertionRecord& record) {
@@ -36,7 +38,7 @@ std::string describe(const AssertionRecord& record) {
 /// What a call that has waited returns: its own error before that of a kernel.
 orError_t reported(orError_t error) noexcept {
   AssertionRecord* const record = the_record;
-  if (error || !record) return error;
+  if (error || !record || leaves_refusals) return error;
   std::atomic_ref<int32_t> state(record->state);
   // Several threads may have waited for the kernel; one of them reports it.
   int32_t written = kWritten;
@@ -62,6 +64,7 @@ orError_t __real_orEventSynchronize(orEvent_t) noexcept;
 orError_t __real_orDeviceSynchronize() noexcept;
 orError_t __real_orMemcpyAsync(void*, const void*, size_t, orMemcpyKind,
                                orStream_t) noexcept;
+orError_t __real_orLeaveRefusals(int) noexcept;
 const char* __real_orGetErrorDetail() noexcept;
 
 orError_t __wrap_orStreamSynchronize(orStream_t stream) noexcept {
@@ -81,6 +84,12 @@ orError_t __wrap_orMemcpyAsync(void* to, const void* from, size_t count,
                                orMemcpyKind kind, orStream_t stream) noexcept {
   const orError_t error = __real_orMemcpyAsync(to, from, count, kind, stream);
   return kind == orMemcpyDeviceToHost ? openreg::reported(error) : error;
+}
+
+// [compiled.assertions.leave] A destructor has nobody to tell, and leaves the assertion to the next call that waits.
+orError_t __wrap_orLeaveRefusals(int is_on) noexcept {
+  openreg::leaves_refusals += is_on ? 1 : -1;
+  return __real_orLeaveRefusals(is_on);
 }
 
 // [compiled.assertions.text] The text that is asked for next on this thread is that of the assertion.

@@ -104,6 +104,13 @@ def test_a_failed_assertion_is_reported_once_by_the_next_wait(wait):
     assert (source + 1).tolist() == [2, 2, 2]
 
 
+def test_a_wait_that_leaves_refusals_leaves_an_assertion_too():
+    out = torch.take(torch.ones(3, device=DEVICE), torch.tensor([6]).to(DEVICE))
+    torch.accelerator.empty_cache()
+    with pytest.raises(RuntimeError, match="A kernel met index 6"):
+        out.cpu()
+
+
 def test_the_drivers_own_errors_keep_their_text():
     out = torch.take(torch.ones(3, device=DEVICE), torch.tensor([5]).to(DEVICE))
     with pytest.raises(RuntimeError, match="A kernel met index 5"):
