@@ -2,6 +2,7 @@
 #include "torch_openreg/examples/fallback/conversion.h"
 
 #include "torch_openreg/chapters/operators/fallback/fallback.h"
+#include "torch_openreg/chapters/operators/minimal/copy_kernel.h"
 
 #include <ATen/ops/empty.h>
 
@@ -32,14 +33,7 @@ void convertByFallback(const at::Tensor& to, const at::Tensor& from) {
   countFallback("aten::_copy_from");
   at::Tensor target = bytesOf(to);
   const at::Tensor written = target.cpu();
-  at::Tensor source = twinOf(from, bytesOf(from).cpu());
-  if (from.scalar_type() != to.scalar_type()) {
-    // The CPU converts first and negates then, and not every dtype has a
-    // negative. From float16 to float32 it forgets to negate.
-    source = source.resolve_neg();
-    if (to.is_neg()) source = source.to(to.scalar_type());
-  }
-  twinOf(to, written).copy_(source);
+  copyOnCpu(twinOf(to, written), twinOf(from, bytesOf(from).cpu()));
   target.copy_(written);
 }
 

@@ -10,5 +10,14 @@ namespace openreg {
 /// stream. Converts types, follows strides, resolves bits and broadcasts.
 void launchConversion(const at::Tensor& to, const at::Tensor& from);
 
+/// `to.copy_(from)` for tensors on the CPU, as whoever computes the copy there
+/// must call it: the CPU converts first and negates then, though not every
+/// dtype has a negative, and from float16 to float32 it forgets to negate.
+inline void copyOnCpu(at::Tensor to, const at::Tensor& from) {
+  if (from.scalar_type() == to.scalar_type()) return void(to.copy_(from));
+  const at::Tensor resolved = from.resolve_neg();
+  to.copy_(to.is_neg() ? resolved.to(to.scalar_type()) : resolved);
+}
+
 // [-]
 }  // namespace openreg

@@ -47,13 +47,7 @@ void convertOnHost(const at::Tensor& to, const at::Tensor& from) {
   launchConversion(dense, from);
   at::Tensor source = emptyAs(from, at::kCPU), result = emptyAs(to, at::kCPU);
   source.copy_(dense);
-  if (from.scalar_type() != to.scalar_type()) {
-    // The CPU converts first and negates then, and not every dtype has a
-    // negative. From float16 to float32 it forgets to negate.
-    source = source.resolve_neg();
-    if (to.is_neg()) source = source.to(to.scalar_type());
-  }
-  result.copy_(source);
+  copyOnCpu(result, source);
   to.copy_(result);
 }
 
