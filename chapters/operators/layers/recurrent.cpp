@@ -25,13 +25,19 @@ Gates gates(const at::Tensor& sums, const at::Tensor& bias, int64_t count) {
 
 void checkCell(const char* name, const at::Tensor& input,
                const at::Tensor& hidden, const at::Tensor& state,
-               int64_t count) {
+               std::initializer_list<OptionalTensor> biases, int64_t count) {
   TORCH_CHECK(input.dim() == 2 && input.sizes() == hidden.sizes() &&
                   state.dim() == 2 && state.size(0) == input.size(0) &&
                   input.size(1) == count * state.size(1),
               name, " needs gates of one shape, ", count,
               " times as wide as the state; they are ", input.sizes(), " and ",
               hidden.sizes(), ", the state is ", state.sizes(), ".");
+  for (const OptionalTensor& bias : biases) {
+    if (!bias || !bias->defined()) continue;
+    TORCH_CHECK(bias->sizes() == input.sizes().slice(1), name,
+                " needs a bias as wide as the gates, ", input.size(1),
+                "; it is ", bias->sizes(), ".");
+  }
 }
 
 /// The workspace of a cell has `parts` columns for each column of the state.
@@ -49,7 +55,8 @@ void checkWorkspace(const char* name, const at::Tensor& workspace,
 std::tuple<at::Tensor, at::Tensor, at::Tensor> lstmCell(
     const at::Tensor& input, const at::Tensor& hidden, const at::Tensor& cx,
     const OptionalTensor& input_bias, const OptionalTensor& hidden_bias) {
-  checkCell("_thnn_fused_lstm_cell", input, hidden, cx, 4);
+  checkCell("_thnn_fused_lstm_cell", input, hidden, cx,
+            {input_bias, hidden_bias}, 4);
   at::Tensor hy = at::empty_like(cx, at::MemoryFormat::Contiguous);
   at::Tensor cy = at::empty_like(hy), workspace = at::empty_like(input);
   launchKernel(
@@ -113,7 +120,8 @@ std::tuple<at::Tensor, at::Tensor> gruCell(const at::Tensor& input,
                                            const at::Tensor& hx,
                                            const OptionalTensor& input_bias,
                                            const OptionalTensor& hidden_bias) {
-  checkCell("_thnn_fused_gru_cell", input, hidden, hx, 3);
+  checkCell("_thnn_fused_gru_cell", input, hidden, hx, {input_bias, hidden_bias},
+            3);
   at::Tensor hy = at::empty_like(hx, at::MemoryFormat::Contiguous);
   at::Tensor workspace =
       at::empty({hx.size(0), 5 * hx.size(1)}, input.options());

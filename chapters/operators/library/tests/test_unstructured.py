@@ -219,7 +219,7 @@ def test_recurrent_cells_have_the_gradients_of_the_cpu(layer, bias):
     torch.testing.assert_close(*results)
 
 
-def test_a_cell_refuses_gates_that_do_not_fit():
+def test_a_cell_refuses_gates_and_biases_that_do_not_fit():
     state = torch.ones(2, 4, device="openreg")
     for cell, count, wrong in [("lstm", 4, 12), ("gru", 3, 16)]:
         gates = torch.ones(2, wrong, device="openreg")
@@ -229,6 +229,10 @@ def test_a_cell_refuses_gates_that_do_not_fit():
         )
         with pytest.raises(RuntimeError, match=re.escape(told)):
             getattr(torch.ops.aten, f"_thnn_fused_{cell}_cell")(gates, gates, state)
+        gates, bias = torch.ones(2, count * 4, device="openreg"), torch.ones(7, device="openreg")
+        told = f"needs a bias as wide as the gates, {count * 4}; it is [7]."
+        with pytest.raises(RuntimeError, match=re.escape(told)):
+            getattr(torch.ops.aten, f"_thnn_fused_{cell}_cell")(gates, gates, state, None, bias)
 
 
 def test_the_backward_pass_of_a_cell_refuses_a_workspace_that_does_not_fit():
