@@ -4,10 +4,11 @@
 #include "sources.h"
 
 #include <ATen/MemoryOverlap.h>
+#include <ATen/native/TensorIterator.h>
+#include <ATen/native/UnaryOps.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/random_native.h>
 #include <torch/library.h>
-
-#include <limits>
 
 namespace openreg {
 namespace {
@@ -102,23 +103,19 @@ at::Tensor& bernoulli(at::Tensor& self, double p,
 }
 
 // [opencl.sampling.whole] An integer is the random bits modulo the range, whose bias is negligible for the ranges that programs use.
-at::Tensor& randomFromTo(at::Tensor& self, int64_t from,
-                         std::optional<int64_t> to,
-                         std::optional<at::Generator> generator) {
+/// PyTorch's `random_` checks the bounds, and calls this by a stub.
+void drawIntegers(at::TensorIteratorBase& iterator, uint64_t range,
+                  int64_t first, std::optional<at::Generator> generator) {
+  const at::Tensor& self = iterator.output();
   checkDtype("random_", self, true);
-  const int64_t end = to.value_or(std::numeric_limits<int64_t>::max());
-  TORCH_CHECK_VALUE(from < end, "random_ needs from < to; from is ", from,
-                    ", to is ", end, ".");
-  const auto first = static_cast<uint64_t>(from);
   sample(self, "(long)(first + bits % range)", generator,
-         {0, 0, first, static_cast<uint64_t>(end) - first});
-  return self;
+         {0, 0, static_cast<uint64_t>(first), range});
 }
 
-at::Tensor& randomTo(at::Tensor& self, int64_t to,
-                     std::optional<at::Generator> generator) {
-  return randomFromTo(self, 0, to, generator);
-}
+/// As declared twice: with `from` and `to`, and with `to`.
+template <class... Bounds>
+using Random = at::Tensor& (*)(at::Tensor&, Bounds...,
+                               std::optional<at::Generator>);
 
 std::tuple<at::Tensor, at::Tensor> nativeDropout(const at::Tensor& input,
                                                  double p,
@@ -134,10 +131,16 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("uniform_", &uniform);
   m.impl("normal_", &normal);
   m.impl("bernoulli_.float", &bernoulli);
-  m.impl("random_.from", &randomFromTo);
-  m.impl("random_.to", &randomTo);
+  m.impl("random_.from",
+         Random<int64_t, std::optional<int64_t>>(&at::native::random_));
+  m.impl("random_.to", Random<int64_t>(&at::native::random_));
   m.impl("native_dropout", &nativeDropout);
 }
+
+namespace stubs {
+using namespace at::native;
+REGISTER_PRIVATEUSE1_DISPATCH(random_from_to_stub, &drawIntegers)
+}  // namespace stubs
 
 // [-]
 }  // namespace

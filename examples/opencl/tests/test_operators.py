@@ -202,6 +202,16 @@ def test_one_seed_gives_the_numbers_of_the_chapters_philox():
     )
 
 
+@pytest.mark.parametrize("bounds,dtype", [((0, 300), torch.uint8), ((5, 5), torch.int32)])
+def test_bounds_of_whole_numbers_are_refused_in_the_words_of_the_cpu(bounds, dtype):
+    words = []
+    for device in ("cpu", "openreg"):
+        with pytest.raises(RuntimeError) as refused:
+            torch.empty(3, dtype=dtype, device=device).random_(*bounds)
+        words.append(str(refused.value))
+    assert words[0] == words[1]
+
+
 def philox(seed, offset, count):
     """The first numbers in [0, 1) by the definition of Philox 4x32-10, in whole numbers of Python."""
     low, numbers = 0xFFFFFFFF, []
