@@ -15,7 +15,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from .doctor_probes import PROBES
+from .doctor_probes import ANSWER, PROBES
 
 # [python.doctor.child] The probes run in a process that may crash; the next one goes on behind the crash.
 SECONDS = 120
@@ -37,7 +37,8 @@ def examine(device, module=""):
                 child.kill()
                 out, err = child.communicate()
                 end = f"no answer in {SECONDS} seconds"
-        answers = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        told = [line.partition(ANSWER) for line in out.splitlines()]
+        answers = [json.loads(answer) for _, mark, answer in told if mark]
         if answers and "refused" in answers[0]:
             sys.exit(answers[0]["refused"])
         if not answers:

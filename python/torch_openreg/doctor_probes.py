@@ -190,8 +190,11 @@ def ask(device, first):
             say({"ended": number, "error": f"{type(error).__name__}: {sentence}"})
 
 
+ANSWER = "torch_openreg.doctor: "  # A backend may print, too.
+
+
 def say(answer):
-    print(json.dumps(answer), flush=True)
+    print(ANSWER + json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":

@@ -109,6 +109,11 @@ def test_another_backend_is_loaded_and_ours_stays_away(nova):
     assert found["hooks overridden"] == "isAvailable"
 
 
+def test_what_a_backend_prints_itself_is_no_answer(nova):
+    report = doctor("--device", "nova", path=nova("print({'ready': 1})\nprint('{', end='')"))
+    assert "{nova_entry, PyTorch 2." in report
+
+
 def test_a_backend_without_an_entry_point_is_named(tmp_path):
     (tmp_path / "torch_nova.py").write_text(f"__version__ = '3.1'\n{NOVA}")
     report = doctor("--device", "nova", "--import", "torch_nova", path=[tmp_path])
