@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is compiled once is kept, until something changes that it depends on."""
 
+import re
+from pathlib import Path
+
 import pytest
 import running
 import torch_openreg.compile_kernels as kernels
@@ -47,3 +50,17 @@ def test_a_change_of_any_file_is_another_version(changed, tmp_path, monkeypatch)
         paths = [copy if path == file else path for path in paths]
         monkeypatch.setattr(kernels, kind, lambda paths=paths: paths)
     assert kernels.version.__wrapped__() != before
+
+
+@pytest.mark.parametrize("header", ["kernels/compiled.h", "library/program.h"])
+def test_the_version_covers_every_header_that_is_included(header):
+    root, reached = Path(kernels.get_include()), set()
+    to_read = [root / "torch_openreg/chapters/compile" / header]
+    while to_read:
+        file = to_read.pop()
+        reached.add(file)
+        for name in re.findall(r'^#include "(.+)"$', file.read_text(), re.MULTILINE):
+            beside = file.parent / name
+            included = beside if beside.is_file() else root / name
+            to_read += {included} - reached
+    assert len(reached) > 1 and reached <= set(kernels.headers())
