@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/chapters/operators/sparse/sparse.h"
 
+#include <ATen/ops/_nested_view_from_buffer_native.h>
+
 namespace openreg {
 namespace {
 
@@ -14,9 +16,16 @@ TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, m) {
       "unbind.int unsqueeze values view");
 }
 
-// [operators.nested.buffer] Gradients of nested tensors are laid over dense buffers.
+// [operators.nested.buffer] Gradients of nested tensors are laid over dense buffers, and so are those that are loaded, whose tables are moved with the buffer.
+at::Tensor viewFromBuffer(const at::Tensor& buffer, const at::Tensor& sizes,
+                          const at::Tensor& strides,
+                          const at::Tensor& offsets) {
+  return at::native::_nested_view_from_buffer(buffer, sizes.cpu(),
+                                              strides.cpu(), offsets.cpu());
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  registerTheirs<c10::DispatchKey::CPU>(m, "_nested_view_from_buffer");
+  m.impl("_nested_view_from_buffer", &viewFromBuffer);
 }
 
 // [-]

@@ -151,6 +151,15 @@ def test_views_of_nested_tensors_do_not_fall_back():
         assert there[0].sum().item() == 0 and second.device == there.device
 
 
+@pytest.mark.parametrize("there", ["cpu", "openreg", "openreg:1"])
+@pytest.mark.parametrize("here", ["cpu", "openreg"])
+def test_a_nested_tensor_is_loaded_on_any_device(here, there, tmp_path):
+    torch.save(nested(here), tmp_path / "saved")
+    loaded = torch.load(tmp_path / "saved", map_location=there)
+    assert loaded.device.type == torch.device(there).type
+    torch.testing.assert_close(dense(loaded), dense(nested("cpu")))
+
+
 def test_a_sparse_tensor_is_broadcast_on_the_device():
     x = matrix()[:1].to("openreg").to_sparse()
     with torch.openreg.fallback("error"):
