@@ -32,6 +32,25 @@ def test_a_kernel_that_reads_on_the_host_gets_copies_and_is_counted(call):
     assert sum(torch.openreg.fallback_report().values()) == 1
 
 
+@pytest.mark.parametrize("name", [
+    "fbgemm_linear_fp16_weight", "fbgemm_linear_fp16_weight_fp32_activation",
+    "fbgemm_linear_int8_weight", "fbgemm_linear_int8_weight_fp32_activation",
+])  # fmt: skip
+def test_a_packed_weight_stays_where_it_is(name):
+    """It is a tensor of the CPU whose bytes are an address."""
+    weight, x, bias = torch.arange(12.0).view(3, 4), torch.ones(2, 4), torch.ones(3)
+    whole, *scales = ops.fbgemm_linear_quantize_weight(weight)
+    packed = ops.fbgemm_pack_quantized_matrix(whole)
+    results = []
+    for device in ("openreg", "cpu"):
+        given = [ops.fbgemm_pack_gemm_matrix_fp16(weight)]
+        if "int8" in name:
+            given = [whole.to(device), packed, scales[0].to(device), *scales[1:]]
+        results.append(getattr(ops, name)(x.to(device), *given, bias.to(device)))
+    assert results[0].device.type == "openreg"
+    torch.testing.assert_close(*results, check_device=False)
+
+
 @pytest.mark.parametrize("call", [
     lambda x: ops._saturate_weight_to_fp16(x),
     lambda x: ops._reshape_from_tensor(x, x.long()),
