@@ -177,12 +177,35 @@ gruCellBackward(const at::Tensor& grad_hy, const at::Tensor& workspace,
   return {grad_input, grad_hidden, grad_hx, grad_a, grad_b};
 }
 
+// [operators.recurrent.packed] Of a packed sequence, the host reads how many rows each step has.
+/// A layer of PyTorch's, composed for every device, that takes `batch_sizes`.
+void packedLayer(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const size_t first = stack->size() - op.schema().arguments().size();
+  const size_t place = *op.schema().argumentIndexWithName("batch_sizes");
+  const at::Tensor& sizes = (*stack)[first + place].toTensor();
+  TORCH_CHECK(sizes.is_cpu(), op.schema().name(),
+              " needs batch_sizes on the CPU, where a packed sequence keeps "
+              "them; they are on ",
+              sizes.device(), ".");
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+}
+
+constexpr const char* kPackedLayers[] = {"gru.data", "lstm.data",
+                                         "rnn_relu.data", "rnn_tanh.data"};
+
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
+  for (const char* name : kPackedLayers)
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&packedLayer>());
+}
+
 // [operators.recurrent.register] PyTorch's gradient formulas call the two backward operators.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_thnn_fused_lstm_cell", &lstmCell);
   m.impl("_thnn_fused_lstm_cell_backward_impl", &lstmCellBackward);
   m.impl("_thnn_fused_gru_cell", &gruCell);
   m.impl("_thnn_fused_gru_cell_backward", &gruCellBackward);
+  for (const char* name : kPackedLayers)
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&packedLayer>());
 }
 
 // [-]
