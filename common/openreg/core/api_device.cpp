@@ -71,7 +71,12 @@ orError_t orDeviceReset() noexcept {
     checkMayWait("orDeviceReset");
     checkNotCaptured(current(), "orDeviceReset");
     const int64_t limit = current().limitWaiting();
-    current().synchronize();
+    try {
+      current().synchronize();
+    } catch (...) {
+      current().allowWaiting(limit);
+      throw;
+    }
     current().allowWaiting(limit);
     if (racesAreWanted()) races().hostWaited(current());
     current().reset();

@@ -24,6 +24,7 @@ Machine::Machine()
   }
   pthread_atfork(nullptr, nullptr, [] { forked = true; });
   // Called after what is registered next, which may still find races.
+  endWithCodeAfterFindings();
   if (config().finds_races) start(kRaces);
   if (config().guards_memory) start(kMemory);
   if (config().ordered) start(kOrder);

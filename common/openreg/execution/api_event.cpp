@@ -84,10 +84,14 @@ orError_t orEventRecord(orEvent_t event_handle,
       command.name = "record";
       command.recording = recording;
     };
-    const Position position = stream.queue->push(stream.handle, 0, fill);
-    event->latest = std::move(recording);
-    // Waiting for room may take long, and a query must not wait for it.
-    event.lock.unlock();
+    // Observers and waiting for room may take long, and a query must not wait
+    // for it.
+    const auto enqueued = [&] {
+      event->latest = std::move(recording);
+      event.lock.unlock();
+    };
+    const Position position =
+        stream.queue->push(stream.handle, 0, fill, enqueued);
     holdBack(stream, position);
   });
 }

@@ -41,26 +41,45 @@ Position CommandQueue::position(orStream_t handle) {
   return {device_, priority_, submitted_, completed};
 }
 
+// [common.queue.release] A command gives up what it holds when it has run, or if it is not enqueued after all.
+static bool isGraph(const Command& command) {
+  return command.kind == Command::Kind::graph ||
+         command.kind == Command::Kind::branch;
+}
+
+static void release(Command& command) {
+  if (command.kind == Command::Kind::kernel || isGraph(command)) {
+    command.kernel->destroy(command.arguments());
+  }
+  command.recording.reset();
+  command.launch.reset();
+}
+
 // [common.queue.races] Races are found under the queue's lock, so that the clocks tick in the order of the queue.
 void CommandQueue::findRaces(Command& command) {
-  if (racesAreWanted()) races().add(handle_, *device_, command);
+  if (!racesAreWanted()) return;
+  try {
+    races().add(handle_, *device_, command);
+  } catch (...) {  // It is not enqueued, and its memory is used again.
+    release(command);
+    throw;
+  }
 }
 
 // [common.queue.submit] An observer is called without the lock, because it may wait for a thread that needs it.
-Position CommandQueue::submit(std::unique_lock<std::mutex> lock,
-                              Command* command) {
+CommandQueue::Announcement CommandQueue::announce(Command& command) {
   // The launch of a graph is reported, and its branches are part of it.
-  if (!isObserved() || command->kind == Command::Kind::branch)
-    return append(command);
-  const Traced traced = command->traced = observers().enqueue();
-  const char* const name = command->name;
-  const orStream_t handle = handle_;
-  command->announced = false;
-  const Position position = append(command);
-  lock.unlock();
-  observers().enqueued(traced, name, position.device->index, handle);
+  if (!isObserved() || command.kind == Command::Kind::branch) return {};
+  command.traced = observers().enqueue();
+  command.announced = false;
+  return {&command, command.traced, command.name, handle_};
+}
+
+void CommandQueue::tell(const Announcement& announcement,
+                        const Position& position) {
+  const auto& [command, traced, name, stream] = announcement;
+  observers().enqueued(traced, name, position.device->index, stream);
   command->announced = true;
-  return position;
 }
 
 // [common.queue.append] The first command of an idle stream schedules the stream.
@@ -83,9 +102,9 @@ void CommandQueue::schedule() {
 }
 
 // [common.queue.capture.enter] The queue's lock decides which commands are captured: those that find a capture here.
-void CommandQueue::leaveCapture(orStream_t handle) {
+void CommandQueue::leaveCapture(orStream_t handle, const Capture& capture) {
   std::lock_guard lock(mutex_);
-  if (belongsTo(handle)) capture_ = nullptr;
+  if (belongsTo(handle) && capture_.get() == &capture) capture_ = nullptr;
 }
 
 std::shared_ptr<Capture> CommandQueue::capture(orStream_t handle) {
@@ -135,11 +154,6 @@ Command* CommandQueue::spinForNext() {
 static bool isWait(const Command& command) {
   return command.kind == Command::Kind::wait ||
          command.kind == Command::Kind::wait_value;
-}
-
-static bool isGraph(const Command& command) {
-  return command.kind == Command::Kind::graph ||
-         command.kind == Command::Kind::branch;
 }
 
 static bool parkInGraph(Command& launch, CommandQueue* queue);
@@ -195,6 +209,11 @@ bool CommandQueue::park(Command& command) {
   return recording->park(this);
 }
 
+bool CommandQueue::waitsForNumber() {
+  std::lock_guard lock(mutex_);
+  return number_wait_ && !number_wait_->isOver();
+}
+
 // [common.queue.watch] A worker looks at a number as long as at an empty queue, and then leaves that to the watcher.
 void CommandQueue::watch(std::shared_ptr<NumberWait> wait) {
   bool is_over = wait->isOver();
@@ -208,7 +227,10 @@ void CommandQueue::watch(std::shared_ptr<NumberWait> wait) {
   }
   if (is_over) return wait->complete();
   if (config().blocking) {
-    waits_for_number_ = true;
+    {
+      std::lock_guard lock(mutex_);
+      number_wait_ = wait;
+    }
     if (wake_host_at_ != kNever) device_->host_waiters.wake([] {});
   }
   watcher().add(std::move(wait));
@@ -286,7 +308,10 @@ void CommandQueue::execute(Command& command) {
     if (command.recording->device != device_)
       refusal_.keep(command.recording->failure.get());
   } else if (command.kind == Command::Kind::wait_value) {
-    waits_for_number_ = false;
+    if (config().blocking) {
+      std::lock_guard lock(mutex_);
+      number_wait_ = nullptr;
+    }
   } else if (isGraph(command)) {
     if (command.recording) complete(*command.recording);
   } else if (command.kind == Command::Kind::kernel) {
@@ -296,14 +321,10 @@ void CommandQueue::execute(Command& command) {
 
 // [common.queue.finish] What follows a command must also follow a kernel that ends its thread.
 void CommandQueue::finish(Command& command) {
-  if (command.kind == Command::Kind::kernel || isGraph(command)) {
-    command.kernel->destroy(command.arguments());
-  }
+  release(command);
   if (command.traced.correlation) {
     observers().end(command.traced, command.name, device_->index, handle_);
   }
-  command.recording.reset();
-  command.launch.reset();
   if (completed_.fetch_add(1) + 1 >= wake_host_at_) {
     device_->host_waiters.wake([this] { wake_host_at_ = kNever; });
   }

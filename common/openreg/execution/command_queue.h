@@ -39,24 +39,32 @@ class CommandQueue {
   // [common.queue.push] The lock that a launch takes anyway also checks that the stream is still the one that was named.
   /// Enqueues a command with room for `bytes` of arguments on stream `handle`,
   /// which `fill(command, device)` completes, and does not wait. If that
-  /// throws, nothing is enqueued.
+  /// throws, nothing is enqueued. Then calls `enqueued()`, and observers last:
+  /// they may wait for threads that need a lock of the caller's.
   /// @returns the position of the command.
   /// @throws orErrorInvalidResourceHandle if the queue is not that stream's.
-  template <class Fill>
-  Position push(orStream_t handle, size_t bytes, Fill fill) {
+  template <class Fill, class Enqueued = void (*)()>
+  Position push(
+      orStream_t handle, size_t bytes, Fill fill, Enqueued enqueued = [] {}) {
     std::unique_lock lock(mutex_);
     checkBelongsTo(handle);
     if (capture_) {
       NodeCommand node = makeNode(bytes);
       fill(*node, *device_);
       addToCapture(std::move(node));
+      enqueued();
       return {device_};
     }
     Command* command = memory_.allocate(bytes, submitted_, completed_);
     fill(*command, *device_);
     findRaces(*command);
     memory_.keep(bytes);
-    return submit(std::move(lock), command);
+    const Announcement announcement = announce(*command);
+    const Position position = append(command);
+    lock.unlock();
+    enqueued();
+    if (announcement.command) tell(announcement, position);
+    return position;
   }
   /// @throws orErrorInvalidResourceHandle if the queue is not that stream's.
   Position position(orStream_t handle);
@@ -64,7 +72,8 @@ class CommandQueue {
   /// How many commands have run, dropped ones included.
   uint64_t completed() const { return completed_; }
   /// Whether the next command is a wait for a number that is not there yet.
-  bool waitsForNumber() const { return waits_for_number_; }
+  /// Known with `OPENREG_SCHEDULE=blocking`.
+  bool waitsForNumber();
 
   // [common.queue.push.after] A thread that waits for a command is woken, and told what a kernel has refused.
   /// Asks for the host threads to be woken when command `number` is done. The
@@ -97,7 +106,8 @@ class CommandQueue {
     enter(*device_, capture_.get());
     capture_ = std::move(capture);
   }
-  void leaveCapture(orStream_t handle);
+  /// Unless it is in another one.
+  void leaveCapture(orStream_t handle, const Capture& capture);
   /// The capture that the stream is in, or null.
   std::shared_ptr<Capture> capture(orStream_t handle);
 
@@ -125,7 +135,16 @@ class CommandQueue {
   }
   void addToCapture(NodeCommand node);
   void findRaces(Command& command);
-  Position submit(std::unique_lock<std::mutex> lock, Command* command);
+  /// What observers are told when the command is in the queue; nothing if there
+  /// is no observer.
+  struct Announcement {
+    Command* command = nullptr;
+    Traced traced{};
+    const char* name = nullptr;
+    orStream_t stream = nullptr;
+  };
+  Announcement announce(Command& command);
+  static void tell(const Announcement& announcement, const Position& position);
   Position append(Command* command);
   void schedule();
   /// For the worker.
@@ -157,13 +176,13 @@ class CommandQueue {
   Command* newest_ = nullptr;
   std::atomic<uint64_t> submitted_{0};
   std::shared_ptr<Capture> capture_;
+  std::shared_ptr<NumberWait> number_wait_;
 
   /// The command that runs or ran last; its `next` is the one to run.
   alignas(kCacheLine) Command* current_ = nullptr;
   std::atomic<uint64_t> completed_{0};
   static constexpr uint64_t kNever = ~uint64_t{0};
   std::atomic<uint64_t> wake_host_at_{kNever};
-  std::atomic<bool> waits_for_number_{false};
   PendingRefusal refusal_;
 };
 

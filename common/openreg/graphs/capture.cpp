@@ -84,12 +84,19 @@ void Capture::add(orStream_t stream, NodeCommand command) {
       break;
   }
   const size_t number = graph_->nodes.size();
-  Node& node = graph_->nodes.emplace_back();
-  node.name = command->name;
-  node.branch = static_cast<size_t>(&from - participants_.data());
-  graph_->branches[node.branch].nodes.push_back(number);
+  std::vector<size_t> only_this{number};
+  Node made;
+  made.name = command->name;
+  made.branch = static_cast<size_t>(&from - participants_.data());
+  Node& node = graph_->nodes.emplace_back(std::move(made));
+  try {
+    graph_->branches[node.branch].nodes.push_back(number);
+  } catch (...) {  // A node without a command could not run.
+    graph_->nodes.pop_back();
+    throw;
+  }
   graph_->addPoints(last, node.branch);
-  node.after = std::exchange(last, {number});
+  node.after = std::exchange(last, std::move(only_this));
   node.command = std::move(command);
   node.command->name = node.name.c_str();
 }
@@ -109,11 +116,17 @@ void Capture::join(const StreamRef& stream, const Recording& recording) {
                  "orStreamWaitEvent makes a stream of another device "
                  "join the capture; a graph is of one device.");
     }
-    if (!current) {
+    std::vector<size_t> last;
+    if (current == this) last = participant(stream.handle).last;
+    addAll(last, recording.after);
+    if (current != this) {
+      // If one has no room, neither grows.
+      participants_.reserve(participants_.size() + 1);
+      graph_->branches.reserve(participants_.size() + 1);
       participants_.push_back({stream, {}});
       graph_->branches.push_back({stream.queue->priority(), {}, stream.handle});
     }
-    addAll(participant(stream.handle).last, recording.after);
+    participant(stream.handle).last.swap(last);
   };
   stream.queue->enterCapture(stream.handle, shared_from_this(), enter);
 }
@@ -129,7 +142,7 @@ std::shared_ptr<const Graph> Capture::end() {
   }
   // Nothing joins any more, so the list stays as it is.
   for (const Participant& each : participants_) {
-    each.stream.queue->leaveCapture(each.stream.handle);
+    each.stream.queue->leaveCapture(each.stream.handle, *this);
   }
   delist();
   std::lock_guard lock(mutex_);
@@ -171,8 +184,7 @@ void Capture::refuse(const char* function, const char* what, orError_t error) {
            << " is being captured; a capture runs nothing, so make the call "
               "before it or after it.";
   std::lock_guard lock(mutex_);
-  if (ended_) check();
-  invalidate(error, sentence.str());
+  if (!ended_) invalidate(error, sentence.str());
 }
 
 bool Capture::isInvalid() {
@@ -228,8 +240,9 @@ void checkNotCaptured(const Device& device, const char* function) {
 }
 
 void checkNotCaptured(const Recording& recording, const char* function) {
-  if (recording.capture)
-    recording.capture->refuse(function, "was called for an event of it");
+  if (!recording.capture) return;
+  recording.capture->refuse(function, "was called for an event of it");
+  recording.capture->check();
 }
 
 // [-]

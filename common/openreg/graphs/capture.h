@@ -41,11 +41,13 @@ class Capture : public std::enable_shared_from_this<Capture> {
   /// Whether its mode, and that of the calling thread, forbid the thread to
   /// wait.
   bool forbidsWaiting() const;
-  /// Invalidates the capture, unless it has ended, and throws an error with a
+  /// Unless the capture has ended, invalidates it and throws an error with a
   /// sentence that begins with `function` and goes on with `what` the call
   /// does.
-  [[noreturn]] void refuse(const char* function, const char* what,
-                           orError_t error = orErrorStreamCaptureUnsupported);
+  void refuse(const char* function, const char* what,
+              orError_t error = orErrorStreamCaptureUnsupported);
+  /// @throws an error if the capture has ended or is invalid.
+  void check() const;
 
   // [common.capture.state] Of each stream, a capture knows the nodes that its next one must wait for.
  private:
@@ -56,7 +58,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
 
   void delist();
   Participant& participant(orStream_t stream);
-  void check() const;
   void checkValid() const;
   void checkJoined();
   [[noreturn]] void invalidate(orError_t error, std::string sentence);

@@ -107,6 +107,12 @@ struct PendingLaunch {
 void Executable::launch(orStream_t handle) {
   const StreamRef stream = findStream(handle);
   checkNotCaptured(stream, "orGraphLaunch");
+  const Device& its_device = *stream.position().device;
+  if (&its_device != graph_->device)
+    throw fail(orErrorInvalidValue,
+               "The graph was captured on openreg:", graph_->device->index,
+               ", the stream is on openreg:", its_device.index,
+               "; they must be of one device.");
   std::unique_lock lock(mutex_);
   waitForLast(stream);
   std::shared_ptr<Replay> replay;
@@ -115,23 +121,20 @@ void Executable::launch(orStream_t handle) {
   enqueueBranches(replay);
   auto recording = std::make_shared<Recording>();
   const auto fill = [&](Command& command, Device& device) {
-    if (&device != graph_->device)
-      throw fail(orErrorInvalidValue,
-                 "The graph was captured on openreg:", graph_->device->index,
-                 ", the stream is on openreg:", device.index,
-                 "; they must be of one device.");
     device.admit();
     recording->device = &device;
+    if (racesAreWanted()) findRaces(stream, *recording);
     command.recording = recording;
     setRun(command, Command::Kind::graph, {graph_, 0, replay});
-    if (racesAreWanted()) findRaces(stream, *recording);
+  };
+  const auto enqueued = [&] {
+    pending.replay.reset();
+    last_ = std::move(recording);
+    last_stream_ = stream.handle;
+    lock.unlock();
   };
   const Position position =
-      stream.queue->push(stream.handle, sizeof(GraphRun), fill);
-  pending.replay.reset();
-  last_ = std::move(recording);
-  last_stream_ = stream.handle;
-  lock.unlock();
+      stream.queue->push(stream.handle, sizeof(GraphRun), fill, enqueued);
   holdBack(stream, position);
 }
 

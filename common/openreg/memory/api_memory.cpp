@@ -12,9 +12,9 @@ using namespace openreg::hardware;
 orError_t orMalloc(void** pointer, size_t size) noexcept {
   return caught([&] {
     ObservedCall call("orMalloc", orOperationAllocate, size);
-    enter();
     if (!pointer) throw refuseNull("orMalloc");
     *pointer = nullptr;
+    enter();
     if (size == 0) return;
     if (current().sticky_error.isLost()) current().sticky_error.report();
     if (injection().isDue("alloc")) {
@@ -76,9 +76,9 @@ orError_t orFree(void* pointer) noexcept {
 orError_t orMallocHost(void** pointer, size_t size) noexcept {
   return caught([&] {
     ObservedCall call("orMallocHost", orOperationAllocate, size);
-    enter();
     if (!pointer) throw refuseNull("orMallocHost");
     *pointer = nullptr;
+    enter();
     if (size == 0) return;
     countCreation("pinned memory");
     const uintptr_t address = machine().memory.allocatePinned(size);

@@ -31,12 +31,17 @@ void Unmap::operator()(char* begin) const { munmap(begin, size); }
 
 // [common.mapping.private] Its owner and its seals tell a memory file of a driver from a file that has its name.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+/// The seal of a file that cannot be executed, and the wish for one, which
+/// `vm.memfd_noexec` may demand. Older headers lack both.
+constexpr int kNotExecutable = 0x20;
+constexpr unsigned kWithoutExecution = 8;
 
 std::optional<size_t> sizeIfOurs(int file, uint64_t inode) {
   struct stat about;
   if (fstat(file, &about) == 0 && about.st_ino == inode &&
       S_ISREG(about.st_mode) && about.st_uid == geteuid() &&
-      (about.st_mode & 0077) == 0 && fcntl(file, F_GET_SEALS) == kSeals) {
+      (about.st_mode & 0077) == 0 &&
+      (fcntl(file, F_GET_SEALS) & ~kNotExecutable) == kSeals) {
     return about.st_size;
   }
   return std::nullopt;
@@ -55,7 +60,10 @@ MemoryFile::MemoryFile(size_t size) {
         " bytes, and a file may have " + std::to_string(files.rlim_cur) +
         " (`ulimit -f`); make OPENREG_DEVICE_MEMORY smaller.");
   }
-  number = memfd_create("openreg", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  number = memfd_create("openreg", kFlags | kWithoutExecution);
+  // An old system does not know the last flag.
+  if (number < 0 && errno == EINVAL) number = memfd_create("openreg", kFlags);
   if (number < 0) throw refusal("The system gives no memory file");
   if (fchmod(number, 0600) != 0 ||
       ftruncate(number, static_cast<off_t>(size)) != 0 ||

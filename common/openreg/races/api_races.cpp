@@ -29,10 +29,27 @@ static void checkAccess(const orAccess& access) {
   }
 }
 
+/// Whether the address behind the last element is one.
+static bool hasEnd(const orAccess& access) {
+  auto end = reinterpret_cast<uintptr_t>(access.pointer);
+  bool is_beyond = __builtin_add_overflow(end, access.element_bytes, &end);
+  for (int64_t d = 0; d < access.dims; ++d) {
+    if (access.sizes[d] == 0) return true;
+    uintptr_t step = access.sizes[d] - 1;
+    is_beyond |= __builtin_mul_overflow(step, access.strides[d], &step);
+    is_beyond |= __builtin_mul_overflow(step, access.element_bytes, &step);
+    is_beyond |= __builtin_add_overflow(end, step, &end);
+  }
+  return !is_beyond;
+}
+
 static Touch touchOf(orAccess access) {
   if (access.element_bytes == 0)
     access.element_bytes =
         races().bytesFrom(reinterpret_cast<uintptr_t>(access.pointer));
+  if (!hasEnd(access))
+    throw fail(orErrorInvalidValue, "An access from ", access.pointer,
+               " on ends behind the last address.");
   return {Footprint(access), access.is_write != 0};
 }
 
@@ -107,7 +124,8 @@ orError_t orAnnounceSettled(const void* pointer, size_t bytes,
                             orStream_t stream) noexcept {
   return caught([&] {
     const auto begin = reinterpret_cast<uintptr_t>(pointer);
-    if (racesAreWanted()) races().settle(begin, begin + bytes, stream);
+    if (!racesAreWanted()) return;
+    races().settle(begin, begin + bytes, findStream(stream).handle);
   });
 }
 

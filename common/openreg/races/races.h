@@ -36,6 +36,8 @@ inline bool accessesAreWanted() { return activeSanitizers() != 0; }
 
 /// From now on.
 void start(Sanitizer sanitizer);
+/// Called once, when the machine starts.
+void endWithCodeAfterFindings();
 void stopRaces();
 
 // [common.races.pending] What a thread announces belongs to the next kernel that it enqueues.

@@ -119,6 +119,7 @@ orStream_t defaultOf(const Device& device) {
 
 // [common.races.exit] A test that passed by luck must not look as if it had passed.
 static void endWithCode(int status, void*) {
+  if (orIsForked()) return;  // They are the parent's.
   const size_t raced = findings().races();
   const size_t violated = findings().violations();
   if (status != 0 || raced + violated == 0) return;
@@ -135,12 +136,11 @@ static void endWithCode(int status, void*) {
   _exit(66);
 }
 
-// [common.races.start] A process in which a race was reported ends with a code of its own.
+void endWithCodeAfterFindings() { on_exit(&endWithCode, nullptr); }
+
+// [common.races.start] Whoever reports races asks this first.
 void start(Sanitizer sanitizer) {
   std::atomic_ref<int>{sanitizers}.fetch_or(sanitizer);
-  if (sanitizer == kOrder) return;
-  static const int registered = on_exit(&endWithCode, nullptr);
-  static_cast<void>(registered);
 }
 
 void stopRaces() { std::atomic_ref<int>{sanitizers}.fetch_and(~kRaces); }

@@ -79,7 +79,12 @@ uintptr_t IpcMemory::open(const IpcBlock& block) {
                block.size, " bytes of another process.");
   }
   const uintptr_t address = begin + (block.offset - offsets.begin);
-  blocks_.add({address, block.size, block.device});
+  try {
+    blocks_.add({address, block.size, block.device});
+  } catch (...) {
+    release(pages);
+    throw;
+  }
   return address;
 }
 

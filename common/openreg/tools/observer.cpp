@@ -21,6 +21,8 @@ orObserver_t Observers::add(orObserve observe, void* data) {
 }
 
 bool Observers::remove(orObserver_t observer) {
+  // Whoever reported during the fork holds the lock for ever.
+  if (orIsForked()) return true;
   std::unique_lock lock(mutex_);
   const auto found = std::find_if(
       observers_.begin(), observers_.end(),

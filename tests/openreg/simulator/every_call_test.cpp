@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,9 @@ struct Scene {
   char* other = allocate(kLarge);
   void* pinned = nullptr;
   std::vector<char> host = std::vector<char>(kLarge);
-  Stream stream;
-  Event event, early, late;
+  Stream stream, side;
+  Event event, early, late, joined;
+  std::shared_ptr<int> held = std::make_shared<int>();
   orGraph_t graph = nullptr;
   orGraphExec_t exec = nullptr;
 
@@ -159,6 +161,10 @@ std::vector<Tried> streamCalls(Scene& s) {
           .after(STEP(orStreamWriteValue32(stream, s.block, 1)))
           .before(wait),
       TRY(orDeviceSynchronize()).after(work),
+      TRY(openreg::launch(stream, "holds", [held = s.held] {})).before([&s] {
+        const orError_t error = orDeviceSynchronize();
+        return s.held.use_count() > 1 ? orErrorUnknown : error;
+      }),
   };
 }
 
@@ -195,9 +201,26 @@ std::vector<Tried> graphCalls(Scene& s) {
   const orStream_t& stream = s.stream.handle;
   const Step begin =
       STEP(orStreamBeginCapture(stream, orStreamCaptureModeGlobal));
+  // What was captured can be drawn and run.
   const Step end = [&] {
-    const orError_t error = orStreamEndCapture(stream, &s.made_graph);
+    orError_t error = orStreamEndCapture(stream, &s.made_graph);
+    if (error) return error;
+    error = orGraphDebugDotPrint(s.made_graph, "/dev/null");
+    if (!error) error = orGraphInstantiate(&s.made_exec, s.made_graph);
+    if (!error) error = orGraphLaunch(s.made_exec, stream);
+    if (!error) error = orDeviceSynchronize();
+    if (!error) error = orGraphExecDestroy(s.made_exec);
     return error ? error : orGraphDestroy(s.made_graph);
+  };
+  const Step fork = [=, &s] {
+    const orError_t error = begin();
+    return error ? error : orEventRecord(s.event, stream);
+  };
+  const Step join = [=, &s] {
+    openreg::launch(s.side, "on the side", [] {});
+    orEventRecord(s.joined, s.side);
+    const orError_t error = orStreamWaitEvent(stream, s.joined, 0);
+    return error ? error : end();
   };
   Tried ends("orStreamEndCapture", end);
   ends.prepare = [=, &s] {
@@ -211,6 +234,7 @@ std::vector<Tried> graphCalls(Scene& s) {
       TRY(orMemsetAsync(s.block, 0, 8, stream)).after(begin).before(end),
       TRY(openreg::launch(stream, "nothing", [] {})).after(begin).before(end),
       TRY(orEventRecord(s.event, stream)).after(begin).before(end),
+      TRY(orStreamWaitEvent(s.side, s.event, 0)).after(fork).before(join),
       TRY(orStreamIsCapturing(stream, &s.status)).after(begin).before(end),
       TRY(orStreamGetCaptureId(stream, &s.id)).after(begin).before(end),
       TRY(orGraphGetNodeCount(s.graph, &s.size)),

@@ -640,6 +640,25 @@ TEST_F(Capture, of_the_threads_that_end_it_one_succeeds) {
   orGraphDestroy(graph);
 }
 
+TEST_F(Capture, a_wait_at_its_end_is_refused_for_the_capture_or_not_at_all) {
+  std::atomic<bool> is_over{false};
+  std::thread frees([&] {
+    while (!is_over) {
+      void* block = allocate(1);
+      for (orError_t error = orFree(block); error; error = orFree(block)) {
+        ASSERT_EQ(error, orErrorStreamCaptureUnsupported) << detail();
+      }
+    }
+  });
+  for (int round = 0; round < 2000; ++round) {
+    orGraph_t graph;
+    orStreamBeginCapture(stream, orStreamCaptureModeGlobal);
+    if (orStreamEndCapture(stream, &graph) == orSuccess) orGraphDestroy(graph);
+  }
+  is_over = true;
+  frees.join();
+}
+
 TEST_F(Capture, allocating_and_asking_about_other_work_is_allowed) {
   void *more = nullptr, *pinned = nullptr;
   Event eager;
@@ -763,6 +782,19 @@ TEST(GraphHandle, a_graph_is_launched_on_its_own_device) {
             "they must be of one device.");
   orSetDevice(0);
   EXPECT_EQ(orGraphLaunch(exec, nullptr), orSuccess);
+  orDeviceSynchronize();
+}
+
+TEST(GraphHandle, a_launch_on_another_device_leaves_its_stream_as_it_was) {
+  Stream stream;
+  const Executable exec = executable(stream, [] { usleep(300'000); });
+  EXPECT_EQ(orGraphLaunch(exec, nullptr), orSuccess);
+  orSetDevice(1);
+  EXPECT_EQ(orGraphLaunch(exec, nullptr), orErrorInvalidValue);
+  EXPECT_EQ(orStreamQuery(nullptr), orSuccess)
+      << "it does not wait for a graph";
+  orSetDevice(0);
+  EXPECT_EQ(orStreamQuery(nullptr), orErrorNotReady);
   orDeviceSynchronize();
 }
 

@@ -5,6 +5,7 @@
 #include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -106,11 +107,59 @@ TEST(Observer, a_command_is_seen_enqueued_begun_and_ended_under_one_number) {
   }
 }
 
+/// What another thread is asked while an observer is told of a command.
+struct Asking {
+  Stream stream;
+  Event event;
+  bool answered = false;
+};
+
+TEST(Observer, may_wait_for_a_thread_that_asks_about_the_event) {
+  Asking asking;
+  const orObserve observe = [](const orRecord* record, void* data) {
+    if (record->phase != orCommandEnqueued) return;
+    auto& asking = *static_cast<Asking*>(data);
+    auto answer = std::async(std::launch::async,
+                             [&] { return orEventQuery(asking.event); });
+    asking.answered =
+        answer.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+    // Without an answer, the destructor of `answer` would block for good.
+    if (!asking.answered) std::quick_exit(1);
+  };
+  orObserver_t observer;
+  ASSERT_EQ(orAddObserver(&observer, observe, &asking), orSuccess);
+  EXPECT_EQ(orEventRecord(asking.event, asking.stream), orSuccess);
+  orRemoveObserver(observer);
+  EXPECT_TRUE(asking.answered);
+}
+
+TEST(Observer, is_removed_in_a_process_that_was_forked_during_a_report) {
+  static std::atomic<bool> is_inside;
+  static pid_t parent;
+  is_inside = false;
+  parent = getpid();
+  const orObserve observe = [](const orRecord* record, void*) {
+    if (record->phase != orCommandBegins || getpid() != parent) return;
+    is_inside = true;
+    usleep(200'000);
+  };
+  orObserver_t observer;
+  ASSERT_EQ(orAddObserver(&observer, observe, nullptr), orSuccess);
+  openreg::launch(nullptr, "nothing", [] {});
+  while (!is_inside) usleep(10);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(10);
+    _exit(orRemoveObserver(observer) == orSuccess ? 0 : 1);
+  }
+  int status;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(orRemoveObserver(observer), orSuccess);
+}
+
 TEST(Observer, may_wait_for_a_thread_that_asks_about_the_stream) {
-  struct Asking {
-    Stream stream;
-    bool answered = false;
-  } asking;
+  Asking asking;
   const orObserve observe = [](const orRecord* record, void* data) {
     if (record->phase != orCommandEnqueued) return;
     auto& asking = *static_cast<Asking*>(data);

@@ -8,6 +8,8 @@
 #include "torch_openreg/tests/openreg/streams.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -671,6 +673,60 @@ TEST(Races, a_process_with_a_race_ends_with_a_code_of_its_own) {
   const std::string child = "Races.DISABLED_one_race";
   EXPECT_EQ(WEXITSTATUS(again(child, {"OPENREG_SANITIZE=races"})), 66);
   EXPECT_EQ(WEXITSTATUS(again(child, {"OPENREG_SANITIZE="})), 0);
+}
+
+TEST(Races, DISABLED_work_at_the_exit) {
+  {
+    const Search search;
+    race(true);
+    openreg::launch(nullptr, "late", [] {
+      usleep(20'000);
+      std::printf("said late\n");
+      std::fflush(stdout);
+    });
+    std::exit(0);
+  }
+}
+
+TEST(Races, that_are_found_at_run_time_do_not_cut_off_work_at_the_exit) {
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(WEXITSTATUS(again("Races.DISABLED_work_at_the_exit", {})), 66);
+  EXPECT_NE(testing::internal::GetCapturedStdout().find("said late"),
+            std::string::npos);
+}
+
+TEST(Races, are_not_those_of_a_forked_child) {
+  const Search search;
+  race(true);
+  EXPECT_FALSE(found().empty());
+  const pid_t child = fork();
+  if (child == 0) std::exit(0);
+  int status;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(Races, an_access_must_end_before_the_last_address) {
+  const Search search;
+  void* block = allocate(64);
+  const int64_t size = (int64_t{1} << 62) - 1, stride = 1;
+  const orAccess access{block, 4, 1, &size, &stride, 1};
+  EXPECT_EQ(orAnnounceAccess(&access), orErrorInvalidValue);
+  EXPECT_NE(detail().find(" on ends behind the last address."),
+            std::string::npos);
+  EXPECT_EQ(openreg::launch(nullptr, "writer", [] {}), orSuccess);
+}
+
+TEST(Races, what_is_settled_on_the_default_stream_is_settled) {
+  const Search search;
+  Stream other;
+  char* block = allocate(64);
+  touch(block, 64, true);
+  openreg::launch(nullptr, "writer", [] {});
+  EXPECT_EQ(orAnnounceSettled(block, 64, nullptr), orSuccess);
+  touch(block, 64, true);
+  openreg::launch(other, "second writer", [] {});
+  EXPECT_TRUE(found().empty());
 }
 
 TEST(Races, an_unknown_sanitizer_is_refused) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_openreg/common/openreg/interface/openreg_kernels.h"
+#include "torch_openreg/common/openreg/interface/openreg_signals.h"
 #include "torch_openreg/tests/openreg/shorthands.h"
 #include "torch_openreg/tests/openreg/streams.h"
 
@@ -115,6 +116,28 @@ TEST(Schedule, a_blocking_launch_is_done_when_it_returns) {
     ++ran;
   });
   EXPECT_EQ(ran, 1);
+}
+
+TEST(Schedule,
+     a_blocking_launch_behind_a_number_that_is_there_is_done_as_well) {
+  if (ranAgain(under({"blocking"}))) return;
+  void* word = nullptr;
+  ASSERT_EQ(orMallocHost(&word, sizeof(uint32_t)), orSuccess);
+  Stream stream;
+  auto* const number = static_cast<uint32_t*>(word);
+  *number = 0;
+  for (int i = 1; i <= 50; ++i) {
+    std::atomic<bool> has_run{false};
+    EXPECT_EQ(orStreamWaitValue32(stream, number, i), orSuccess);
+    orSignalValue32(number, i);
+    openreg::launch(stream, "late", [&] {
+      usleep(200);
+      has_run = true;
+    });
+    EXPECT_TRUE(has_run);
+    orStreamSynchronize(stream);
+  }
+  EXPECT_EQ(orFreeHost(word), orSuccess);
 }
 
 // Otherwise its caller would free what the function has freed.
