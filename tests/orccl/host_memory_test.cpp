@@ -96,6 +96,21 @@ TEST(HostMemory, a_group_that_cannot_be_made_keeps_no_memory_of_the_device) {
   scarce::only = std::thread::id();
 }
 
+TEST(HostMemory, an_abort_without_it_has_no_words) {
+  Alone alone;
+  check(alone.connect());
+  scarce::only = std::this_thread::get_id();
+  scarce::left = 0;
+  const orcclResult_t result = orcclCommAbort(
+      alone.comm, "a reason that does not fit into a short word");
+  scarce::left = scarce::kAll;
+  scarce::only = std::thread::id();
+  EXPECT_EQ(result, orcclSuccess);
+  orcclResult_t aborted = orcclSuccess;
+  orcclCommGetAsyncError(alone.comm, &aborted);
+  EXPECT_EQ(aborted, orcclAborted);
+}
+
 TEST(HostMemory, a_call_without_it_is_refused_and_ends_no_process) {
   // A group that has left ends on a thread of its own.
   scarce::only = std::this_thread::get_id();

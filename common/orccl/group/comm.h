@@ -69,7 +69,13 @@ class Comm : public std::enable_shared_from_this<Comm> {
   bool isAborted() const noexcept { return ending->isAborted(); }
   /// Ends all waits of this rank. Any thread.
   void abort(const char* reason) noexcept {
-    ending->set("", reason ? reason : "", [] {});
+    std::string words;
+    try {
+      if (reason) words = reason;
+    } catch (const std::bad_alloc&) {
+      // Then the waits end without words.
+    }
+    ending->set("", std::move(words), [] {});
     // A device that refuses the kernel has failed, and has thereby ended its
     // waits.
     static_cast<void>(
