@@ -227,9 +227,7 @@ class Replay:
             elif (i := same.get(id(each))) is not None:
                 make = functools.partial(lambda i, inputs, lent: inputs[i], i)
             elif (i := owner.get(each.untyped_storage()._cdata)) is not None:
-                offset = each.storage_offset() - inputs[i].storage_offset()
-                view = tuple(each.shape), each.stride(), offset
-                make = functools.partial(view_of_input, i, view)
+                make = functools.partial(view_of_input, i, *place_in(inputs[i], each))
             else:
                 make = functools.partial(lambda i, inputs, lent: lent[i], len(results))
                 results.append(each)
@@ -248,9 +246,24 @@ class Replay:
         return [make(inputs, lent) for make in self.makers]
 
 
-# [compile.replays.views] A view of an input is made anew from the input of each call.
-def view_of_input(i, view, inputs, lent):
-    return _reinterpret_tensor(inputs[i], *view)
+# [compile.replays.views] A view of an input is made anew from the input of each call; its dtype and its bits may be others.
+def place_in(tensor, view):
+    """What `view_of_input` needs to make a view like this one: its kind, and where it is."""
+    kind = view.dtype, view.is_conj(), view.is_neg()
+    begin = view.storage_offset() * view.itemsize - tensor.storage_offset() * tensor.itemsize
+    return kind, (begin // view.itemsize, tuple(view.shape), view.stride())
+
+
+def view_of_input(i, kind, place, inputs, lent):
+    (dtype, is_conj, is_neg), (offset, shape, stride) = kind, place
+    tensor = inputs[i]
+    if kind == (tensor.dtype, tensor.is_conj(), tensor.is_neg()):
+        return _reinterpret_tensor(tensor, shape, stride, offset)
+    offset += tensor.storage_offset() * tensor.itemsize // dtype.itemsize
+    view = torch.empty(0, dtype=dtype, device=tensor.device)
+    view.set_(tensor.untyped_storage(), offset, shape, stride)
+    view = torch._conj(view) if is_conj else view
+    return torch._neg_view(view) if is_neg else view
 
 
 # [-]

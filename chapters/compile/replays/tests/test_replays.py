@@ -92,6 +92,31 @@ def test_a_program_that_keeps_many_results_runs_without_graphs_until_it_drops_so
     assert replays() == 1 + 8 + 3
 
 
+@pytest.mark.parametrize("view", [torch.conj, torch.view_as_real, lambda p: p.conj().imag.neg()])
+def test_a_view_of_a_parameter_keeps_its_dtype_and_its_bits(view):
+    torch.manual_seed(0)
+    parameter = nn.Parameter(torch.randn(4, 4, dtype=torch.complex64, device="openreg"))
+    inputs = [torch.randn(4, 4, device="openreg", requires_grad=True) for _ in range(2)]
+
+    def program(x):
+        seen = view(parameter).real if view is torch.conj else view(parameter).reshape(-1, 4)
+        for _ in range(3):
+            x = x @ seen[:4] * 0.3
+        return x, view(parameter)
+
+    fast = compiled(program)
+    for number in range(6):
+        x = inputs[number % 2]
+        found, expected = ([*each(x)] for each in (fast, program))
+        gradients = [
+            torch.autograd.grad(result.abs().sum() + seen.abs().sum(), (x, parameter))
+            for result, seen in (found, expected)
+        ]
+        torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(*gradients)
+    assert replays() >= 4
+
+
 @pytest.fixture
 def adds():
     """A compiled function that adds one to a million numbers, which the next call replays."""
