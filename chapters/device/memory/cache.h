@@ -57,8 +57,8 @@ class Cache {
   /// Whether requests to any cache go to a pool at present.
   static bool isAnyPoolInUse() { return pools_in_use_ > 0; }
   /// Ends one use of the pool; each `beginPool` is one. After the last, its
-  /// memory is for everybody, as soon as `streams` have completed the work that
-  /// is enqueued now.
+  /// memory is for everybody, as soon as the `streams` of all releases have
+  /// completed the work that is enqueued now.
   void releasePool(PoolId id, const std::vector<c10::Stream>& streams);
 
   // [device.cache.ask] What the cache reports about itself.
@@ -84,6 +84,8 @@ class Cache {
   struct Pool {
     std::map<std::pair<c10::StreamId, bool>, Bins> bins;
     int uses = 0;
+    /// Of the uses that were released.
+    std::vector<c10::Stream> streams{};
   };
 
   PoolId poolFor(c10::Stream stream);

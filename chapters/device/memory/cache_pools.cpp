@@ -49,7 +49,10 @@ void Cache::releasePool(PoolId id, const std::vector<c10::Stream>& streams) {
   {
     Lock lock(mutex_);
     const auto pool = pools_.find(id);
-    if (pool == pools_.end() || --pool->second.uses > 0) return;
+    if (pool == pools_.end()) return;
+    std::vector<c10::Stream>& users = pool->second.streams;
+    users.insert(users.end(), streams.begin(), streams.end());
+    if (--pool->second.uses > 0) return;
     for (auto [address, block] : segments_) {
       if (block->pool != id) continue;
       for (; block; block = block->after) {
@@ -62,7 +65,7 @@ void Cache::releasePool(PoolId id, const std::vector<c10::Stream>& streams) {
         }
         block->pool = {0, 0};
         block->bins = &pools_[{0, 0}].bins[{block->stream.id(), block->small}];
-        for (const c10::Stream& stream : streams) {
+        for (const c10::Stream& stream : users) {
           if (stream != block->stream) block->other_streams.push_back(stream);
         }
       }

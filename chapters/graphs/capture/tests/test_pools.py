@@ -48,6 +48,26 @@ def test_a_capture_uses_again_what_it_has_freed():
     assert y.eq(12).all()
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_memory_of_a_shared_pool_waits_for_the_replays_of_all_its_graphs(order):
+    x, stream, pool = torch.ones(BYTES, device=DEVICE), torch.Stream(), None
+    graphs = []
+    for _ in range(2):
+        graphs.append(torch.accelerator.Graph(pool=pool))
+        with stream, graphs[-1]:
+            (x + 1).mul_(3)
+        pool = graphs[0].pool()
+    torch.openreg.synchronize()
+    hold()
+    graphs[0].replay()  # on the default stream
+    for number in order:
+        graphs[number].reset()
+    with stream:
+        outsiders = [torch.full((BYTES,), 7.0, device=DEVICE) for _ in range(4)]
+    torch.openreg.synchronize()
+    assert all(outsider.eq(7).all() for outsider in outsiders)
+
+
 def test_graphs_share_a_pool():
     x = torch.ones(BYTES, device=DEVICE)
     first, second, stream = torch.accelerator.Graph(), torch.accelerator.Graph(), torch.Stream()
