@@ -384,6 +384,8 @@ orcclComm_t AcrossHosts::comm() const {
 
 // [distributed.hosts.factory] From now on, this function makes every communicator of the process group.
 void spanHosts(EngineFactory make) {
+  // A forked process has none of the threads.
+  pthread_atfork(nullptr, nullptr, [] { Members::searches = 0; });
   engineFactory().withLock([&](auto& engine) { engine = std::move(make); });
   setCommunicatorFactory([](int rank, int size, int device,
                             c10::intrusive_ptr<JoiningStore> store)

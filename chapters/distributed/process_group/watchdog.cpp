@@ -7,9 +7,11 @@
 #include "torch_openreg/common/waiting.h"
 
 #include <c10/util/Exception.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <condition_variable>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -218,8 +220,11 @@ struct Watchdog {
   void run();
 };
 
+/// A forked process has neither the thread nor whoever holds the lock.
 Watchdog& watchdog() {
   static auto* watchdog = new Watchdog;
+  [[maybe_unused]] static const int on_fork =
+      pthread_atfork(nullptr, nullptr, [] { new (watchdog) Watchdog; });
   return *watchdog;
 }
 

@@ -75,6 +75,17 @@ std::shared_ptr<void> openOffered(int rank, const orIpcMemHandle_t& handle,
   return opened;
 }
 
+// [distributed.symmetric.clear] An allocation must not wait for what the default stream waits for, nor keep Python from ending it.
+void clear(void* data, size_t bytes) {
+  const WithoutGil others_run;
+  orStream_t stream;
+  check(orStreamCreate(&stream));
+  orError_t error = orMemsetAsync(data, 0, bytes, stream);
+  if (!error) error = orStreamSynchronize(stream);
+  orStreamDestroy(stream);
+  check(error);
+}
+
 // [distributed.symmetric.allocate] A block comes from the driver, because another process opens whole blocks.
 class SymmetricAllocator final : public symm::SymmetricMemoryAllocator {
  public:
@@ -85,7 +96,7 @@ class SymmetricAllocator final : public symm::SymmetricMemoryAllocator {
     const DeviceScope scope(static_cast<c10::DeviceIndex>(device));
     std::shared_ptr<void> owner = allocate(layout.total());
     void* data = owner.get();
-    check(orMemset(static_cast<char*>(data) + layout.size, 0, layout.pad));
+    clear(static_cast<char*>(data) + layout.size, layout.pad);
     std::lock_guard lock(mutex_);
     blocks_[data] = {std::move(owner), layout, currentDevice(), group, {}};
     return data;

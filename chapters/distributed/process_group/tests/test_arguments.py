@@ -287,6 +287,46 @@ def test_a_forked_child_is_refused_and_leaves_cleanly():
     assert "fork" in result.stdout
 
 
+def test_a_child_that_is_forked_before_a_device_starts_has_a_watchdog_of_its_own(tmp_path):
+    program = """
+        import datetime, os, sys, torch, torch.distributed as dist
+        dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1, backend="orccl")
+        def is_left(child):
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        child = os.fork()
+        if not child:
+            sys.exit()
+        assert is_left(child)
+        children = []
+        for rank in range(2):
+            children.append(os.fork())
+            if children[-1]:
+                continue
+            dist.destroy_process_group()
+            shared = dist.FileStore(sys.argv[1], 2)
+            limit = datetime.timedelta(seconds=1)
+            dist.init_process_group("orccl", store=shared, rank=rank, world_size=2, timeout=limit)
+            tensor = torch.ones(2, device="openreg")
+            dist.all_reduce(tensor)
+            if rank == 0:
+                dist.all_reduce(tensor)
+                try:
+                    torch.openreg.synchronize()
+                except RuntimeError as error:
+                    print(error, flush=True)
+            else:
+                shared.wait(["told"])
+            shared.set("told", "")
+            dist.destroy_process_group()
+            sys.exit()
+        assert all(map(is_left, children))
+        dist.destroy_process_group()
+    """
+    result = run(program, tmp_path / "store")
+    assert result.returncode == 0, result.stderr
+    assert "was not done within 1000 ms" in result.stdout, result.stdout
+
+
 def test_a_pytorch_without_distributed_is_told_in_a_sentence():
     program = """
         import os

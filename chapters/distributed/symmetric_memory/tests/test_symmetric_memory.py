@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
-from running import DRIVER, on_threads
+from running import DRIVER, hold, on_threads
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "process_group/tests"))
 from ranks import Ranks, on
@@ -91,6 +91,16 @@ def test_a_group_describes_itself():
     assert not symm_mem.is_symm_mem_tensor(torch.empty(1, device=DEVICE))
     assert symm_mem.get_backend(DEVICE) == "ORCCL"
     assert symm_mem.rendezvous(tensor, dist.group.WORLD).buffer_ptrs == group.buffer_ptrs
+
+
+@on("pair")
+def test_an_allocation_does_not_wait_for_the_default_stream():
+    torch.openreg.synchronize()
+    hold()
+    tensor = symm_mem.empty(1, device=DEVICE)
+    assert not torch.openreg.current_stream().query()
+    torch.openreg.synchronize()
+    del tensor
 
 
 @on("pair")
