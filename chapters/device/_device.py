@@ -99,10 +99,13 @@ class device:
 
     def __enter__(self):
         previous = self._previous.setdefault(get_ident(), [])
-        previous.append(_C.maybe_exchange_device(self.index))
+        left = -1 if self.index == -1 else _C.exchange_device(self.index)
+        previous.append(left)
 
     def __exit__(self, *exception):
-        _C.exchange_device(self._previous[get_ident()].pop())
+        # A generator may be closed by another thread, which has entered nothing.
+        previous = self._previous.get(get_ident())
+        _C.maybe_exchange_device(previous.pop() if previous else -1)
 
 
 class device_of(device):

@@ -146,7 +146,8 @@ void waitForStream(const c10::Stream& stream, const c10::Stream& other) {
   TORCH_CHECK(event || isReached(event), stream, " cannot wait for ", other,
               ", where no event can be recorded, and the host must not wait; "
               "end the capture first.");
-  if (!event) return;  // The host has waited.
+  if (!event) return;     // The host has waited.
+  WithoutGil others_run;  // A full queue makes the host wait.
   const orError_t error = orStreamWaitEvent(nativeStream(stream), event, 0);
   orEventDestroy(event);
   check(error);

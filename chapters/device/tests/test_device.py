@@ -74,6 +74,25 @@ def test_threads_may_share_a_device_context():
     assert on_threads(run, [0, 1]) == [0, 1]
 
 
+def test_a_context_of_no_device_leaves_what_the_program_sets():
+    with torch.openreg.device(None):
+        torch.openreg.set_device(1)
+    left = torch.openreg.current_device()
+    torch.openreg.set_device(0)
+    assert left == 1
+
+
+def test_a_context_may_be_closed_by_another_thread():
+    def inside():
+        with torch.openreg.device(1):
+            yield torch.openreg.current_device()
+
+    entered = inside()
+    assert next(entered) == 1
+    on_threads(lambda _: entered.close(), [None])
+    torch.openreg.set_device(0)
+
+
 def test_an_unknown_device_is_refused_by_number():
     told = "openreg:5 does not exist; this machine has 2"
     for ask in (torch.accelerator.set_device_index, torch.openreg.set_device):
