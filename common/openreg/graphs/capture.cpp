@@ -60,11 +60,10 @@ void Capture::add(orStream_t stream, NodeCommand command) {
   std::lock_guard lock(mutex_);
   check();
   Participant& from = participant(stream);
-  std::vector<size_t>& last = from.last;
   switch (command->kind) {
     case Command::Kind::record:
       command->recording->capture = shared_from_this();
-      command->recording->after = last;
+      command->recording->after = from.last;
       return;
     case Command::Kind::wait:
       invalidate(
@@ -81,8 +80,12 @@ void Capture::add(orStream_t stream, NodeCommand command) {
       invalidate(orErrorStreamCaptureUnsupported,
                  "A graph cannot contain another graph.");
     case Command::Kind::kernel:
-      break;
+      return addNode(from, std::move(command));
   }
+}
+
+// [common.capture.node] Nothing is left of a node for which the host has no memory.
+void Capture::addNode(Participant& from, NodeCommand command) {
   const size_t number = graph_->nodes.size();
   std::vector<size_t> only_this{number};
   Node made;
@@ -95,8 +98,8 @@ void Capture::add(orStream_t stream, NodeCommand command) {
     graph_->nodes.pop_back();
     throw;
   }
-  graph_->addPoints(last, node.branch);
-  node.after = std::exchange(last, std::move(only_this));
+  graph_->addPoints(from.last, node.branch);
+  node.after = std::exchange(from.last, std::move(only_this));
   node.command = std::move(command);
   node.command->name = node.name.c_str();
 }

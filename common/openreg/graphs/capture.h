@@ -58,6 +58,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
 
   void delist();
   Participant& participant(orStream_t stream);
+  void addNode(Participant& from, NodeCommand command);
   void checkValid() const;
   void checkJoined();
   [[noreturn]] void invalidate(orError_t error, std::string sentence);

@@ -29,6 +29,7 @@ static void checkAccess(const orAccess& access) {
   }
 }
 
+// [common.api-races.end] An access whose end is no address would be an empty one, or wrap around.
 /// Whether the address behind the last element is one.
 static bool hasEnd(const orAccess& access) {
   auto end = reinterpret_cast<uintptr_t>(access.pointer);
@@ -53,6 +54,7 @@ static Touch touchOf(orAccess access) {
   return {Footprint(access), access.is_write != 0};
 }
 
+// [common.api-races.access] The accesses of a launch are announced before it.
 orError_t orAnnounceAccess(const orAccess* access) noexcept {
   return caught([&] {
     if (!access) return forgetAnnounced();
