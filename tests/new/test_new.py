@@ -179,6 +179,18 @@ def test_a_formatter_that_fails_is_named_with_what_it_says(tmp_path):
         new_backend.format_code(tmp_path)
 
 
+@pytest.mark.parametrize("folder", ["mine", "../below/mine"])
+def test_a_folder_is_formatted_wherever_it_was_named_from(tmp_path, monkeypatch, folder):
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    code = Path(folder) / "a.cpp"
+    code.parent.mkdir(parents=True)
+    code.write_text("int  a ;\n")
+    assert new_backend.format_code(Path(folder)) == []
+    assert code.read_text() == "int a;\n"
+
+
 def test_a_tree_whose_name_is_a_part_of_other_words_is_not_renamed():
     with pytest.raises(Refused, match=f"{OLD} cannot be told from a part of re{OLD} in a.py"):
         new_backend.check_old_name({"a.py": f"re{OLD} = 1"})

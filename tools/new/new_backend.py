@@ -304,7 +304,9 @@ def format_code(folder: Path) -> list[str]:
     Returns the programs that are missing; without them the tree is as correct, and less tidy.
     """
     tools = f"{ROOT / '.venv/bin'}:{Path(sys.executable).parent}"
-    sources = [str(file) for file in folder.rglob("*") if file.suffix in (".h", ".cpp", ".c")]
+    # The programs run in the folder, which may have been named from elsewhere.
+    files = (file.relative_to(folder) for file in folder.rglob("*"))
+    sources = [str(file) for file in files if file.suffix in (".h", ".cpp", ".c")]
     commands = [["ruff", "check", "-q", "--no-cache", "--fix", "--select", "I,RUF022", "."]]
     commands += [["ruff", "format", "-q", "--no-cache", "."], ["clang-format", "-i", *sources]]
     missing = []
