@@ -121,6 +121,13 @@ def built(folder, options):
         (info / "intro-buildoptions.json").write_text(json.dumps(listed))
 
 
+def compiled(folder):
+    """The file of a build that Python imports, which is compiled last."""
+    library = folder / "build/python/torch_openreg/_C.cpython-311-x86_64-linux-gnu.so"
+    library.parent.mkdir(parents=True)
+    library.touch()
+
+
 def write_log(build, *tests):
     """Meson's log of tests, each with a name, a result, its report if any, and perhaps its command."""
     lines = []
@@ -402,6 +409,9 @@ def test_the_workflow_for_pytorchs_relay_runs_without_secrets_and_ends_in_the_sa
     "exercise of a chapter that is not built": (
         "exercise distributed", {"chapter": "device"},
         "build goes up to device only; run `./dev build distributed` first."),
+    "exercise after ./dev book": (
+        "exercise device", {"chapter": "distributed"},
+        "build is configured but not compiled; run `./dev build device` first."),
     "nightly without its file": (
         "nightly nowhere/none.whl", {},
         "There is no file nowhere/none.whl; ./dev nightly takes a wheel of PyTorch."),
@@ -786,6 +796,7 @@ def test_an_exercise_is_tested_in_the_build_with_the_readers_file_first(
 ):
     monkeypatch.setattr(dev, "ROOT", ROOT)
     built(tmp_path, {"chapter": "device"})
+    compiled(tmp_path)
     commands.ends = [0, 1]
     assert dev.main(["exercise", "device", "--once"]) == 1
     said = capsys.readouterr().out
