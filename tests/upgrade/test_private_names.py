@@ -70,3 +70,21 @@ def test_this_pytorch_has_the_name(name, words):
 )
 def test_a_name_that_pytorch_does_not_have_is_noticed(name, words):
     assert not private_names.exists(name, importlib.import_module, words)
+
+
+@pytest.mark.parametrize(
+    ("name", "has"),
+    [
+        ("torch.testing._internal.common_methods_invocations.op_db", True),
+        ("torch.testing._internal.common_methods_invocations", True),
+        ("torch.testing._internal.common_methods_invocations.no_such_name", False),
+        ("torch.testing._internal.no_such_module.op_db", False),
+    ],
+)
+def test_a_module_that_cannot_be_imported_for_lack_of_another_package_is_read(name, has, words):
+    def modules(module):
+        if "testing" in module:
+            raise ModuleNotFoundError("No module named 'expecttest'", name="expecttest")
+        return importlib.import_module(module)
+
+    assert private_names.exists(name, modules, words) == has

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import importlib.util
 import re
 from pathlib import Path
 
@@ -82,6 +83,17 @@ def private_names():
     return {name: sorted(set(found[name])) for name in sorted(found, key=lambda n: ("::" in n, n))}
 
 
+def is_written(parts):
+    """Whether the file of the longest module that the parts name has the words of the others in it."""
+    root = Path(importlib.util.find_spec("torch").origin).parent
+    for length in range(len(parts), 0, -1):
+        package = root.joinpath(*parts[1:length])
+        for file in (package.with_suffix(".py"), package / "__init__.py"):
+            if file.is_file():
+                return set(re.findall(r"\w+", file.read_text("utf-8"))).issuperset(parts[length:])
+    return False
+
+
 def exists(name, modules, words):
     """Whether a PyTorch has the name: in its Python modules, or anywhere in its headers."""
     if "::" in name:
@@ -90,7 +102,10 @@ def exists(name, modules, words):
     for length in range(len(parts), 0, -1):
         try:
             owner = modules(".".join(parts[:length]))
-        except ImportError:
+        except ImportError as error:
+            if (error.name or "torch").partition(".")[0] != "torch":
+                # What is missing is a package of others, such as those that only the tests need.
+                return is_written(parts)
             continue
         for part in parts[length:]:
             if not hasattr(owner, part):
