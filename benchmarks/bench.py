@@ -49,6 +49,28 @@ class Refused(Exception):
     """What is wrong with a request, for the reader."""
 
 
+def check(programs, passes, output, compare):
+    """Looks at a request before minutes are spent on it; returns the run to compare with, if any.
+
+    @throws Refused, with the reason
+    """
+    for name in programs:
+        if name not in PROGRAMS:
+            raise Refused(f"There is no benchmark {name}; choose of {', '.join(PROGRAMS)}.")
+    if passes < 1:
+        raise Refused("--passes takes a number from 1 on.")
+    if output and output.is_dir():
+        raise Refused(f"{output} is a folder; --output takes a file.")
+    if output and not output.parent.is_dir():
+        raise Refused(
+            f"There is no folder {output.parent} for the file {output.name}; make it, or name a "
+            "file in another one."
+        )
+    if output and not os.access(output if output.exists() else output.parent, os.W_OK):
+        raise Refused(f"{output} cannot be written; name a file where you may write.")
+    return load(compare) if compare else None
+
+
 # Running.
 
 
@@ -216,12 +238,7 @@ def main(arguments=None):
     parser.add_argument("--build", metavar="FOLDER", type=Path, default=HERE.parent / "build")
     options = parser.parse_args(arguments)
     try:
-        for name in options.programs:
-            if name not in PROGRAMS:
-                raise Refused(f"There is no benchmark {name}; choose of {names}.")
-        if options.passes < 1:
-            raise Refused("--passes takes a number from 1 on.")
-        old = load(options.compare) if options.compare else None
+        old = check(options.programs, options.passes, options.output, options.compare)
         found = {"machine": machine()}
         cases = measure(options.programs or PROGRAMS, options.passes, options.build)
         found["cases"] = merged(cases)

@@ -207,3 +207,12 @@ def test_where_noise_only_adds_the_fastest_round_counts(measure, capsys):
     measure.report("f", "c", {"a": [4, 2, 9], "b": [3, 30, 6]}, least=True)
     row = json.loads(capsys.readouterr().out)
     assert (row["times"], row["ratios"]) == ({"a": 2, "b": 3}, {"b": 1.5})
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(
+    bench, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(bench.os, "access", lambda *_: False)  # root may write everywhere
+    kept = tmp_path / "run.json"
+    with pytest.raises(bench.Refused, match=f"{kept} cannot be written; name a file where you may"):
+        bench.check([], 3, kept, None)

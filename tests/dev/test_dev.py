@@ -690,28 +690,49 @@ def test_the_thousand_lines_are_made_for_the_release_that_was_chosen(
 @by_claim(("typed", "program"), {
     "bench": (
         ["bench", "copies", "--passes", "1", "--compare", "a file"],
-        ["benchmarks/bench.py", "--build=BUILD", "--passes=1", "--compare=a file", "copies"]),
+        ["benchmarks/bench.py", "--build=BUILD", "--passes=1", "--compare=HERE/a file", "copies"]),
+    "bench that keeps": (
+        ["bench", "--output", "new file"],
+        ["benchmarks/bench.py", "--build=BUILD", "--passes=3", "--output=HERE/new file"]),
     "ecosystem": (
         ["ecosystem", "einops", "timm"], ["tests/ecosystem/run.py", "einops", "timm"]),
     "ecosystem with --record": (
         ["ecosystem", "timm", "--record"], ["tests/ecosystem/run.py", "timm", "--record"]),
 })  # fmt: skip
-def test_the_build_of_all_chapters_runs_and_judges(dev, steps, commands, typed, program):
+def test_the_build_of_all_chapters_runs_and_judges(
+    dev, steps, commands, monkeypatch, tmp_path, typed, program
+):
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "a file").write_text('{"machine": {"cores": 2}, "cases": []}')
+    monkeypatch.chdir(here)
     bring_names(dev)
     commands.ends = [3]
     assert dev.main(typed) == 3
     assert f"{CHAPTERS[-1]}: compile" in steps.titles()
     [command] = commands
     program = [word.replace("BUILD", str(dev.BUILD)) for word in program]
+    program = [word.replace("HERE", str(here)) for word in program]
     assert command == [*dev.python_of_build(), *program]
 
 
 @by_claim(("typed", "sentence"), {
     "a benchmark": (["bench", "nosuch"], "There is no benchmark nosuch; choose of most_used, "),
     "a library": (["ecosystem", "timm", "nosuch"], "There is no library nosuch; choose of "),
+    "no pass": (["bench", "--passes", "0"], "./dev: --passes takes a number from 1 on."),
+    "a file in no folder": (
+        ["bench", "--output", "nowhere/mine.json"],
+        "./dev: There is no folder nowhere for the file mine.json; make it, or name a file in another "
+        "one."),
+    "a folder for a file": (["bench", "--output", "."], "./dev: . is a folder; --output takes a file."),
+    "no file to compare with": (
+        ["bench", "--compare", "nofile.json"], "./dev: There is no file nofile.json."),
 })  # fmt: skip
-def test_an_unknown_name_is_refused_before_anything_is_built(dev, steps, capsys, typed, sentence):
+def test_what_cannot_be_is_refused_before_anything_is_built(
+    dev, steps, capsys, monkeypatch, tmp_path, typed, sentence
+):
     bring_names(dev)
+    monkeypatch.chdir(tmp_path)
     assert dev.main(typed) == 1
     assert sentence in capsys.readouterr().out
     assert steps.titles() == []
