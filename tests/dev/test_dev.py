@@ -393,6 +393,9 @@ def test_the_workflow_for_pytorchs_relay_runs_without_secrets_and_ends_in_the_sa
     **{f"{command} with an unknown chapter": (
         f"{command} nvidia", {}, f"There is no chapter nvidia; there are {', '.join(CHAPTERS)}.")
        for command in ("build", "test")},
+    "build with a chapter that is misspelled": (
+        "build hook", {},
+        f"There is no chapter hook; there are {', '.join(CHAPTERS)}; did you mean hooks?"),
     "a release that is not tested": (
         "--torch 2.12.0 test", {},
         "torch 2.12.0 is not tested here; choose one of 2.13.0, 2.14.1, 2.15.0."),
@@ -719,6 +722,8 @@ def test_the_build_of_all_chapters_runs_and_judges(
 @by_claim(("typed", "sentence"), {
     "a benchmark": (["bench", "nosuch"], "There is no benchmark nosuch; choose of most_used, "),
     "a library": (["ecosystem", "timm", "nosuch"], "There is no library nosuch; choose of "),
+    "a benchmark that is misspelled": (["bench", "copy"], "; did you mean copies?"),
+    "a library that is misspelled": (["ecosystem", "tim"], "; did you mean timm?"),
     "no pass": (["bench", "--passes", "0"], "./dev: --passes takes a number from 1 on."),
     "a file in no folder": (
         ["bench", "--output", "nowhere/mine.json"],
