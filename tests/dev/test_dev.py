@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What ./dev promises, as far as it can be seen without building anything."""
 
+import errno
 import importlib.util
 import json
 import os
@@ -789,6 +790,28 @@ def test_a_failing_step_shows_its_command_and_the_end_of_its_log(dev, capsys):
     shown = capsys.readouterr().out
     assert re.match(r"a step \.\.\. \d+\.\d s\n    last\n$", shown)
     assert (dev.LOGS / "a-step.log").read_text() == "first\nlast\n"
+
+
+def test_a_folder_in_which_nothing_can_be_written_is_said_in_one_sentence(
+    dev, monkeypatch, tmp_path
+):
+    sentence = f"written to {tmp_path} (Permission denied); clone it where you may write."
+
+    def denied(*_, **__):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    with monkeypatch.context() as patch:  # root may write everywhere
+        patch.setattr(Path, "mkdir", denied)
+        with pytest.raises(dev.Stop, match=re.escape(sentence)):
+            dev.step("a step", ["true"])
+    with monkeypatch.context() as patch:
+        patch.setattr(dev.os, "access", lambda *_: False)
+        with pytest.raises(dev.Stop, match=re.escape(sentence)):
+            dev.step("a step", ["true"])
+    dev.LOGS.rmdir()
+    dev.LOGS.touch()
+    with pytest.raises(dev.Stop, match=f"{dev.LOGS} is a file, and ./dev keeps .*; rename it"):
+        dev.step("a step", ["true"])
 
 
 def test_a_backend_does_not_load_while_another_is_built(dev, monkeypatch):
