@@ -416,6 +416,13 @@ def test_the_workflow_for_pytorchs_relay_runs_without_secrets_and_ends_in_the_sa
     "exercise after ./dev book": (
         "exercise device", {"chapter": "distributed"},
         "build is configured but not compiled; run `./dev build device` first."),
+    **{f"a demo with kernels in {folder}": (
+        f"demo --kernels {folder}", {},
+        f"There is no folder {folder} with a meson.build in ")
+       for folder in ("nope", "build", "..", "/nope")},
+    "a demo without its kernels": (
+        "demo --kernels nope", {},
+        "; --kernels takes one there, such as examples/own, or none."),
     "nightly without its file": (
         "nightly nowhere/none.whl", {},
         "There is no file nowhere/none.whl; ./dev nightly takes a wheel of PyTorch."),
@@ -619,13 +626,17 @@ def test_setup_prepares_for_the_tests_and_builds_nothing(dev, steps, capsys):
 @by_claim(("typed", "folder", "options"), {
     "the library": ([], "build-wheel", []),
     "kernels": (
-        ["--kernels", "mine"], "build-wheel-kernels", ["-Dkernels=mine", "-Dchapter=amp"]),
+        ["--kernels", "our/mine/"], "build-wheel-kernels", ["-Dkernels=our/mine", "-Dchapter=amp"]),
+    "no kernels": (
+        ["--kernels", "none"], "build-wheel-kernels", ["-Dkernels=none", "-Dchapter=amp"]),
     "another driver": (
         ["--driver", "opencl"], "build-wheel-opencl", ["-Ddriver=opencl", "-Dchapter=amp"]),
 })  # fmt: skip
 def test_the_demo_installs_what_is_asked_for_and_says_how_to_remove_it(
-    dev, steps, commands, monkeypatch, capsys, typed, folder, options
+    dev, steps, commands, monkeypatch, capsys, tmp_path, typed, folder, options
 ):
+    (tmp_path / "our/mine").mkdir(parents=True)
+    (tmp_path / "our/mine/meson.build").touch()
     monkeypatch.setattr(dev, "set_up_opencl", lambda: None)
     monkeypatch.setattr(dev, "answer", lambda command: "0")
     dev.main(["demo", *typed])
