@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from importlib.machinery import SourceFileLoader
@@ -98,7 +99,7 @@ def steps(dev, monkeypatch):
 
 @pytest.fixture
 def commands(dev, monkeypatch):
-    """Stands for subprocess.run: keeps the commands, which end with the statuses in `ends`."""
+    """Stands for what runs a program: keeps the commands, which end with the statuses in `ends`."""
 
     class Commands(list):
         ends = ()
@@ -110,6 +111,7 @@ def commands(dev, monkeypatch):
 
     found = Commands()
     monkeypatch.setattr(dev.subprocess, "run", run)
+    monkeypatch.setattr(dev, "run", lambda command: run(command).returncode)
     return found
 
 
@@ -823,6 +825,38 @@ def test_a_folder_in_which_nothing_can_be_written_is_said_in_one_sentence(
     dev.LOGS.touch()
     with pytest.raises(dev.Stop, match=f"{dev.LOGS} is a file, and ./dev keeps .*; rename it"):
         dev.step("a step", ["true"])
+
+
+PARENT = """\
+import subprocess, sys
+print("began", flush=True)
+subprocess.run([sys.executable, "-c", "import time; time.sleep(60)"])
+"""
+
+
+@by_claim(("number", "status", "said"), {
+    "Ctrl-C": (signal.SIGINT, 130, "began\n\n./dev: interrupted.\n"),
+    "the end of its terminal": (signal.SIGHUP, 128 + signal.SIGHUP, "began\n"),
+    "kill": (signal.SIGTERM, 128 + signal.SIGTERM, "began\n"),
+})  # fmt: skip
+def test_a_long_program_and_its_children_end_without_a_traceback_at(number, status, said):
+    program = f"""
+import runpy, sys
+dev = runpy.run_path({str(ROOT / "dev")!r})
+def bench(**_): return dev["run"]([sys.executable, "-c", {PARENT!r}])
+dev["COMMANDS"].clear()
+dev["COMMANDS"][bench] = ""
+sys.exit(dev["main"](["bench"]))
+"""
+    with subprocess.Popen(
+        [sys.executable, "-B", "-c", program],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        first = process.stdout.readline()
+        os.killpg(process.pid, number)
+        # The output ends when the last of them has ended, too.
+        rest = process.communicate(timeout=30)[0]
+    assert (first + rest, process.returncode) == (said, status)
 
 
 def test_a_backend_does_not_load_while_another_is_built(dev, monkeypatch):
