@@ -454,7 +454,16 @@ def test_refuses(dev, steps, commands, capsys, monkeypatch, tmp_path, typed, bui
     "an old compiler": (
         lambda dev: dev.check_compiler("10.2.1"), "g++ is 10.2.1; C++20 needs g++ 11 or newer"),
     "no compiler": (
-        lambda dev: dev.check_compiler(None), "g++ is missing; C++20 needs g++ 11 or newer"),
+        lambda dev: [dev.use_compiler("none"), dev.check_compiler(None)],
+        "none is missing; C++20 needs g++ 11 or newer"),
+    **{f"{name}, which is no compiler": (
+        lambda dev, name=name, said=said: [dev.use_compiler(name), dev.check_compiler(said)],
+        f"{name} is no C++ compiler that says its version; C++20 needs g++ 11 or newer")
+       for name, said in {"false": None, "true": "", "echo": "-dumpversion"}.items()},
+    "a compiler in open quotes": (
+        lambda dev: dev.use_compiler('g++ "x'),
+        "CXX is 'g++ \"x', which is no command (No closing quotation); name a compiler, such as "
+        "CXX=g++-12."),
     "packages that this user cannot install": (
         lambda dev: dev.install_packages(["doxygen", "graphviz"]),
         "doxygen, graphviz are missing; run `sudo apt-get install doxygen graphviz`, "
@@ -466,6 +475,24 @@ def test_a_machine_is_refused_for(dev, monkeypatch, check, sentence):
     with pytest.raises(dev.Stop, match=f"^{re.escape(sentence)}"):
         check(dev)
     dev.check_python((3, 10, 0))
+
+
+@by_claim(("variable", "command"), {
+    "no word": (None, ["g++"]),
+    "an empty one": ("", ["g++"]),
+    "a blank one": (" ", ["g++"]),
+    "one word": ("clang++", ["clang++"]),
+    "several words": ("ccache g++-12", ["ccache", "g++-12"]),
+})  # fmt: skip
+def test_the_compiler_is_chosen_by(dev, monkeypatch, variable, command):
+    monkeypatch.setattr(dev, "COMMANDS", {lambda: None: "try it"})
+    if variable is not None:
+        monkeypatch.setenv("CXX", variable)
+    dev.main(["<lambda>"])
+    chosen = dev.CXX
+    assert chosen == command
+    # Meson must not find what we take for nothing.
+    assert ("CXX" in dev.environment(True)) == (command != ["g++"])
 
 
 def test_only_programs_and_headers_say_what_is_missing(dev, monkeypatch):
