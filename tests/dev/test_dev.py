@@ -525,6 +525,8 @@ def test_an_environment_that_came_from_another_folder_is_named(dev, tmp_path, mo
     "no word": ("test", None, "2.13.0", ""),
     "a word before the command": ("--torch 2.15.0 test", None, "2.15.0", "-2.15.0"),
     "a word after the command": ("test --torch 2.15.0", None, "2.15.0", "-2.15.0"),
+    "a minor version": ("--torch 2.15 test", None, "2.15.0", "-2.15.0"),
+    "that of the default": ("--torch 2.13 test", None, "2.13.0", ""),
     "a variable": ("test", "2.15.0", "2.15.0", "-2.15.0"),
     "a word rather than a variable": ("--torch 2.13.0 test", "2.15.0", "2.13.0", ""),
 })  # fmt: skip
