@@ -303,11 +303,11 @@ class Commands(OfTheBook):
     def run(self):
         self.env.note_dependency(str(ledger.ROOT / "dev"))
         rows = []
-        for name, text in ledger.commands(ledger.ROOT):
+        for usage, text in ledger.commands(ledger.ROOT):
             # Two hyphens outside of code would become a dash.
             words = self.words(re.sub(r"--\w+", r"`\g<0>`", text))
-            rows.append([entry(nodes.literal("", f"./dev {name}")), entry(words)])
-        return [table([1, 4], rows)]
+            rows.append([entry(nodes.literal("", usage)), entry(words)])
+        return [table([2, 3], rows)]
 
 
 def begin_with_ledger(app, docname, source):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -107,19 +108,12 @@ def documented_names(chapter: Ledger) -> list[tuple[str, str, passages.Passage]]
 
 
 def commands(root: Path) -> list[tuple[str, str]]:
-    """The commands of ./dev, and what its help says about each."""
-    for node in ast.parse((root / "dev").read_text("utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "COMMANDS":
-            pairs = zip(node.value.keys, node.value.values, strict=True)
-            return [(key.id, first_text(value)) for key, value in pairs]
-    return []
-
-
-def first_text(value: ast.expr) -> str:
-    """The text of a constant, or the beginning of a sum of texts, up to its colon."""
-    while isinstance(value, ast.BinOp):
-        value = value.left
-    return value.value.rstrip().rstrip(":")
+    """How each command of ./dev is typed, and what its help says about it."""
+    _, parsers = runpy.run_path(str(root / "dev"))["parser_of_commands"]()
+    usages = {name: " ".join(parser.format_usage().split()) for name, parser in parsers.items()}
+    # What all take, the page says once.
+    of_all = re.compile(r"usage: | \[-h\]| \[--torch VERSION\]")
+    return [(of_all.sub("", usages[name]), parsers[name].description) for name in parsers]
 
 
 def wall_after(book: passages.Book, chapter: str) -> str:

@@ -95,9 +95,18 @@ def test_every_function_of_the_package_says_what_it_does(whole):
 
 
 def test_the_commands_are_those_of_the_help():
-    said = subprocess.run([sys.executable, ROOT / "dev", "--help"], capture_output=True, text=True)
-    words = " ".join(said.stdout.split())
-    found = ledger.commands(ROOT)
-    assert {"demo", "test", "book", "build"} <= {name for name, _ in found}
-    for name, text in found:
-        assert f"{name} {text}" in words
+    command = [sys.executable, ROOT / "dev", "--help"]
+    said = " ".join(subprocess.run(command, capture_output=True, text=True).stdout.split())
+    found = dict(ledger.commands(ROOT))
+    for usage, text in found.items():
+        name = usage.split()[1]
+        assert f" {name} {text}" in said
+    assert [usage for usage in found if "-h" in usage.split() or "--torch" in usage] == []
+
+
+def test_a_command_is_told_with_its_arguments():
+    usages = {usage.split()[1]: usage for usage, _ in ledger.commands(ROOT)}
+    assert usages["setup"] == "./dev setup"
+    assert usages["new"] == "./dev new [--prefix LETTERS] [--bare | --first] NAME FOLDER"
+    assert usages["exercise"] == "./dev exercise [--once] CHAPTER"
+    assert usages["nightly"] == "./dev nightly WHEEL"
