@@ -173,6 +173,12 @@ def told(number, unit):
             return f"{microseconds / factor:.3g} {name}"
 
 
+def ratio(number):
+    """Three digits; a small one as a part, 1/110, which is read more easily than 0.00909."""
+    parts = 1 / number if 0 < number < 0.1 else 0
+    return f"1/{parts:.3g}" if 0 < parts < 1000 else f"1/{parts:,.0f}" if parts else f"{number:.3g}"
+
+
 def told_of(case, way):
     """The time of a way, and unless it is the first one its ratio to that, with the spread."""
     time = told(statistics.median(case["times"][way]), case["unit"])
@@ -180,8 +186,8 @@ def told_of(case, way):
         return time
     all_passes = case["ratios"][way]
     least, most = min(all_passes), max(all_passes)
-    spread = f" ({least:.3g} to {most:.3g})" if len(all_passes) > 1 else ""
-    return f"{time} x{statistics.median(all_passes):.3g}{spread}"
+    spread = f" ({ratio(least)} to {ratio(most)})" if len(all_passes) > 1 else ""
+    return f"{time} x{ratio(statistics.median(all_passes))}{spread}"
 
 
 def by_figure(cases):
@@ -220,9 +226,7 @@ def slower(old, new):
             was, now = statistics.median(earlier), statistics.median(passes)
             is_one = len(passes) == 1 or len(earlier) == 1
             if now > (LEAST_OF_ONE_PASS if is_one else LEAST_CHANGE) * was:
-                said = [
-                    f"{n:.3g}" if kind == "ratios" else told(n, case["unit"]) for n in (was, now)
-                ]
+                said = [ratio(n) if kind == "ratios" else told(n, case["unit"]) for n in (was, now)]
                 yield case["figure"], case["case"], way, *said
 
 

@@ -216,3 +216,18 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(
     kept = tmp_path / "run.json"
     with pytest.raises(bench.Refused, match=f"{kept} cannot be written; name a file where you may"):
         bench.check([], 3, kept, None)
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (0, "0"),
+        (0.1, "0.1"),
+        (1.5, "1.5"),
+        (0.0912, "1/11"),
+        (0.00912, "1/110"),
+        (5e-5, "1/20,000"),
+    ],
+)
+def test_a_small_ratio_is_told_as_a_part(bench, number, told):
+    assert bench.ratio(number) == told
