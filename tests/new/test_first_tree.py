@@ -77,7 +77,8 @@ def test_what_the_readme_names_is_there(tree):
     text = (folder / "README.md").read_text()
     assert f"torch=={TORCH}" in text
     named = set(re.findall(r"`?((?:common|examples|tests|tools|autocast)/[\w./]+)`?", text))
-    assert len(named) >= 7
+    assert len(named) >= 8
+    assert f"torch_{folder.name}/common/{folder.name}/interface/{folder.name}.h" in text
     assert {name for name in named if not (folder / name).exists()} == set()
     steps = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
     assert steps == STEPS and all((folder / step).is_dir() for step in steps)

@@ -121,6 +121,7 @@ prints all functions, in the order in which the steps need them: `[ ]` is to be 
 before a claim can run, and `[.]` is called by no claim. A tick does not mean that a function
 is finished: the header promises more than the claims ask. Write a function in `{folder}`, in any file there, delete the
 one that waits in `api.cpp`, and run the checklist again; after a new file, type `meson setup --reconfigure build` once.
+A file of the driver includes the header as `torch_openreg/common/openreg/interface/openreg.h`.
 The files of the driver are compiled together, so the names of their helpers must differ, even in anonymous namespaces.
 What `core/failure.h` offers turns an error into a code and a sentence; `memory/region.h` hands out addresses, if you
 have no allocator. The functions under `called by no step` are for the claims: the network trains without them. The last
