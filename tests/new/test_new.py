@@ -349,6 +349,7 @@ def test_what_a_tree_without_the_device_runs_for_others_needs_no_driver(made):
         lines = (folder / file).read_text("utf-8").splitlines()
         assert any("./dev setup" in line for line in lines)
         assert not any(re.match(r'(RUN |.*": ")?\./dev first', line) for line in lines)
+        assert not any("on which `./dev first`" in line for line in lines)
     ci = (folder / ".ci/run").read_text("utf-8")
     assert "tests=(any-driver)" in ci and "dev test" not in ci
     assert "schedule" not in (folder / ".github/workflows/test.yml").read_text("utf-8")

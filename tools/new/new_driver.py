@@ -106,6 +106,7 @@ WITHOUT_THE_DEVICE = (
     ),
     ("Dockerfile", r"(?<=and the first backend is )built and trained", "ready to be built"),
     ("Dockerfile", r"\./dev first", "./dev setup"),
+    ("README.md", r"(?<=machine on which `)\./dev first(?=` has run)", "./dev setup"),
     (".devcontainer/devcontainer.json", r"\./dev first", "./dev setup"),
     (".github/workflows/test.yml", r"(?<=for every change); and every night.*?\.\n", ".\n"),
     (".github/workflows/test.yml", r"  schedule:\n.*?\n(?=permissions)", ""),
