@@ -61,6 +61,18 @@ def test_dev_offers_the_chapters_that_there_are(written):
     assert re.findall(r'"(\w+)"', listed) == CHAPTERS[: CHAPTERS.index(chapter) + 1]
 
 
+def test_dev_and_the_readme_offer_what_a_snapshot_can_run(written):
+    folder, chapter, *_ = written
+    command = [sys.executable, folder / "dev", "--help"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    listed = re.search(r"^ +COMMAND\n(.*?)\n\S|^commands:\n(.*)", said, re.M | re.S)
+    assert re.findall(r"^    (\w+)", listed[0], re.M) == ["setup", "first", "build"]
+    assert snapshot.OF_A_SNAPSHOT in said
+    readme = (folder / "README.md").read_text()
+    assert set(re.findall(r"\./dev (\w+)", readme)) == {"build", "first", "snapshot"}
+    assert f"./dev build {chapter}\n" in readme
+
+
 def test_libraries_come_with_the_chapter_that_calls_them(written):
     folder, chapter, *_ = written
     for name, first in (("math", "operators"), ("orccl", "distributed"), ("openreg", FIRST)):

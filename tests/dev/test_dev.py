@@ -716,7 +716,9 @@ def test_a_snapshot_says_how_many_files_it_has(dev, capsys, monkeypatch, tmp_pat
     folder = tmp_path / "at_device"
     assert not dev.main(["snapshot", "device", str(folder), "--plain"])
     files = sum(path.is_file() for path in folder.rglob("*"))
-    assert f"{folder} has the {files} files at device; " in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"{folder} has the {files} files at device; " in said
+    assert said.endswith(f"Go on there, with:\n    cd {folder}\n    ./dev build device\n")
     assert dev.main(["snapshot", "device", str(folder)]) == 1
     assert "is not empty" in capsys.readouterr().out
 

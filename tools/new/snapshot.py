@@ -19,7 +19,32 @@ BESIDE_THE_PROGRAM = (
     "examples/opencl/tests/",
     ".ci/",
     ".github/",
+    "CONTRIBUTING.md",
 )
+# The commands that need nothing of that, and what ./dev says of itself.
+OFFERED = ("setup", "first", "build")
+OF_THE_WHOLE, OF_A_SNAPSHOT = (
+    "Sets everything up, then runs the demo, the tests or the book.",
+    "Sets everything up, and builds the program.",
+)
+README = """\
+# torch_openreg up to the chapter {chapter}
+
+A backend of PyTorch for the device `openreg`, with these chapters: {chapters}. `./dev snapshot` wrote it, in the
+repository with the pages and all tests. Two snapshots of neighboring chapters can be compared with `diff -r`. On Debian
+or Ubuntu:
+
+```
+./dev build {chapter}
+.venv/bin/meson devenv -C build -w . .venv/bin/python
+```
+
+The first line sets everything up and builds the program. The second is a Python that finds it{how}.
+`./dev first` builds another backend, the one in a thousand lines, which is in `examples/first`.
+
+BSD-3-Clause.
+"""
+IMPORTED, FOUND = "; begin with `import torch_openreg`", "; `import torch` is enough"
 TOOL_OF_THE_BUILD = "tools/find_torch.py"
 # What stands in `common`, and is used by no chapter before this one.
 NEEDED_FROM = {
@@ -48,6 +73,9 @@ def snapshot(
     beside |= {path for path in tree if path.startswith((*later, *BESIDE_THE_PROGRAM))}
     pruning.leave_out(tree, beside)
     shorten_the_lists(tree, order, kept)
+    tree["dev"] = with_commands(tree["dev"], OFFERED)
+    how = FOUND if "autoload" in kept else IMPORTED
+    tree["README.md"] = README.format(chapter=chapter, chapters=", ".join(kept), how=how)
     if plain:
         for path, text in tree.items():
             if path.endswith(new_backend.CODE):
@@ -71,6 +99,14 @@ def shorten_the_lists(tree: dict[str, str], order: list[str], kept: list[str]) -
     # The default of the option, which stands before its choices.
     options = tree["meson.options"]
     tree["meson.options"] = options.replace(f"'{order[-1]}'", f"'{kept[-1]}'", 1)
+
+
+def with_commands(dev: str, names: tuple[str, ...]) -> str:
+    """The program ./dev without the other commands in its table."""
+    table = re.search(r"^COMMANDS = \{\n(.*?)^\}\n", dev, re.MULTILINE | re.DOTALL)[1]
+    lines = table.splitlines(keepends=True)
+    left = [line for line in lines if line.split(":")[0].strip() in names]
+    return dev.replace(table, "".join(left)).replace(OF_THE_WHOLE, OF_A_SNAPSHOT)
 
 
 def without_markers(text: str) -> str:
