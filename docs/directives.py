@@ -4,6 +4,7 @@
 import functools
 import posixpath
 import re
+from html import unescape
 
 import ledger
 import passages
@@ -182,8 +183,25 @@ def marker(found):
     return f'{indent}{end}<span class="c1 marker" style="{style}">{name}'
 
 
+# Words of code that are not broken behind a hyphen or a slash: in a text, and in a table.
+IN_A_TEXT, IN_A_TABLE = 30, 16
+
+
+def unbroken(part):
+    """Says of a word of code that it is short enough to stay whole on a phone."""
+    word = unescape(part.removeprefix('<span class="pre">').removesuffix("</span>"))
+    looks = "pre" + " short" * (len(word) <= IN_A_TEXT) + " shorter" * (len(word) <= IN_A_TABLE)
+    return part.replace('"pre"', f'"{looks}"', 1)
+
+
 class Translator(HTML5Translator):
     """Lets the sentence of a marker be wrapped, and puts the number of a note behind its line."""
+
+    def visit_Text(self, node):
+        first = len(self.body)
+        super().visit_Text(node)
+        if self.protect_literal_text:
+            self.body[first:] = map(unbroken, self.body[first:])
 
     def visit_literal_block(self, node):
         first = len(self.body)

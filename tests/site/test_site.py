@@ -153,6 +153,17 @@ FACTS = """JSON.stringify({
   next: document.querySelector(".related-pages a.next-page")?.getAttribute("href") ?? "",
 })"""
 
+# Listings of at most 100 columns that are scrolled, and options that are broken behind a hyphen.
+CODE = """JSON.stringify({
+  scrolled: [...document.querySelectorAll("article .highlight pre")].filter(pre => {
+    const code = pre.cloneNode(true);
+    code.querySelectorAll(".linenos, .marker").forEach(e => e.remove());
+    const fits = code.textContent.split("\\n").every(line => line.length <= 100);
+    return fits && pre.scrollWidth > pre.clientWidth; }).length,
+  broken: [...document.querySelectorAll("article .pre")].filter(e =>
+    /^--\\w{1,12}$/.test(e.textContent) && e.getClientRects().length > 1).length,
+})"""
+
 
 @pytest.fixture(scope="session")
 def visits(site, tab):
@@ -168,6 +179,8 @@ def visits(site, tab):
         phone["open width"] = json.loads(tab.evaluate(FACTS))["width"]
         tab.resize(1100)
         tablet = tab.evaluate("document.documentElement.scrollWidth")
+        tab.resize(1400)
+        code = json.loads(tab.evaluate(CODE))
         tab.resize(1300)
         tab.evaluate(axe)
         left_out = "" if page in LISTINGS else '[".highlight"]'
@@ -179,6 +192,7 @@ def visits(site, tab):
             findings += json.loads(tab.evaluate(AXE % (left_out, contrast)))
         found[page] = {
             "requested": requested, "said": said, "phone": phone, "dark": dark, "axe": findings, "tablet": tablet,
+            "code": code,
         }  # fmt: skip
     return found
 
@@ -200,6 +214,12 @@ def test_no_page_scrolls_sideways_on_a_phone(visits):
 
 def test_no_page_scrolls_sideways_on_a_tablet(visits):
     assert {page: visit["tablet"] for page, visit in visits.items() if visit["tablet"] > 1100} == {}
+
+
+@pytest.mark.parametrize("defect", ["scrolled", "broken"])
+def test_code_of_100_columns_fits_a_desk_and_an_option_stays_whole(visits, defect):
+    found = {page: visit["code"][defect] for page, visit in visits.items()}
+    assert {page: count for page, count in found.items() if count} == {}
 
 
 def test_the_sentence_of_a_marker_is_read_without_scrolling(visits):
