@@ -120,8 +120,8 @@ std::tuple<at::Tensor, at::Tensor> gruCell(const at::Tensor& input,
                                            const at::Tensor& hx,
                                            const OptionalTensor& input_bias,
                                            const OptionalTensor& hidden_bias) {
-  checkCell("_thnn_fused_gru_cell", input, hidden, hx, {input_bias, hidden_bias},
-            3);
+  checkCell("_thnn_fused_gru_cell", input, hidden, hx,
+            {input_bias, hidden_bias}, 3);
   at::Tensor hy = at::empty_like(hx, at::MemoryFormat::Contiguous);
   at::Tensor workspace =
       at::empty({hx.size(0), 5 * hx.size(1)}, input.options());
