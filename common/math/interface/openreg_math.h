@@ -69,6 +69,7 @@ class Plan {
   torch::jit::Stack arguments_;
   torch::jit::Stack results_;
   std::shared_ptr<torch::jit::Stack> computed_;
+  std::optional<at::ScalarType> promoted_;
 };
 
 // [-]

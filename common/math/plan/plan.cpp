@@ -84,19 +84,37 @@ struct Work {
   uint16_t arguments;  ///< how many of these the kernel gets
   uint16_t inputs;     ///< how many of these are not outputs
   uint16_t outputs;    ///< how many there are
+  std::optional<at::ScalarType> promoted;  ///< see `promotionOf`
   Modes modes = Modes();
 
   void operator()() const {
     Stack stack = captured.values(arguments);
     const size_t first = captured.size() - outputs;
     if (outputs > 0)
-      promoteAsLaunched(kernel, stack, inputs, captured[first].dtype(),
+      promoteAsLaunched(kernel, stack, inputs,
+                        promoted ? promoted : captured[first].dtype(),
                         modes.default_dtype);
     callCorrected(kernel, stack);
     for (size_t i = 0; i < outputs; ++i)
       deliver(i, captured[first + i].value(), stack[i]);
   }
 };
+
+// [common.math.promotion] The dtype of a given output does not decide in which dtype a kernel computes.
+/// The dtype in which an `.out` form computes with integers, which its output
+/// need not have; nothing for other calls.
+std::optional<at::ScalarType> promotionOf(const c10::OperatorHandle& op,
+                                          const Stack& arguments) {
+  if (!hasOutputs(op)) return {};
+  const Stack inputs(arguments.begin(), arguments.begin() + inputsOf(op));
+  const auto tensors = tensorsOf(inputs);
+  if (!std::all_of(tensors.begin(), tensors.end(), &isPromoted)) return {};
+  const auto functional = functionalOf(op);
+  if (!functional) return {};
+  const Stack results = predict(*functional, inputs);
+  if (results.empty() || !results[0].isTensor()) return {};
+  return results[0].toTensor().scalar_type();
+}
 
 /// Operators of linear algebra have an argument that says whether the host
 /// throws the error, and so must wait.
@@ -154,6 +172,7 @@ Plan::Plan(const Primitive& primitive, Stack arguments, orStream_t stream)
     if (primitive_.writes) resizeOutputs(op, arguments_, results_);
   }
   if (!primitive_.writes) return;
+  promoted_ = promotionOf(op, arguments_);
   for (size_t i = 0; i < results_.size(); ++i) {
     const c10::IValue* given = writtenFor(op, arguments_, i);
     if (!given) continue;
@@ -191,7 +210,8 @@ void Plan::enqueue(const Stack& outputs, orStream_t stream) {
                 Captured(arguments_, access),
                 static_cast<uint16_t>(with_out ? arguments_.size() : own),
                 static_cast<uint16_t>(inputsOf(primitive_.op)),
-                static_cast<uint16_t>(outputs.size())};
+                static_cast<uint16_t>(outputs.size()),
+                promoted_};
   };
   static_assert(sizeof(Work) <= orMaxArgumentBytes);
   if (waits) return runAndWait(name, stream, work());

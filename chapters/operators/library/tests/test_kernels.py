@@ -110,6 +110,29 @@ def test_types_are_promoted_as_on_the_cpu():
     assert (x * torch.ones(2, dtype=torch.int64, device="openreg")).dtype == torch.int64
 
 
+@pytest.mark.parametrize("call", [
+    lambda x, out: torch.eq(x((1 << 24) + 1), x(1 << 24), out=out),
+    lambda x, out: torch.remainder(x((1 << 24) + 1), x(2), out=out),
+    lambda x, out: torch.square(x(1 << 20, torch.int32), out=out),
+    lambda x, out: torch.mul(x(200, torch.uint8), x(2, torch.uint8), out=out),
+    lambda x, out: torch.sub(x(1, torch.uint8), x(2, torch.uint8), out=out),
+    lambda x, out: torch.bitwise_and(x(7), x(5), out=out),
+    lambda x, out: torch.gcd(x(12), x(18), out=out),
+    lambda x, out: torch.div(x(1), x(3), out=out),
+    lambda x, out: torch.sin(x(1), out=out),
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
+def test_the_dtype_of_an_output_does_not_decide_in_which_a_kernel_computes(call, dtype):
+    results = []
+    for device in ("openreg", "cpu"):
+
+        def number(value, dtype=torch.int64):
+            return torch.tensor([value], dtype=dtype, device=device)
+
+        results.append(call(number, torch.empty(1, dtype=dtype, device=device)).cpu())
+    torch.testing.assert_close(*results)
+
+
 def test_an_output_may_be_one_that_is_announced_by_copying():
     """PyTorch's shared code for `baddbmm` copies the first input into the output."""
     x, y, z = torch.randn(2, 3, 5), torch.randn(2, 3, 4), torch.randn(2, 4, 5)
