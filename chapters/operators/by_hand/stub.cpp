@@ -2,10 +2,12 @@
 #include "torch_openreg/chapters/operators/launch/launcher.h"
 
 #include <ATen/TensorIterator.h>
+#include <ATen/native/BinaryOps.h>
 #include <ATen/native/UnaryOps.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/abs_native.h>
 #include <ATen/ops/conj_physical.h>
+#include <ATen/ops/ldexp.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -33,6 +35,17 @@ void conjPhysicalKernel(at::TensorIteratorBase& iterator) {
         at::conj_physical_out(out, self);
       },
       iterator.tensor(0), iterator.tensor(1));
+}
+
+/// Without a stub, PyTorch multiplies by a power of 2, which may overflow where
+/// the product does not.
+void ldexpKernel(at::TensorIteratorBase& iterator) {
+  launchRehearsed(
+      "ldexp",
+      [](at::Tensor out, const at::Tensor& self, const at::Tensor& exponent) {
+        at::ldexp_out(out, self, exponent);
+      },
+      iterator.tensor(0), iterator.tensor(1), iterator.tensor(2));
 }
 
 // [operators.stub.kaiser] A quotient of Bessel functions overflows for a large beta, so we divide scaled ones.
@@ -68,6 +81,7 @@ namespace at::native {
 /// but `abs.out` only for its own.
 REGISTER_PRIVATEUSE1_DISPATCH(abs_stub, &openreg::absKernel)
 REGISTER_PRIVATEUSE1_DISPATCH(conj_physical_stub, &openreg::conjPhysicalKernel)
+REGISTER_PRIVATEUSE1_DISPATCH(ldexp_stub, &openreg::ldexpKernel)
 REGISTER_PRIVATEUSE1_DISPATCH(kaiser_window_stub, &openreg::kaiserWindowKernel)
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {

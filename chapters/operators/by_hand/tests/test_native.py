@@ -45,6 +45,18 @@ OPERATORS = {
 }
 
 
+@pytest.mark.parametrize("number,exponent,dtype", [
+    (1e-30, 130, torch.float32), (1e30, -140, torch.float32), (0.001, 20, torch.float16),
+    (1e-300, 1100, torch.float64),
+])  # fmt: skip
+def test_ldexp_does_not_overflow_where_its_result_does_not(number, exponent, dtype):
+    x, power = torch.tensor([number], dtype=dtype), torch.tensor([exponent])
+    expected = torch.ldexp(x, power)
+    found = torch.ldexp(x.to("openreg"), power.to("openreg"))
+    torch.testing.assert_close(found.cpu(), expected, rtol=0, atol=0)
+    torch.testing.assert_close(x.to("openreg").ldexp_(power.to("openreg")).cpu(), expected)
+
+
 def agree(operator, x, y):
     """Whether the device does with `y` what the CPU does with `x`, and refuses in its words:
     at once, or when the kernel runs."""
