@@ -105,8 +105,23 @@ void admitFallback(const c10::OperatorHandle& op) {
 // [operators.fallback.assign] What the CPU has written goes back into the tensor that the program passed.
 namespace {
 
+/// Whether entries of `from` can be written where those of `to` are, which may
+/// have aliases.
+bool haveEqualEntries(const at::Tensor& to, const at::Tensor& from) {
+  return to.is_sparse() && from.is_sparse() && to.sizes() == from.sizes() &&
+         to.sparse_dim() == from.sparse_dim() && to._nnz() == from._nnz() &&
+         to.is_coalesced() == from.is_coalesced() &&
+         to.scalar_type() == from.scalar_type();
+}
+
 /// A sparse tensor takes the indices and sizes of `from` too.
 void assign(const at::Tensor& to, const at::Tensor& from) {
+  if (to.is_same(from)) return;  // on the host
+  if (haveEqualEntries(to, from)) {
+    to._indices().copy_(from._indices(), /*non_blocking=*/true);
+    to._values().copy_(from._values(), /*non_blocking=*/true);
+    return;
+  }
   if (to.key_set().has(c10::DispatchKey::SparseCsrPrivateUse1)) {
     to.resize_as_sparse_(from.to(to.device()));
   } else if (!to.is_sparse() && !to.is_nested() && to.sizes() != from.sizes()) {
@@ -136,7 +151,8 @@ void runOnCopies(const c10::OperatorHandle& op, torch::jit::Stack* stack,
     return copies.emplace_back(tensor, copy(tensor)).second;
   };
   for (const c10::IValue& argument : arguments)
-    stack->push_back(mapTensors(argument, copyOf));
+    stack->push_back(argument.isDevice() ? c10::Device(at::kCPU)
+                                         : mapTensors(argument, copyOf));
   op.callBoxed(*stack);
   const c10::Device device = firstDeviceOf(arguments);
   const c10::DeviceGuard guard(device);
@@ -154,6 +170,16 @@ void runOnCopies(const c10::OperatorHandle& op, torch::jit::Stack* stack,
   }
 }
 
+/// Whether it is a custom operator that writes a tensor of the host, too.
+static bool writesOnHost(const c10::OperatorHandle& op,
+                         c10::ArrayRef<c10::IValue> arguments) {
+  bool writes = false;
+  forEachWritten(op, arguments, [&](const at::Tensor& written, size_t) {
+    writes |= written.defined() && written.is_cpu();
+  });
+  return writes;
+}
+
 // [operators.fallback.run] PyTorch copies to the CPU, runs the kernel and copies back.
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   TORCH_CHECK_NOT_IMPLEMENTED(
@@ -166,6 +192,8 @@ void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   admitFallback(op);
   if (sharesWritten(op, torch::jit::last(*stack, count)))
     return runOnCopies(op, stack, sharingCopies());
+  if (writesOnHost(op, torch::jit::last(*stack, count)))
+    return runOnCopies(op, stack, [](const auto& each) { return each.cpu(); });
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }
 

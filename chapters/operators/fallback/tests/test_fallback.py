@@ -23,6 +23,8 @@ library.define("nowhere(Tensor x) -> Tensor")
 library.define("two(Tensor(a!) x, Tensor(b!) y) -> (Tensor(b!), Tensor)")
 library.define("several(Tensor(a!)[] x, Tensor? y) -> ()")
 library.impl("two", lambda x, y: (y.mul_(x.add_(1).sum().int()), x.sum()), "CPU")
+library.define("on(Tensor(a!) x, Tensor y, Device d) -> Tensor")
+library.impl("on", lambda x, y, d: torch.ones(1, device=d) + x.add_(1) + y, "CPU")
 library.impl("several", lambda x, y: [z.add_(y) for z in x] and None, "CPU")
 
 
@@ -279,6 +281,28 @@ def test_an_output_in_the_memory_of_an_input_is_resized_as_on_the_cpu():
         out = matrix.view(-1)[:2]
         torch.linalg.eigvals(matrix, out=out)
         assert out.tolist() == [2, 2, 2] and matrix[0].tolist() == [2, 2, 2]
+
+
+def test_a_custom_operator_may_write_on_the_host_too():
+    for places in [("cpu", "openreg"), ("openreg", "cpu")]:
+        x, y = (torch.ones(3, device=place) for place in places)
+        returned, total = two(x, y)
+        assert returned is y and total.device.type == "openreg"
+        assert x.tolist() == [2, 2, 2] and y.tolist() == [6, 6, 6] and total.item() == 6
+
+
+def test_a_device_among_the_arguments_is_that_of_the_copies():
+    x = torch.ones(4, device="openreg")
+    found = torch.ops.fallback_test.on(x[:2], x[2:], x.device)
+    assert found.tolist() == [4, 4] and found.device == x.device and x.tolist() == [2, 2, 1, 1]
+
+
+def test_what_aliases_a_sparse_tensor_sees_what_is_written():
+    for place in ("cpu", "openreg"):
+        x = torch.sparse_coo_tensor([[0, 2]], [4.0, 9.0], (3,), device=place).coalesce()
+        alias, values = x.detach(), x.values()
+        x.sqrt_()
+        assert alias.to_dense().tolist() == [2, 0, 3] and values.tolist() == [2, 3]
 
 
 def test_a_written_argument_that_is_returned_is_the_same_tensor():
