@@ -126,9 +126,17 @@ def inside(tensor):
     return reach * tensor.itemsize <= tensor.untyped_storage().nbytes()
 
 
+def numbers_in(results):
+    """Those that are no tensors, such as what `equal` returns."""
+    kinds = bool, int, float, complex
+    return [each for each in tree_leaves(results) if isinstance(each, kinds)]
+
+
 def compare(here, there, same_numbers, is_announced=lambda: False):
     """Asserts that results of the device are those of the CPU. Where their sizes or dtypes
     differ, `is_announced` may say that PyTorch announces ours for our device."""
+    if same_numbers:
+        torch.testing.assert_close(*(numbers_in(each) for each in (here, there)), equal_nan=True)
     for ours, theirs in zip(tensors_in(here), tensors_in(there), strict=True):
         alike = (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
         assert alike or is_announced(), "shape or type differs"
@@ -137,7 +145,8 @@ def compare(here, there, same_numbers, is_announced=lambda: False):
             # Sixteen bits are rounded between operators where the CPU has one formula; eight must be
             # equal, and so must integers.
             rounded = theirs.is_floating_point() or theirs.is_complex()
-            tolerance = {1: 0, 2: 2e-2}.get(theirs.itemsize, 1e-4) if rounded else 0
+            digits = theirs.itemsize // (2 if theirs.is_complex() else 1)
+            tolerance = {1: 0, 2: 2e-2, 4: 1e-4, 8: 1e-9}[digits] if rounded else 0
             torch.testing.assert_close(
                 ours.cpu(), theirs.to(ours.dtype), rtol=tolerance, atol=tolerance, equal_nan=True,
                 check_stride=False,

@@ -126,6 +126,12 @@ def test_another_dtype_or_size_is_a_difference():
     assert calls.difference(3, 4) == "4 instead of 3"
 
 
+@pytest.mark.parametrize("mask", [float("inf"), torch.finfo(torch.float32).min])
+def test_a_number_that_stands_for_infinity_makes_no_other_difference_small(mask):
+    assert calls.difference(torch.tensor([mask, 1.0]), torch.tensor([mask, -1000.0]))
+    assert not calls.difference(torch.tensor([mask, 1.0]), torch.tensor([mask, 1.0]))
+
+
 def test_what_the_device_refuses_is_told_and_what_the_cpu_refuses_is_left_out(monkeypatch):
     wrong = call("aten.mm.default", torch.ones(2, 3), torch.ones(2, 3))
     status, why = judge(wrong, DEVICE)

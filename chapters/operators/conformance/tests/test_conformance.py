@@ -99,6 +99,16 @@ class FailsBackward(torch.autograd.Function):
         return grad * 2
 
 
+@pytest.mark.parametrize("wrong,right", [
+    (True, False), (42.0, 41.0), ([torch.ones(1), 1], [torch.ones(1), 2]),
+    (torch.full((2,), 1 / 3).double(), torch.full((2,), 1 / 3, dtype=torch.float64)),
+])  # fmt: skip
+def test_numbers_are_compared_with_the_digits_that_they_have(wrong, right):
+    conformance_samples.compare(right, right, True)
+    with pytest.raises(AssertionError):
+        conformance_samples.compare(wrong, right, True)
+
+
 def test_an_error_of_a_backward_kernel_is_raised_before_the_run_returns():
     sample = SampleInput(torch.ones(2, device="openreg", requires_grad=True))
     with pytest.raises(RuntimeError, match="index 7 is out of bounds"):
