@@ -64,6 +64,9 @@ at::Tensor sampledAddmm(const at::Tensor& self, const at::Tensor& mat1,
 at::Tensor& sampledAddmmOut(const at::Tensor& self, const at::Tensor& mat1,
                             const at::Tensor& mat2, const at::Scalar& beta,
                             const at::Scalar& alpha, at::Tensor& out) {
+  TORCH_CHECK(out.scalar_type() == self.scalar_type(),
+              "sparse_sampled_addmm: out must have the dtype of self, ",
+              self.scalar_type(), "; it has ", out.scalar_type(), ".");
   return setCompressed(out, sampledAddmm(self, mat1, mat2, beta, alpha));
 }
 
