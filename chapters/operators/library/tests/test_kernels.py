@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import contextlib
+import functools
 
 import pytest
 import torch
@@ -110,6 +111,10 @@ def test_types_are_promoted_as_on_the_cpu():
     assert (x * torch.ones(2, dtype=torch.int64, device="openreg")).dtype == torch.int64
 
 
+def number_on(device, value, dtype=torch.int64):
+    return torch.tensor([value], dtype=dtype, device=device)
+
+
 @pytest.mark.parametrize("call", [
     lambda x, out: torch.eq(x((1 << 24) + 1), x(1 << 24), out=out),
     lambda x, out: torch.remainder(x((1 << 24) + 1), x(2), out=out),
@@ -125,11 +130,8 @@ def test_types_are_promoted_as_on_the_cpu():
 def test_the_dtype_of_an_output_does_not_decide_in_which_a_kernel_computes(call, dtype):
     results = []
     for device in ("openreg", "cpu"):
-
-        def number(value, dtype=torch.int64):
-            return torch.tensor([value], dtype=dtype, device=device)
-
-        results.append(call(number, torch.empty(1, dtype=dtype, device=device)).cpu())
+        given = functools.partial(number_on, device)
+        results.append(call(given, torch.empty(1, dtype=dtype, device=device)).cpu())
     torch.testing.assert_close(*results)
 
 
