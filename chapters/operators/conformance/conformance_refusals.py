@@ -126,7 +126,7 @@ OUTPUTS = {
     "empty": lambda t: t.new_zeros(0),
     "of another size": lambda t: t.new_zeros((*t.shape, 1, 3)),
     "of another type": lambda t: t.new_zeros(
-        t.shape, dtype=torch.int64 if t.is_floating_point() else torch.float64
+        t.shape, dtype=torch.int64 if t.is_floating_point() else torch.float32
     ),
     "of a wider type": lambda t: t.new_zeros(
         t.shape, dtype=torch.complex64 if t.is_floating_point() else torch.float64

@@ -54,8 +54,7 @@ bool isPromoted(const at::Tensor& tensor) {
          tensor.unsafeGetTensorImpl()->is_wrapped_number();
 }
 
-/// Others, such as `bincount`, have integers that are no operands.
-static bool promotes(const c10::OperatorHandle& op) {
+bool promotes(const c10::OperatorHandle& op) {
   const std::string& name = op.schema().name();
   return op.hasTag(at::Tag::pointwise) || name == "aten::logsumexp" ||
          name == "aten::where";

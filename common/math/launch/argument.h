@@ -46,6 +46,9 @@ class Argument {
 // [common.argument.promote] Integers that PyTorch promotes to the default dtype take that of their launch.
 /// Whether `tensor` is one of integers, or a number of Python.
 bool isPromoted(const at::Tensor& tensor);
+/// Whether the operator promotes its operands. Others, such as `bincount`, have
+/// integers that are no operands.
+bool promotes(const c10::OperatorHandle& op);
 
 /// Converts the first `inputs` of the arguments of `op` to `default_dtype`, the
 /// launch's, if that is the result's and `op` would convert all of them.

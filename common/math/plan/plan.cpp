@@ -105,7 +105,7 @@ struct Work {
 /// need not have; nothing for other calls.
 std::optional<at::ScalarType> promotionOf(const c10::OperatorHandle& op,
                                           const Stack& arguments) {
-  if (!hasOutputs(op)) return {};
+  if (!hasOutputs(op) || !promotes(op)) return {};
   const Stack inputs(arguments.begin(), arguments.begin() + inputsOf(op));
   const auto tensors = tensorsOf(inputs);
   if (!std::all_of(tensors.begin(), tensors.end(), &isPromoted)) return {};

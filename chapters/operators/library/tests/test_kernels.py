@@ -125,6 +125,7 @@ def number_on(device, value, dtype=torch.int64):
     lambda x, out: torch.gcd(x(12), x(18), out=out),
     lambda x, out: torch.div(x(1), x(3), out=out),
     lambda x, out: torch.sin(x(1), out=out),
+    lambda x, out: torch.nonzero(x(3), out=out.new_empty(0, dtype=torch.int64)),
 ])  # fmt: skip
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
 def test_the_dtype_of_an_output_does_not_decide_in_which_a_kernel_computes(call, dtype):
