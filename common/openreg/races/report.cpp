@@ -138,7 +138,7 @@ static void endWithCode(int status, void*) {
 
 void endWithCodeAfterFindings() { on_exit(&endWithCode, nullptr); }
 
-// [common.races.start] Whoever reports races asks this first.
+// [common.races.start] All who announce accesses ask first whether a search has begun.
 void start(Sanitizer sanitizer) {
   std::atomic_ref<int>{sanitizers}.fetch_or(sanitizer);
 }
