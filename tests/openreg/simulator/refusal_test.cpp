@@ -149,8 +149,8 @@ TEST(Sentences, a_forked_child_is_told_to_spawn) {
   orDeviceSynchronize();
   const pid_t child = fork();
   if (child == 0) {
-    void* pointer;
-    const bool refused = orMalloc(&pointer, 1) == orErrorForked &&
+    void* pointer = &pointer;
+    const bool refused = orMalloc(&pointer, 1) == orErrorForked && !pointer &&
                          detail().find("'spawn'") != std::string::npos;
     _exit(refused && orIsForked() ? 0 : 1);
   }
