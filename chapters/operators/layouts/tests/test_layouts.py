@@ -115,6 +115,14 @@ def test_a_sparse_output_takes_the_indices_and_sizes_of_the_result():
     torch.testing.assert_close(ours.cpu().to_dense(), theirs.to_dense())
 
 
+def test_what_aliases_a_sparse_tensor_sees_what_is_written():
+    for place in ("cpu", "openreg"):
+        x = torch.sparse_coo_tensor([[0, 2]], [4.0, 9.0], (3,), device=place).coalesce()
+        alias, values = x.detach(), x.values()
+        x.sqrt_()
+        assert alias.to_dense().tolist() == [2, 0, 3] and values.tolist() == [2, 3]
+
+
 def test_tensors_of_two_devices_are_not_mixed():
     with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
         square().to_sparse() @ square().to("openreg").to_sparse()
