@@ -61,12 +61,23 @@ auto sharingCopies() {
   };
 }
 
-// [operators.fallback.outputs] An `out=` form of PyTorch's takes tensors of one device, as on CUDA; a custom operator may take some on the host.
+// [operators.fallback.outputs] An operator of PyTorch's writes on one device, as on CUDA; a custom operator may write on the host, too.
+bool writesOnHost(const c10::OperatorHandle& op,
+                  c10::ArrayRef<c10::IValue> arguments) {
+  bool writes = false;
+  forEachWritten(op, arguments, [&](const at::Tensor& written, size_t) {
+    writes |= written.defined() && written.is_cpu();
+  });
+  return writes;
+}
+
 void checkOutputs(const c10::OperatorHandle& op,
                   c10::ArrayRef<c10::IValue> arguments) {
   const auto& formal = op.schema().arguments();
   const std::string& name = op.schema().name();
-  if (!name.starts_with("aten::") || !formal.back().is_out()) return;
+  if (!name.starts_with("aten::") ||
+      !(formal.back().is_out() || writesOnHost(op, arguments)))
+    return;
   CommonDevice device(name.c_str());
   for (const at::Tensor& tensor : tensorsOf(arguments)) device.add(tensor);
   forEachWritten(op, arguments, [&](const at::Tensor& written, size_t) {
@@ -168,16 +179,6 @@ void runOnCopies(const c10::OperatorHandle& op, torch::jit::Stack* stack,
       return tensor.to(device, /*non_blocking=*/true);
     });
   }
-}
-
-/// Whether it is a custom operator that writes a tensor of the host, too.
-static bool writesOnHost(const c10::OperatorHandle& op,
-                         c10::ArrayRef<c10::IValue> arguments) {
-  bool writes = false;
-  forEachWritten(op, arguments, [&](const at::Tensor& written, size_t) {
-    writes |= written.defined() && written.is_cpu();
-  });
-  return writes;
 }
 
 // [operators.fallback.run] PyTorch copies to the CPU, runs the kernel and copies back.

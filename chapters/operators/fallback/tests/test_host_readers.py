@@ -32,6 +32,13 @@ def test_a_kernel_that_reads_on_the_host_gets_copies_and_is_counted(call):
     assert sum(torch.openreg.fallback_report().values()) == 1
 
 
+def test_pytorchs_operators_write_on_no_other_device():
+    row = torch.zeros(3, dtype=torch.int64)
+    matrices = torch.zeros(3, 30, 30, dtype=torch.int64, device="openreg")
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        ops._sobol_engine_scramble_(row, matrices, 3)
+
+
 @pytest.mark.parametrize("name", [
     "fbgemm_linear_fp16_weight", "fbgemm_linear_fp16_weight_fp32_activation",
     "fbgemm_linear_int8_weight", "fbgemm_linear_int8_weight_fp32_activation",
