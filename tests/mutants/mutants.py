@@ -146,6 +146,9 @@ def planted(text, mistake):
     return text.replace(mistake.old, mistake.new)
 
 
+CHAPTERS = "python/torch_openreg/libtorch_openreg.so"
+
+
 # A copy of what was built, in which one library after the other is replaced.
 class Shadow:
     def __init__(self, build, folder):
@@ -214,7 +217,17 @@ class Shadow:
             if not self.run(words, self.build)[0]:
                 return False
             objects[unit["output"]] = str(target)
-        for library in {output.split(".p/")[0] for output in objects}:
+        libraries = {output.split(".p/")[0] for output in objects}
+        # The library of the chapters is linked of an archive for each.
+        for archive in [each for each in libraries if each.endswith(".a")]:
+            libraries = libraries - {archive} | {CHAPTERS}
+            command = self.ninja("commands", "-s", archive).partition(" && ")[2]
+            objects[archive] = str(self.folder / Path(archive).name)
+            Path(objects[archive]).unlink(missing_ok=True)
+            words = [objects.get(word, word) for word in shlex.split(command)]
+            if not self.run(words, self.build)[0]:
+                return False
+        for library in libraries:
             words = shlex.split(self.ninja("commands", "-s", library))
             words = [objects.get(word, word) for word in words]
             words[words.index("-o") + 1] = str(self.folder / library)
