@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tests still find the mistakes of docs/survives.md: two are planted, built and run."""
+"""The tests still find the mistakes of docs/survives.md: three are planted, built and run."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ def plant(*words):
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", ["uncleared_error", "autoload_raises"])
+@pytest.mark.parametrize("name", ["uncleared_error", "event_without_timing", "autoload_raises"])
 def test_a_mistake_is_found(name):
     code, output = plant("named", name)
     assert code == 0, output
