@@ -224,7 +224,9 @@ class Shadow:
             command = self.ninja("commands", "-s", archive).partition(" && ")[2]
             objects[archive] = str(self.folder / Path(archive).name)
             Path(objects[archive]).unlink(missing_ok=True)
-            words = [objects.get(word, word) for word in shlex.split(command)]
+            # A thin one would hold paths that are relative to the build.
+            whole = command.replace(" csrDT ", " csrD ")
+            words = [objects.get(word, word) for word in shlex.split(whole)]
             if not self.run(words, self.build)[0]:
                 return False
         for library in libraries:
