@@ -163,7 +163,8 @@ def test_views_of_nested_tensors_do_not_fall_back():
 @pytest.mark.parametrize("here", ["cpu", "openreg"])
 def test_a_nested_tensor_is_loaded_on_any_device(here, there, tmp_path):
     torch.save(nested(here), tmp_path / "saved")
-    loaded = torch.load(tmp_path / "saved", map_location=there)
+    # PyTorch 2.15 trusts no file with a nested tensor, whatever its device is.
+    loaded = torch.load(tmp_path / "saved", map_location=there, weights_only=False)
     assert loaded.device.type == torch.device(there).type
     torch.testing.assert_close(dense(loaded), dense(nested("cpu")))
 
