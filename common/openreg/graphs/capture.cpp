@@ -195,11 +195,15 @@ bool Capture::isInvalid() {
   return !reason_.empty();
 }
 
+/// For an event of a capture that has ended.
+static orError_t refuseEvent() {
+  return fail(orErrorInvalidValue,
+              "The event was recorded in a capture that has ended, so it never "
+              "completes; record it again.");
+}
+
 void Capture::check() const {
-  if (ended_)
-    throw fail(orErrorInvalidValue,
-               "The event was recorded in a capture that has ended, so it "
-               "never completes; record it again.");
+  if (ended_) throw refuseEvent();
   checkValid();
 }
 
@@ -245,7 +249,7 @@ void checkNotCaptured(const Device& device, const char* function) {
 void checkNotCaptured(const Recording& recording, const char* function) {
   if (!recording.capture) return;
   recording.capture->refuse(function, "was called for an event of it");
-  recording.capture->check();
+  throw refuseEvent();
 }
 
 // [-]

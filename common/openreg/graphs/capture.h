@@ -46,8 +46,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
   /// does.
   void refuse(const char* function, const char* what,
               orError_t error = orErrorStreamCaptureUnsupported);
-  /// @throws an error if the capture has ended or is invalid.
-  void check() const;
 
   // [common.capture.state] Of each stream, a capture knows the nodes that its next one must wait for.
  private:
@@ -59,6 +57,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   void delist();
   Participant& participant(orStream_t stream);
   void addNode(Participant& from, NodeCommand command);
+  void check() const;
   void checkValid() const;
   void checkJoined();
   [[noreturn]] void invalidate(orError_t error, std::string sentence);

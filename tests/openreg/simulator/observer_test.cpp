@@ -11,11 +11,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <future>
 #include <map>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -107,30 +109,46 @@ TEST(Observer, a_command_is_seen_enqueued_begun_and_ended_under_one_number) {
   }
 }
 
-/// What another thread is asked while an observer is told of a command.
-struct Asking {
-  Stream stream;
-  Event event;
-  bool answered = false;
+/// What another thread asks while an observer is told of a command.
+struct Question {
+  std::function<void()> ask;
+  bool is_answered = false;
 };
 
-TEST(Observer, may_wait_for_a_thread_that_asks_about_the_event) {
-  Asking asking;
+/// Whether another thread can `ask` while an observer is told of the command
+/// that `enqueue` enqueues.
+bool isAnswered(std::function<void()> ask,
+                const std::function<void()>& enqueue) {
+  Question question{std::move(ask)};
   const orObserve observe = [](const orRecord* record, void* data) {
     if (record->phase != orCommandEnqueued) return;
-    auto& asking = *static_cast<Asking*>(data);
-    auto answer = std::async(std::launch::async,
-                             [&] { return orEventQuery(asking.event); });
-    asking.answered =
+    auto& question = *static_cast<Question*>(data);
+    auto answer = std::async(std::launch::async, question.ask);
+    question.is_answered =
         answer.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
     // Without an answer, the destructor of `answer` would block for good.
-    if (!asking.answered) std::quick_exit(1);
+    if (!question.is_answered) std::quick_exit(1);
   };
   orObserver_t observer;
-  ASSERT_EQ(orAddObserver(&observer, observe, &asking), orSuccess);
-  EXPECT_EQ(orEventRecord(asking.event, asking.stream), orSuccess);
+  EXPECT_EQ(orAddObserver(&observer, observe, &question), orSuccess);
+  enqueue();
   orRemoveObserver(observer);
-  EXPECT_TRUE(asking.answered);
+  return question.is_answered;
+}
+
+TEST(Observer, may_wait_for_a_thread_that_asks_about_the_event) {
+  Stream stream;
+  Event event;
+  EXPECT_TRUE(
+      isAnswered([&] { orEventQuery(event); },
+                 [&] { EXPECT_EQ(orEventRecord(event, stream), orSuccess); }));
+}
+
+TEST(Observer, may_wait_for_a_thread_that_asks_about_the_stream) {
+  Stream stream;
+  int device;
+  EXPECT_TRUE(isAnswered([&] { orStreamGetDevice(stream, &device); },
+                         [&] { openreg::launch(stream, "add", [] {}); }));
 }
 
 TEST(Observer, is_removed_in_a_process_that_was_forked_during_a_report) {
@@ -156,27 +174,6 @@ TEST(Observer, is_removed_in_a_process_that_was_forked_during_a_report) {
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(orRemoveObserver(observer), orSuccess);
-}
-
-TEST(Observer, may_wait_for_a_thread_that_asks_about_the_stream) {
-  Asking asking;
-  const orObserve observe = [](const orRecord* record, void* data) {
-    if (record->phase != orCommandEnqueued) return;
-    auto& asking = *static_cast<Asking*>(data);
-    auto answer = std::async(std::launch::async, [&asking] {
-      int device;
-      return orStreamGetDevice(asking.stream, &device);
-    });
-    asking.answered =
-        answer.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
-    // Without an answer, the destructor of `answer` would block for good.
-    if (!asking.answered) std::quick_exit(1);
-  };
-  orObserver_t observer;
-  ASSERT_EQ(orAddObserver(&observer, observe, &asking), orSuccess);
-  openreg::launch(asking.stream, "add", [] {});
-  orRemoveObserver(observer);
-  EXPECT_TRUE(asking.answered);
 }
 
 TEST(Observer, a_call_says_what_it_enqueued_and_how_long_it_took) {
