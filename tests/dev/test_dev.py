@@ -873,7 +873,7 @@ subprocess.run([sys.executable, "-c", "import time; time.sleep(60)"])
 def test_a_long_program_and_its_children_end_without_a_traceback_at(number, status, said):
     program = f"""
 import runpy, signal, sys
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # Whoever runs the tests may ignore it.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # It is ignored in tests that run under nohup.
 dev = runpy.run_path({str(ROOT / "dev")!r})
 def bench(**_): return dev["run"]([sys.executable, "-c", {PARENT!r}])
 dev["COMMANDS"].clear()

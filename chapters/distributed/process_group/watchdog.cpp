@@ -220,7 +220,8 @@ struct Watchdog {
   void run();
 };
 
-/// A forked process has neither the thread nor whoever holds the lock.
+/// A forked process begins with a new one: it lacks the thread, and the lock
+/// may have been locked at the fork.
 Watchdog& watchdog() {
   static auto* watchdog = new Watchdog;
   [[maybe_unused]] static const int on_fork =

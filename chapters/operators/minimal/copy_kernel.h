@@ -10,8 +10,8 @@ namespace openreg {
 /// stream. Converts types, follows strides, resolves bits and broadcasts.
 void launchConversion(const at::Tensor& to, const at::Tensor& from);
 
-/// `to.copy_(from)` for tensors on the CPU, as whoever computes the copy there
-/// must call it: the CPU converts first and negates then, though not every
+/// `to.copy_(from)` on the CPU, for kernels and fallbacks that copy there: it
+/// negates before it converts. `copy_` itself converts first, though not every
 /// dtype has a negative, and from float16 to float32 it forgets to negate.
 inline void copyOnCpu(at::Tensor to, const at::Tensor& from) {
   if (from.scalar_type() == to.scalar_type()) return void(to.copy_(from));

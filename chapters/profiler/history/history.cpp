@@ -135,7 +135,7 @@ void startMemoryHistory(bool keep_changes, bool of_allocations, bool of_frees,
 }
 
 void stopMemoryHistory() {
-  if (orIsForked()) return;  // The lock may be that of a thread of the parent.
+  if (orIsForked()) return;  // The lock may have been locked at the fork.
   std::lock_guard lock(historyState().mutex);
   historyState().settings = {};
   // A block that is freed loses its holder, also when nothing is recorded.

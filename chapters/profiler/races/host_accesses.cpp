@@ -98,7 +98,7 @@ void startHostAccesses() {
 }
 
 void stopHostAccesses() {
-  if (orIsForked()) return;  // The lock may be that of a thread of the parent.
+  if (orIsForked()) return;  // The lock may have been locked at the fork.
   std::lock_guard lock(callback_mutex);
   if (callback == at::INVALID_CALLBACK_HANDLE) return;
   onHandOut(nullptr);

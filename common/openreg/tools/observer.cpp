@@ -21,7 +21,7 @@ orObserver_t Observers::add(orObserve observe, void* data) {
 }
 
 bool Observers::remove(orObserver_t observer) {
-  // Whoever reported during the fork holds the lock for ever.
+  // A thread that reported during the fork has left the lock locked.
   if (orIsForked()) return true;
   std::unique_lock lock(mutex_);
   const auto found = std::find_if(
