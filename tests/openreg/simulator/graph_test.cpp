@@ -787,14 +787,21 @@ TEST(GraphHandle, a_graph_is_launched_on_its_own_device) {
 
 TEST(GraphHandle, a_launch_on_another_device_leaves_its_stream_as_it_was) {
   Stream stream;
-  const Executable exec = executable(stream, [] { usleep(300'000); });
+  std::atomic<bool> may_end{false};
+  const Executable exec = executable(stream, [&] {
+    launch(stream, "wait", [&] {
+      while (!may_end) usleep(100);
+    });
+  });
   EXPECT_EQ(orGraphLaunch(exec, nullptr), orSuccess);
   orSetDevice(1);
+  orDeviceSynchronize();
   EXPECT_EQ(orGraphLaunch(exec, nullptr), orErrorInvalidValue);
   EXPECT_EQ(orStreamQuery(nullptr), orSuccess)
       << "it does not wait for a graph";
   orSetDevice(0);
   EXPECT_EQ(orStreamQuery(nullptr), orErrorNotReady);
+  may_end = true;
   orDeviceSynchronize();
 }
 
