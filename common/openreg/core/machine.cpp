@@ -68,11 +68,15 @@ void checkConfiguration() {
     throw fail(orErrorNoDevice, "This machine has no openreg device.");
 }
 
-void enter() {
+void checkNotForked() {
   if (forked)
     throw fail(orErrorForked,
                "openreg devices were started before this process was forked; "
                "start it with the 'spawn' method instead.");
+}
+
+void enter() {
+  checkNotForked();
   if (started) return;
   checkConfiguration();
   try {

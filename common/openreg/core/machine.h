@@ -42,9 +42,23 @@ void synchronizeAll();
 /// Refuses a configuration that is not valid, or names no device.
 void checkConfiguration();
 
+/// Refuses calls in a forked child, where a lock may be held by a thread that
+/// does not exist there.
+void checkNotForked();
+
 /// Refuses calls in a forked child and under a wrong configuration, and starts
 /// the devices otherwise.
 void enter();
+
+/// What a function of the interface returns that starts no device, and then
+/// runs `body()`.
+template <class Body>
+orError_t unforked(Body body) noexcept {
+  return caught([&] {
+    checkNotForked();
+    return body();
+  });
+}
 
 /// What a function of the interface returns that enters the machine, and then
 /// runs `body()`.

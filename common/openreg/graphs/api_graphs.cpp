@@ -154,14 +154,14 @@ orError_t orStreamGetCaptureId(orStream_t handle, uint64_t* id) noexcept {
 
 // [common.api-graphs.graph] A graph can be counted and drawn.
 orError_t orGraphGetNodeCount(orGraph_t handle, size_t* count) noexcept {
-  return caught([&] {
+  return unforked([&] {
     if (!count) throw refuseNull("orGraphGetNodeCount");
     *count = graphs().find(handle)->nodes.size();
   });
 }
 
 orError_t orGraphDebugDotPrint(orGraph_t handle, const char* path) noexcept {
-  return caught([&] {
+  return unforked([&] {
     const auto graph = graphs().find(handle);
     if (!path) {
       throw fail(orErrorInvalidValue,
@@ -176,7 +176,7 @@ orError_t orGraphDebugDotPrint(orGraph_t handle, const char* path) noexcept {
 }
 
 orError_t orGraphDestroy(orGraph_t handle) noexcept {
-  return caught([&] { graphs().remove(handle); });
+  return unforked([&] { graphs().remove(handle); });
 }
 
 // [common.api-graphs.launch] A launch is reported to observers, and counted by fault injection, like any other.
@@ -206,7 +206,7 @@ orError_t orGraphLaunch(orGraphExec_t handle, orStream_t stream) noexcept {
 }
 
 orError_t orGraphExecDestroy(orGraphExec_t handle) noexcept {
-  return caught([&] { executables().remove(handle); });
+  return unforked([&] { executables().remove(handle); });
 }
 
 // [-]

@@ -97,14 +97,14 @@ orError_t orFindRaces(int is_on) noexcept {
 
 orError_t orVisitFindings(void (*visit)(const orFinding*, void*),
                           void* data) noexcept {
-  return caught([&] {
+  return unforked([&] {
     if (!visit) throw refuseNull("orVisitFindings");
     findings().visit(visit, data);
   });
 }
 
 orError_t orClearFindings() noexcept {
-  return caught([&] {
+  return unforked([&] {
     findings().clear();
     races().forgetReported();
   });

@@ -18,7 +18,7 @@ using namespace openreg::hardware;
 // [common.api-tools.steps] Steps are kept only under a schedule that is chosen.
 orError_t orVisitSteps(void (*visit)(const orStep*, void*),
                        void* data) noexcept {
-  return caught([&] {
+  return unforked([&] {
     if (!visit) throw refuseNull("orVisitSteps");
     stepLog().visit(visit, data);
   });
@@ -26,7 +26,7 @@ orError_t orVisitSteps(void (*visit)(const orStep*, void*),
 
 // [common.api-tools.inject] A list that cannot be parsed changes nothing.
 orError_t orInject(const char* order) noexcept {
-  return caught([&] {
+  return unforked([&] {
     if (!config().problem.empty()) {
       throw setLastError(orErrorInvalidConfiguration, config().problem);
     }
