@@ -174,5 +174,5 @@ def test_the_page_shows_the_table():
 
 
 def test_the_page_says_how_many_suites_there_are():
-    (said,) = re.findall(r"(\d+) libraries", PAGE)
+    (said,) = re.findall(r"tests, (\d+) were run", PAGE)
     assert int(said) == len(SUITES)
