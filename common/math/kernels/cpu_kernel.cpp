@@ -63,6 +63,7 @@ static void completeBags(const Stack& arguments, Stack& results) {
 /// no copying back here.
 static bool ignoresStrides(std::string_view name) {
   static const std::unordered_set<std::string_view> names{
+      "aten::linalg_lu",
       "aten::lu_unpack",
       "aten::median",
       "aten::nanmedian",

@@ -455,17 +455,18 @@ def test_a_triangle_is_written_to_any_strides_and_to_nothing_else(function):
             assert (memory == -1).all()
 
 
-def test_the_factors_of_a_matrix_are_written_to_any_strides_and_to_nothing_else():
-    factors = torch.linalg.lu_factor(
-        torch.randn(2, 3, 4, 5, generator=torch.Generator().manual_seed(0))
-    )
-    expected = torch.lu_unpack(*factors)
+@pytest.mark.parametrize("packed", [True, False])
+def test_the_factors_of_a_matrix_are_written_to_any_strides_and_to_nothing_else(packed):
+    matrix = torch.randn(2, 3, 4, 5, generator=torch.Generator().manual_seed(0))
+    factorize = torch.lu_unpack if packed else torch.linalg.lu
+    inputs = torch.linalg.lu_factor(matrix) if packed else (matrix,)
+    expected = factorize(*inputs)
     memories = [
         torch.full([2 * n for n in reversed(x.shape)], -1.0, device="openreg") for x in expected
     ]
     places = [memory[1::2, 1::2, 1::2, 1::2] for memory in memories]
     outs = tuple(place.permute(3, 2, 1, 0) for place in places)
-    torch.lu_unpack(*(x.to("openreg") for x in factors), out=outs)
+    factorize(*(x.to("openreg") for x in inputs), out=outs)
     for out, right, place, memory in zip(outs, expected, places, memories, strict=True):
         assert torch.equal(out.cpu(), right)
         place.fill_(-1)
