@@ -85,13 +85,13 @@ def device(node):
 
 
 def move_first_number(graph, node):
-    """Copies the first tensor of an operator to the device of its result if it is a number of the host."""
+    """Gives an operator its first tensor on the device of its result if it is a number of the host."""
     tensors = [each for each in node.all_input_nodes if device(each)]
     if getattr(node.target, "namespace", "") not in ("aten", "prims"):
         return  # A custom operator gets what the program passes.
     if len(tensors) < 2 or not is_number_of_host(tensors[0]):
         return
-    moved = copied(graph, node, tensors[0], node.meta["val"].device)
+    moved = on_device(graph, node, tensors[0], node.meta["val"].device)
     node.replace_input_with(tensors[0], moved)
 
 
@@ -99,12 +99,25 @@ def is_number_of_host(node):
     return device(node) == "cpu" and not node.meta["val"].dim()
 
 
-def copied(graph, node, number, place):
-    """A copy of a number, made before `node`."""
+def on_device(graph, node, number, place):
+    """A number on the device, made before `node`."""
     with graph.inserting_before(node):
-        copy = graph.call_function(torch.ops.prims.device_put.default, (number, place, True))
-    copy.meta["val"] = number.meta["val"].to(place)
-    return copy
+        made = graph.call_function(torch.ops.openreg.number.default, (number, place))
+    made.meta["val"] = number.meta["val"].to(place)
+    return made
+
+
+# [compile.register.first.number] The number is read at the launch, as any number of the host, so the program may change it after the call.
+library.define("number(Tensor number, Device device) -> Tensor")
+library.impl("number", torch.Tensor.to, "CPU")
+torch.library.register_fake(
+    "openreg::number", lambda number, device: number.new_empty((), device=device), lib=library
+)
+
+
+def number(value, place):
+    """The loop of this operator."""
+    return make_pointwise(lambda x: x, override_device=place)(value)
 
 
 # [compile.register.first.lists] An operator on lists has a first tensor for each of its results, such as the states of an optimizer.
@@ -116,7 +129,7 @@ def move_first_numbers(graph, node):
     if not results or not isinstance(first, (list, tuple)):
         return
     moved = [
-        copied(graph, node, number, result.device)
+        on_device(graph, node, number, result.device)
         if result.device.type == "openreg" and is_number_of_host(number)
         else number
         for number, result in zip(first, results)
@@ -137,6 +150,7 @@ def register():
     register_lowering(torch.ops.openreg.divide, broadcast=True, type_promotion_kind=INT_TO_FLOAT)(
         divide
     )
+    register_lowering(torch.ops.openreg.number, type_promotion_kind=None)(number)
     for setting, value in SETTINGS.items():
         # An assignment to the setting itself would hold on the calling thread only.
         config._config[setting].default = value

@@ -191,6 +191,21 @@ def test_a_number_of_the_host_may_come_first(function):
         assert result.device == torch.device("openreg:0")
 
 
+@pytest.mark.parametrize("memory", [torch.Tensor.clone, torch.Tensor.pin_memory])
+@pytest.mark.parametrize("function", [
+    lambda factor, x: factor - x,
+    lambda factor, x: torch._foreach_sub([factor], [x])[0],
+])  # fmt: skip
+def test_a_number_of_the_host_that_comes_first_may_change_after_the_call(function, memory):
+    compiled = torch.compile(function)
+    x, factor = torch.ones(8, device="openreg"), memory(torch.tensor(3.0))
+    compiled(factor, x)
+    hold(torch.openreg.current_stream())
+    result = compiled(factor, x)
+    factor.fill_(100)
+    assert (result == 2).all()
+
+
 @pytest.mark.parametrize("operator", [torch._foreach_mul, torch._foreach_maximum])
 def test_a_number_of_the_host_may_come_first_in_a_list(operator):
     def both(first, second):
