@@ -8,7 +8,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -157,30 +156,6 @@ TEST(Sentences, a_forked_child_is_told_to_spawn) {
   }
   EXPECT_EQ(statusOf(child), 0);
   EXPECT_FALSE(orIsForked());
-}
-
-TEST(Sentences, a_forked_child_is_refused_what_locks_without_a_device) {
-  Stream stream;
-  orGraph_t graph = captured(stream, [] {});
-  const Executable exec = executable(stream, [] {});
-  const pid_t child = fork();
-  if (child == 0) {
-    size_t count;
-    const std::vector<orError_t> results{
-        orInject("alloc:1"),
-        orVisitFindings([](const orFinding*, void*) {}, nullptr),
-        orClearFindings(),
-        orVisitSteps([](const orStep*, void*) {}, nullptr),
-        orGraphGetNodeCount(graph, &count),
-        orGraphDebugDotPrint(graph, "/dev/null"),
-        orGraphDestroy(graph),
-        orGraphExecDestroy(exec)};
-    const auto refused =
-        std::count(results.begin(), results.end(), orErrorForked);
-    _exit(static_cast<int>(results.size() - refused));
-  }
-  EXPECT_EQ(statusOf(child), 0) << "so many were not refused";
-  EXPECT_EQ(orGraphDestroy(graph), orSuccess);
 }
 
 }  // namespace
