@@ -82,6 +82,21 @@ void checkGeometry(const Geometry& geometry, int64_t dimensions) {
   }
 }
 
+// [operators.convolution.check.output] A transposed convolution can be asked for an output of no size.
+void checkOutput(const Geometry& geometry, Sizes input, Sizes weight,
+                 Sizes output) {
+  if (!geometry.transposed) return;
+  TORCH_CHECK(weight[1] > 0,
+              "A transposed convolution needs a weight with output channels; "
+              "it got one of ",
+              weight, ".");
+  TORCH_CHECK(std::all_of(output.begin() + 2, output.end(),
+                          [](int64_t size) { return size > 0; }),
+              "Given input size per channel: ", input.slice(2),
+              ". Calculated output size per channel: ", output.slice(2),
+              ". Output size is too small");
+}
+
 // [operators.convolution] PyTorch calls this operator for all convolutions on an out-of-tree device.
 at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
                        const std::optional<at::Tensor>& bias, Sizes stride,
@@ -100,8 +115,9 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
   TORCH_CHECK_NOT_IMPLEMENTED(hasKernel(geometry, input.scalar_type()),
                               "\"convolution\" not implemented for '",
                               input.scalar_type(), "'");
-  at::Tensor output = at::empty(
-      geometry.outputSize(input.sizes(), weight.sizes()), input.options());
+  const auto sizes = geometry.outputSize(input.sizes(), weight.sizes());
+  checkOutput(geometry, input.sizes(), weight.sizes(), sizes);
+  at::Tensor output = at::empty(sizes, input.options());
   if (output.numel() == 0) return output;
   launchKernel(
       "convolution",
