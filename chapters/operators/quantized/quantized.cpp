@@ -132,7 +132,8 @@ TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
       m,
       "qscheme q_scale q_zero_point q_per_channel_scales "
       "q_per_channel_zero_points q_per_channel_axis view "
-      "set_.source_Storage_storage_offset as_strided unfold");
+      "set_.source_Storage_storage_offset as_strided unfold unsqueeze "
+      "squeeze squeeze.dim squeeze.dims");
 }
 
 // [operators.quantized.register.dense] Two take a dense tensor, so they are registered at its key.

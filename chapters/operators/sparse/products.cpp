@@ -118,7 +118,7 @@ at::Tensor& addProduct(at::Tensor& out, const at::Tensor& mat1,
   return has_bits ? out.add_(sum) : out;
 }
 
-// [operators.sparse.addmm.out] The same for all layouts. With beta = 0, `self` is not read: it may be NaN. A compressed product has the layout CSR.
+// [operators.sparse.addmm.out] The same for all layouts. With beta = 0, `self` is not read: it may be NaN.
 at::Tensor& sparseAddmmOut(const at::Tensor& self, const at::Tensor& mat1,
                            const at::Tensor& mat2, const at::Scalar& beta,
                            const at::Scalar& alpha, at::Tensor& out) {
@@ -139,13 +139,7 @@ at::Tensor& sparseAddmmOut(const at::Tensor& self, const at::Tensor& mat1,
   return addProduct(out, mat1, mat2, alpha);
 }
 
-at::Tensor sparseAddmm(const at::Tensor& self, const at::Tensor& mat1,
-                       const at::Tensor& mat2, const at::Scalar& beta,
-                       const at::Scalar& alpha) {
-  at::Tensor out = at::empty({0}, self.options().layout(at::kStrided));
-  return sparseAddmmOut(self, mat1, mat2, beta, alpha, out);
-}
-
+// [operators.sparse.addmm.forms] A product of two compressed matrices is compressed, and so is its sum with a third.
 at::Tensor sparseMm(const at::Tensor& self, const at::Tensor& mat2) {
   checkProduct(self, mat2);
   if (self.layout() != at::kStrided && mat2.layout() != at::kStrided)
@@ -154,6 +148,19 @@ at::Tensor sparseMm(const at::Tensor& self, const at::Tensor& mat2) {
   at::Tensor out = at::zeros({self.size(0), mat2.size(1)},
                              mat2.options().layout(at::kStrided));
   return addProduct(out, self, mat2, 1);
+}
+
+at::Tensor sparseAddmm(const at::Tensor& self, const at::Tensor& mat1,
+                       const at::Tensor& mat2, const at::Scalar& beta,
+                       const at::Scalar& alpha) {
+  const bool is_compressed = self.layout() == at::kSparseCsr;
+  if (is_compressed && mat1.layout() != at::kStrided &&
+      mat2.layout() != at::kStrided) {
+    const at::Tensor product = sparseMm(mat1, mat2).mul(alpha);
+    return beta.toComplexDouble() == 0. ? product : product.add(self, beta);
+  }
+  at::Tensor out = at::empty({0}, self.options().layout(at::kStrided));
+  return sparseAddmmOut(self, mat1, mat2, beta, alpha, out);
 }
 
 }  // namespace

@@ -170,6 +170,24 @@ def test_views_and_clones_keep_the_quantizer(view):
     assert torch.equal(found.contiguous().cpu().dequantize(), wanted.dequantize())
 
 
+@pytest.mark.parametrize("quantize", [per_tensor, per_channel])
+@pytest.mark.parametrize("view", [
+    lambda q: q.unsqueeze(0),
+    lambda q: q[:, :, :1].squeeze(2),
+    lambda q: q[:, :, :1].squeeze(),
+    lambda q: q[:, :, :1].squeeze((1, 2)),
+])  # fmt: skip
+def test_a_dimension_of_one_element_comes_and_goes(quantize, view):
+    here = quantize(reals(), torch.quint8)
+    try:
+        wanted = view(here)
+    except RuntimeError:
+        with pytest.raises(RuntimeError):
+            view(here.to("openreg"))
+    else:
+        assert_same(view(here.to("openreg")), wanted)
+
+
 def test_pytorch_copies_a_view_with_gaps_to_its_own_device():
     q = per_tensor(reals().to("openreg"), torch.quint8)
     assert q[:, ::2].cpu().device.type == "openreg"

@@ -262,6 +262,19 @@ def test_a_matrix_of_any_layout_is_multiplied_by_a_dense_one(layout):
         torch.testing.assert_close(found.cpu(), wanted)
 
 
+def test_compressed_matrices_are_multiplied_and_added(fallback):
+    dense = matrix()
+    here = dense.to_sparse_csr(), dense.t().to_sparse_csr(), (dense @ dense.t()).to_sparse_csr()
+    left, right, start = (x.to("openreg") for x in here)
+    for found, wanted in [
+        (torch.sparse.mm(left, right), dense @ dense.t()),
+        (torch.addmm(start, left, right, beta=2, alpha=3), 5 * dense @ dense.t()),
+        (torch.addmm(start * torch.nan, left, right, beta=0), dense @ dense.t()),
+    ]:
+        assert found.layout == torch.sparse_csr
+        torch.testing.assert_close(found.to_dense().cpu(), wanted)
+
+
 def test_a_product_of_many_entries_needs_little_memory():
     full, dense = torch.rand(512, 512), torch.rand(512, 256)
     for left, right in (full.to_sparse(), dense), (dense.t(), full.to_sparse()):
