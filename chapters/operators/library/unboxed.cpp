@@ -45,6 +45,16 @@ std::string inPlaceName(std::string name) {
   return name.insert(std::min(name.find('.'), name.size()), 1, '_');
 }
 
+// [operators.unboxed.summand] The kernel of a product expands the summand, so its sizes are checked before the launch.
+struct Addmm : at::meta::structured_addmm {
+  void meta(const at::Tensor& self, const at::Tensor& mat1,
+            const at::Tensor& mat2, const at::Scalar& beta,
+            const at::Scalar& alpha) {
+    structured_addmm::meta(self, mat1, mat2, beta, alpha);
+    checkSummand(self, maybe_get_output(0).sizes());
+  }
+};
+
 // [operators.unboxed.table] Elementwise operators check overlap in their meta function, so their in-place forms can be here too.
 namespace {
 
@@ -120,7 +130,7 @@ void addOthers(Kernels& all) {
   namespace cpu = at::cpu;
   addForms<"mm", &structured_mm::meta, &cpu::mm_outf>(all);
   addForms<"bmm", &structured_bmm::meta, &cpu::bmm_outf>(all);
-  addForms<"addmm", &structured_addmm::meta, &cpu::addmm_outf>(all);
+  addForms<"addmm", &Addmm::meta, &cpu::addmm_outf>(all);
   addForms<"cat", &structured_cat::meta, &cpu::cat_outf>(all);
   addForms<"index.Tensor", &structured_index_Tensor::meta, &cpu::index_outf>(
       all);

@@ -162,8 +162,12 @@ void checkOverlap(const c10::OperatorHandle& op,
   const size_t overlap = overlapOf(op, arguments);
   if (overlap == 0) return;
   thread_local PassedKeys passed;
-  const size_t key =
-      followedBy(followedBy(keyOf(op, arguments), overlap), resized);
+  size_t key = followedBy(followedBy(keyOf(op, arguments), overlap), resized);
+  // Whether a kernel allows the overlap may depend on the sizes.
+  for (const at::Tensor& tensor : tensorsOf(arguments)) {
+    for (int64_t d = 0; d < tensor.dim(); ++d)
+      key = followedBy(followedBy(key, tensor.size(d)), tensor.stride(d));
+  }
   if (passed.find(key)) return;
   const bool small = isSmall(OverlappingStandIns::reachOf(arguments));
   // The CPU's kernel of a corrected operator may write beside its output.

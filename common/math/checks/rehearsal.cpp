@@ -13,6 +13,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -112,6 +113,18 @@ size_t keyOf(const at::Tensor& tensor) {
   return key;
 }
 
+// [common.rehearsal.key.number] Of a number, its kind, sign and power of two count, because one that the dtype cannot hold is refused.
+static size_t keyOf(const c10::IValue& number) {
+  const double value = number.isInt()      ? double(number.toInt())
+                       : number.isDouble() ? number.toDouble()
+                       : number.isBool()   ? number.toBool()
+                                           : 0;
+  const int power = std::abs(value) < 1 ? 0 : std::ilogb(value) & 0xffff;
+  return number.isNone() | number.isBool() << 1 | number.isInt() << 2 |
+         number.isDouble() << 3 | number.isComplexDouble() << 4 |
+         (value > 0) << 5 | (value < 0) << 6 | power << 7;
+}
+
 // [common.rehearsal.key.call] Dimensions are few, and a wrong one is refused like a wrong dtype.
 static bool isDecisive(std::string_view name) {
   return name == "dtype" || name.starts_with("dim");
@@ -131,13 +144,14 @@ size_t keyOf(const c10::OperatorHandle& op,
       for (const at::Tensor& each : tensorsInList(argument)) mix(keyOf(each));
     } else if (argument.isInt() && isDecisive(names[i].name())) {
       mix(argument.toInt());
-    } else if (argument.isIntList() && isDecisive(names[i].name())) {
-      for (const int64_t each : argument.toIntVector()) mix(each);
+    } else if (argument.isIntList()) {
+      const bool is_decisive = isDecisive(names[i].name());
+      for (const int64_t each : argument.toIntVector())
+        mix(is_decisive ? each : each < 0);
     } else if (argument.isString()) {
       mix(std::hash<std::string>()(argument.toStringRef()));
     } else {
-      mix(argument.isNone() | argument.isBool() << 1 | argument.isInt() << 2 |
-          argument.isDouble() << 3 | argument.isComplexDouble() << 4);
+      mix(keyOf(argument));
     }
   }
   return key;

@@ -16,6 +16,9 @@ void checkTrusted(const c10::OperatorHandle& op, torch::jit::Stack& arguments);
 /// The same of the targets of a loss: classes of `self`, or `ignored`.
 void checkTargets(const at::Tensor& self, const at::Tensor& target,
                   int64_t ignored);
+/// Checks that the summand of a product of these sizes expands to them.
+/// @throws c10::Error in PyTorch's words if it does not.
+void checkSummand(const at::Tensor& summand, at::IntArrayRef sizes);
 
 // [common.corrected] Every kernel of PyTorch's that runs on the device is called here, so one table can replace those that compute wrong numbers.
 /// Calls the kernel of `op` with CPU tensors on `stack`: ours if the table of

@@ -2,6 +2,7 @@
 #include "torch_openreg/common/math/kernels/kernels.h"
 #include "torch_openreg/common/tensors.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/diff.h>
 #include <ATen/ops/sum.h>
@@ -62,6 +63,11 @@ void checkTargets(const at::Tensor& self, const at::Tensor& target,
                   int64_t ignored) {
   checkRange(numbersOf(target), self.size(self.dim() == 1 ? 0 : 1), "Target",
              ignored);
+}
+
+// [common.trusted.summand] The meta function of a product leaves it to the kernel to expand the summand.
+void checkSummand(const at::Tensor& summand, at::IntArrayRef sizes) {
+  if (!at::is_expandable_to(summand.sizes(), sizes)) summand.expand(sizes);
 }
 
 namespace {

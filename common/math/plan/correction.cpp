@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "torch_openreg/common/math/kernels/kernels.h"
 #include "torch_openreg/common/math/plan/prediction.h"
 
 #include <ATen/Context.h>
@@ -18,6 +19,10 @@ namespace openreg {
 namespace {
 
 using Dimensions = std::vector<int64_t>;
+
+at::ScalarType typeOf(const c10::IValue& tensor) {
+  return tensor.toTensor().scalar_type();
+}
 
 /// Sorts dimensions of `tensor` by their strides, the largest first.
 void sortByStride(const at::Tensor& tensor, Dimensions::iterator begin,
@@ -63,10 +68,13 @@ bool correctLoss(std::string_view name, const Stack& arguments,
   const auto isReduced = [&](size_t i) {
     return arguments[i].toInt() != at::Reduction::None;
   };
-  if (name.find("loss") == name.npos) return false;
+  if (name.find("loss") == name.npos && name.find("entropy") == name.npos)
+    return false;
   const at::Tensor result = results[0].toTensor();
-  if (name == "aten::huber_loss") {
-    results[0] = result.to(arguments[0].toTensor().scalar_type());
+  if (name == "aten::huber_loss" || name == "aten::binary_cross_entropy") {
+    results[0] = result.to(typeOf(arguments[0]));
+  } else if (name == "aten::binary_cross_entropy_backward") {
+    results[0] = result.to(typeOf(arguments[1]));
   } else if (name == "aten::multilabel_margin_loss_forward" && dim(0) < 2) {
     results[0] = result.new_empty({});
     results[1] = result.new_empty(arguments[1].toTensor().sizes());
@@ -103,7 +111,7 @@ bool correctStrides(std::string_view name, const Stack& arguments,
 
 }  // namespace
 
-// [common.correction.correct] Ten Meta kernels describe results that no device returns.
+// [common.correction.correct] Twelve Meta kernels describe results that no device returns.
 void correct(const c10::OperatorHandle& op, const Stack& arguments,
              Stack& results) {
   const std::string_view name = op.schema().name();
@@ -118,10 +126,17 @@ void correct(const c10::OperatorHandle& op, const Stack& arguments,
     results[0] = results[0].toTensor().new_empty({});
   } else if (name.starts_with("aten::_embedding_bag") && results.size() == 4) {
     const at::ScalarType widest =
-        at::promoteTypes(arguments[1].toTensor().scalar_type(),
-                         arguments[2].toTensor().scalar_type());
+        at::promoteTypes(typeOf(arguments[1]), typeOf(arguments[2]));
     for (size_t i = 1; i < results.size(); ++i)
       results[i] = results[i].toTensor().to(widest);
+  } else if (name == "aten::addr") {
+    // The summand is expanded first, so it counts as a matrix.
+    const auto vectors =
+        at::promoteTypes(typeOf(arguments[1]), typeOf(arguments[2]));
+    results[0] = results[0].toTensor().to(
+        at::promoteTypes(typeOf(arguments[0]), vectors));
+  } else if (name == "aten::addmm" || name == "aten::_addmm_activation") {
+    checkSummand(arguments[0].toTensor(), results[0].toTensor().sizes());
   } else if (name == "aten::nansum") {
     const auto dims = arguments[1].toOptional<std::vector<int64_t>>();
     const int64_t kept =
@@ -153,6 +168,11 @@ void accept(const c10::OperatorHandle& op, Stack& arguments) {
     c10::IValue& weight =
         arguments[*op.schema().argumentIndexWithName("weight")];
     if (!weight.isNone()) weight = weight.toTensor().flatten();
+  } else if (name == "aten::nll_loss_forward") {
+    const bool has_weight = !arguments[2].isNone();
+    TORCH_CHECK(!has_weight || typeOf(arguments[2]) == typeOf(arguments[0]),
+                "expected scalar type ", typeOf(arguments[0]), " but found ",
+                typeOf(arguments[2]));
   } else if (name.ends_with("shift__")) {
     const at::Tensor self = arguments[0].toTensor();
     const auto type = arguments[1].isTensor()

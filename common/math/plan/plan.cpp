@@ -142,6 +142,24 @@ Access accessOf(const c10::OperatorHandle& op, const Stack& arguments,
              : Access::read;
 }
 
+// [common.math.plan.warn] A kernel on the device warns nobody, so the host warns of a deviation of too few elements.
+void warnOfFreedom(const c10::OperatorHandle& op, const Stack& arguments,
+                   const Stack& results) {
+  const std::string_view name = op.schema().name();
+  if (!name.starts_with("aten::std") && !name.starts_with("aten::var")) return;
+  const auto place = op.schema().argumentIndexWithName("correction");
+  if (!place) return;
+  const c10::IValue& given = arguments[*place];
+  const double correction = given.isNone() ? 1 : given.toScalar().toDouble();
+  const int64_t outputs = results[0].toTensor().numel();
+  const int64_t inputs = arguments[0].toTensor().numel();
+  if (outputs > 0 && inputs / outputs > correction) return;
+  TORCH_WARN(name.substr(6),
+             "(): degrees of freedom is <= 0. Correction should be strictly "
+             "less than the reduction factor (input numel divided by output "
+             "numel).");
+}
+
 // [common.math.plan.make] Phase one ends with every argument checked and every size known.
 }  // namespace
 
@@ -170,6 +188,7 @@ Plan::Plan(const Primitive& primitive, Stack arguments, orStream_t stream)
     checkTypes(op, arguments_, primitive_.structured ? Stack() : results_,
                primitive_.structured);
     if (primitive_.writes) resizeOutputs(op, arguments_, results_);
+    warnOfFreedom(op, arguments_, results_);
   }
   if (!primitive_.writes) return;
   promoted_ = promotionOf(op, arguments_);

@@ -327,6 +327,28 @@ def test_a_huber_loss_has_the_dtype_of_its_input():
             agree(lambda to: [F.huber_loss(to(x), to(y), reduction=reduction)])  # noqa: B023
 
 
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("one,other", [
+    (torch.float32, torch.float64), (torch.float16, torch.float32), (torch.float64, torch.float32),
+])  # fmt: skip
+def test_a_binary_entropy_has_the_dtype_of_its_input_and_not_of_its_weight(one, other, reduction):
+    x, y, weight = torch.tensor([0.25, 0.5], dtype=one), torch.ones(2, dtype=one), torch.arange(2)
+
+    def losses(to):
+        probability = to(x).detach().requires_grad_()
+        loss = F.binary_cross_entropy(probability, to(y), to(weight.to(other)), reduction=reduction)
+        return loss, *torch.autograd.grad(loss.sum(), probability)
+
+    agree(losses)
+
+
+def test_the_summand_of_an_outer_product_counts_as_a_matrix():
+    kinds = [torch.float64, torch.float32, torch.float16, torch.int64, torch.int8]
+    for one, other in itertools.product(kinds, kinds):
+        summand, vector = torch.tensor(2, dtype=one), torch.ones(2, dtype=other)
+        agree(lambda to: [torch.addr(to(summand), to(vector), to(vector))])  # noqa: B023
+
+
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 @pytest.mark.parametrize("dtypes", [(torch.int32, torch.int64), (torch.int64, torch.int32)])
 def test_indices_and_offsets_of_a_bag_may_have_two_dtypes(dtypes, mode):

@@ -61,6 +61,18 @@ def refusal(call, device):
     lambda ones: [torch.nn.functional.gelu(ones(3), approximate=a) for a in ("none", "x")],
     *(lambda ones, f=f, d=d: f(ones(3, 0, dtype=d), 1)
       for f in (torch.median, torch.nanmedian) for d in (torch.float32, torch.float64)),
+    lambda ones: torch.nn.functional.cross_entropy(
+        ones(2, 3), ones(2, dtype=torch.long), weight=ones(3, dtype=torch.long)
+    ),
+    # A call that passes speaks for no other number, and for no other size of a summand.
+    *(lambda ones, n=n: [torch.nn.functional.linear(ones(n, n), ones(n, n), ones(m))
+                         for m in (n, n + 1)] for n in (8, 300)),
+    lambda ones: [torch._addmm_activation(ones(n), ones(3, 3), ones(3, 3)) for n in (3, 4)],
+    lambda ones: torch.addmm(ones(4), ones(3, 3), ones(3, 3), out=ones(3, 3)),
+    lambda ones: [ones(2, dtype=torch.uint8).pow_(n) for n in (2, 300)],
+    lambda ones: [torch.nn.functional.unfold(ones(1, 1, 4, 4), 2, padding=n) for n in (1, -1)],
+    lambda ones: [ones(3).add(5).mvlgamma_(n) for n in (1, 0)],
+    lambda ones: [torch.linalg.lu(ones(3, 3), pivot=each) for each in (True, False)],
 ])  # fmt: skip
 def test_what_the_cpu_refuses_is_refused_on_the_host_in_its_words(call):
     assert refusal(call, "openreg") == refusal(call, "cpu")
@@ -146,6 +158,7 @@ CONVOLUTIONS = [
     *(("conv_transpose", kind) for kind in ({}, {"dilation": 2}, {"output_padding": 1})),
     ("conv_transpose", {"output_padding": 1, "stride": 2}),
     ("conv_transpose", {"output_padding": 2, "dilation": 3}),
+    ("conv_transpose", {"padding": 4}),
 ]
 
 
@@ -175,6 +188,28 @@ def test_the_numbers_of_a_convolution_are_refused_in_the_cpus_words(call, senten
     for device in ("cpu", "openreg"):
         with pytest.raises(RuntimeError, match=sentence):
             call(torch.ones(1, 1, 3, 3, device=device))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_a_transposed_convolution_needs_an_output_of_some_size(dimensions, dtype):
+    """The CPU's kernel for bfloat16 alone returns one of no size."""
+    function = getattr(torch.nn.functional, f"conv_transpose{dimensions}d")
+    x, w = (torch.ones(1, 1, *[size] * dimensions, dtype=dtype) for size in (6, 2))
+    with pytest.raises(RuntimeError, match="size per channel: .* Output size is too small"):
+        function(x.to("openreg"), w.to("openreg"), padding=4, dilation=2)
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_a_transposed_convolution_needs_output_channels(dimensions):
+    function = getattr(torch.nn.functional, f"conv_transpose{dimensions}d")
+    x, sizes = torch.ones(1, 1, *[4] * dimensions), [3] * dimensions
+    with pytest.raises(RuntimeError, match="non-empty"):
+        function(x, torch.ones(1, 0, *sizes))
+    with pytest.raises(RuntimeError, match=r"needs a weight with output channels; .* \[1, 0, "):
+        function(x.to("openreg"), torch.ones(1, 0, *sizes, device="openreg"))
+    none = function(x[:0].to("openreg"), torch.ones(1, 1, *sizes, device="openreg"))
+    assert none.shape == (0, 1, *[6] * dimensions)
 
 
 @pytest.mark.parametrize("missing", range(4))
@@ -297,6 +332,33 @@ def test_one_warning_says_that_an_output_was_resized():
             warnings.simplefilter("always")
             call(x, out=torch.empty(5, dtype=call(x).dtype, device="openreg"))
         assert ["was resized" in str(warning.message) for warning in said] == [True]
+
+
+@pytest.mark.parametrize("call,warns", [
+    (lambda x: x[:1].std(), True),
+    (lambda x: x[:0].var(), True),
+    (lambda x: torch.std_mean(x[None], 0), True),
+    (lambda x: torch.var_mean(x, correction=4), True),
+    (lambda x: torch.var(x[None], 0, correction=2, out=torch.empty_like(x)), True),
+    (lambda x: x.std(correction=3), False),
+    (lambda x: x.view(2, 2).std(1), False),
+    (lambda x: x[:1].std(correction=0), False),
+])  # fmt: skip
+def test_a_deviation_of_too_few_elements_warns_as_on_the_cpu(call, warns):
+    said = []
+    for device in ("cpu", "openreg", "openreg"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call(torch.arange(4.0, device=device))
+        said.append([str(warning.message).split(" (Trig")[0] for warning in caught])
+    assert said[0] == said[1] == said[2] and bool(said[0]) == warns
+
+
+def test_an_overlap_that_is_allowed_speaks_for_no_other():
+    x = torch.arange(1.0, 21.0, device="openreg")
+    torch.logcumsumexp(x.as_strided((1, 4), (0, 1), 4), 0, out=x.as_strided((3, 3), (1, 3)))
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        torch.logcumsumexp(x[:12].view(3, 4), 0, out=x[1:13].view(3, 4))
 
 
 def test_the_type_of_an_output_counts():
