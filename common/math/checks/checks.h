@@ -56,8 +56,8 @@ void resizeOutputs(const c10::OperatorHandle& op,
                    c10::ArrayRef<c10::IValue> results);
 
 /// Resizes `out` to the sizes of `like`. If they differ, `out` gets the strides
-/// of `like` too, and PyTorch warns unless `out` was empty.
-void resizeLike(const at::Tensor& out, const at::Tensor& like);
+/// of `like` too, and PyTorch warns if `warns`, unless `out` was empty.
+void resizeLike(const at::Tensor& out, const at::Tensor& like, bool warns);
 
 // [common.indices] An assignment to indexed elements is refused on the host if the sizes of its indices or values do not fit.
 /// Whether `index` selects elements instead of numbering them.

@@ -91,6 +91,13 @@ static void separateInputs(const c10::OperatorHandle& op,
 }
 
 // [common.outputs.resize-all] An argument that is written in place keeps its size.
+/// Whether PyTorch resizes an output of `op` without a warning.
+static bool resizesSilently(const c10::OperatorHandle& op) {
+  static const std::unordered_set<std::string_view> names{
+      "aten::eye", "aten::linspace", "aten::logspace", "aten::range"};
+  return names.contains(op.schema().name());
+}
+
 void resizeOutputs(const c10::OperatorHandle& op,
                    std::span<c10::IValue> arguments,
                    c10::ArrayRef<c10::IValue> results) {
@@ -104,12 +111,14 @@ void resizeOutputs(const c10::OperatorHandle& op,
     TORCH_CHECK(inputs < arguments.size(), "output with shape ", out.sizes(),
                 " doesn't match the broadcast shape ", like.sizes());
     separateInputs(op, arguments.first(inputs), out, like.sizes());
-    resizeLike(out, like);
+    resizeLike(out, like, /*warns=*/!resizesSilently(op));
   }
 }
 
 // [common.outputs.resize] The user's output keeps its strides unless its sizes change.
-void resizeLike(const at::Tensor& out, const at::Tensor& like) {
+void resizeLike(const at::Tensor& out, const at::Tensor& like, bool warns) {
+  // PyTorch does not warn of an output that was empty.
+  if (!warns && out.sizes() != like.sizes()) out.resize_({0});
   if (!at::native::resize_output(out, like.sizes())) return;
   // Strides with gaps need more memory than the elements do.
   const size_t reach =

@@ -162,6 +162,15 @@ void embeddingBagBackward(const c10::OperatorHandle& op, Stack& stack) {
   c10::IValue& by_frequency = argumentNamed("scale_grad_by_freq", op, stack);
   const bool scales =
       by_frequency.toBool() && argumentNamed("mode", op, stack).toInt() != kMax;
+  // An index behind the last bag has the number of a bag that does not exist.
+  const at::Tensor bags = argumentNamed("offset2bag", op, stack).toTensor();
+  const auto in_bags =
+      (bags != stack[0].toTensor().size(0)).sum().item<int64_t>();
+  for (const char* name : {"indices", "offset2bag", "per_sample_weights"}) {
+    c10::IValue& each = argumentNamed(name, op, stack);
+    if (each.isTensor() && each.toTensor().defined())
+      each = each.toTensor().narrow(0, 0, in_bags);
+  }
   const at::Tensor indices = argumentNamed("indices", op, stack).toTensor();
   const int64_t rows = argumentNamed("num_weights", op, stack).toInt();
   if (scales) by_frequency = false;

@@ -43,7 +43,7 @@ static void convertStatistics(const c10::OperatorHandle& op, Stack& arguments) {
 static void completeBags(const Stack& arguments, Stack& results) {
   const at::Tensor indices = arguments[1].toTensor();
   const at::Tensor offsets = arguments[2].toTensor();
-  if (results[1].toTensor().numel() == 0) {
+  if (results[1].toTensor().numel() < indices.numel()) {
     const at::Tensor places = at::arange(indices.numel(), offsets.options());
     results[1] = at::searchsorted(offsets, places, /*out_int32=*/false,
                                   /*right=*/true)
@@ -56,6 +56,24 @@ static void completeBags(const Stack& arguments, Stack& results) {
   results[2] = sizes;
   const bool largest = arguments[4].toInt() == 2;
   if (!largest) results[3] = at::zeros_like(offsets).narrow(0, 0, 0);
+}
+
+// [common.cpu-kernel.bags.end] The last bag may end before the last index, and the CPU's mean counts the rest, too.
+/// An index behind the last bag is in a bag that does not exist, for
+/// `completeBags`.
+static void endBags(const c10::OperatorHandle& op, Stack& arguments) {
+  const at::Tensor offsets = arguments[2].toTensor();
+  const int64_t all = arguments[1].toTensor().numel();
+  if (!argumentNamed("include_last_offset", op, arguments).toBool() ||
+      offsets.numel() == 0)
+    return;
+  const auto end = offsets[-1].item<int64_t>();
+  if (end < 0 || end >= all) return;
+  for (const char* name : {"indices", "per_sample_weights"}) {
+    c10::IValue& each = argumentNamed(name, op, arguments);
+    if (each.isTensor() && each.toTensor().defined())
+      each = each.toTensor().narrow(0, 0, end);
+  }
 }
 
 // [common.cpu-kernel.strides] Some CPU kernels take strides for granted that PyTorch does not promise, and read or write outside of the tensor.
@@ -113,6 +131,7 @@ void callCpuKernel(const c10::OperatorHandle& op, Stack& stack) {
                    name == "aten::_embedding_bag_forward_only";
   const Stack arguments = bag ? stack : Stack();
   checkTrusted(op, stack);
+  if (bag) endBags(op, stack);
   if (name.ends_with("_norm_backward")) convertStatistics(op, stack);
   if (name == "aten::native_group_norm_backward") giveWeight(op, stack);
   if (ignoresStrides(name)) makeContiguous(op, stack);

@@ -195,8 +195,8 @@ Plan::Plan(const Primitive& primitive, Stack arguments, orStream_t stream)
   for (size_t i = 0; i < results_.size(); ++i) {
     const c10::IValue* given = writtenFor(op, arguments_, i);
     if (!given) continue;
-    if (computed_ && given->isTensor())
-      resizeLike(given->toTensor(), results_[i].toTensor());
+    if (computed_ && given->isTensor())  // The kernel has warned.
+      resizeLike(given->toTensor(), results_[i].toTensor(), /*warns=*/false);
     results_[i] = *given;
   }
 }

@@ -361,6 +361,24 @@ def test_an_overlap_that_is_allowed_speaks_for_no_other():
         torch.logcumsumexp(x[:12].view(3, 4), 0, out=x[1:13].view(3, 4))
 
 
+@pytest.mark.parametrize("call", [
+    lambda x, out: torch.nonzero(x, out=out.long()),
+    lambda x, out: torch.masked_select(x, x > 0, out=out),
+    lambda x, out: torch.linspace(0, 1, 5, out=out, device=x.device),
+    lambda x, out: torch.logspace(0, 1, 5, out=out, device=x.device),
+    lambda x, out: torch.eye(3, out=out, device=x.device),
+    lambda x, out: torch.exp(x, out=out),
+])  # fmt: skip
+def test_the_cpu_decides_whether_a_resized_output_is_worth_a_warning(call):
+    said = []
+    for device in ("cpu", "openreg"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call(torch.ones(3, device=device), torch.zeros(2, 1, device=device))
+        said.append([str(warning.message).split(" (Trig")[0] for warning in caught])
+    assert said[0] == said[1]
+
+
 def test_the_type_of_an_output_counts():
     x = torch.ones(70000, dtype=torch.half, device="openreg")
     assert torch.sum(x, 0, out=torch.empty((), device="openreg")).item() == 70000

@@ -438,6 +438,36 @@ def test_a_fused_step_changes_parameters_momenta_and_only_these():
     assert [x.tolist() for x in (*parameters, *gradients, *momenta)] == [[0.5] * 3] * 3
 
 
+@pytest.mark.parametrize("offsets", [[0, 2, 3], [0, 3], [0, 0, 3, 3], [0, 2, 6]], ids=str)
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_indices_behind_the_last_bag_count_nowhere(mode, offsets):
+    rows = torch.randn(6, 2, generator=torch.Generator().manual_seed(0))
+    indices, weights = torch.tensor([0, 1, 2, 3, 0, 1]), torch.arange(1.0, 7)
+
+    def both(place, end, by_frequency=False, per_sample=None):
+        weight = rows.detach().clone().to(place).requires_grad_()
+        bags = torch.nn.functional.embedding_bag(
+            indices[:end].to(place),
+            weight,
+            torch.tensor(offsets, device=place),
+            mode=mode,
+            include_last_offset=True,
+            scale_grad_by_freq=by_frequency,
+            per_sample_weights=per_sample,
+        )
+        bags.mul(torch.arange(1.0, bags.numel() + 1, device=place).view_as(bags)).sum().backward()
+        return bags.detach().cpu(), weight.grad.cpu()
+
+    # The CPU is right if there are no indices behind the last bag.
+    torch.testing.assert_close(both("openreg", 6), both("cpu", offsets[-1]))
+    if mode != "max":
+        here, there = (both("openreg", end, by_frequency=True) for end in (6, offsets[-1]))
+        torch.testing.assert_close(here, there)
+    if mode == "sum":
+        here = both("openreg", 6, per_sample=weights.to("openreg"))
+        torch.testing.assert_close(here, both("cpu", offsets[-1], False, weights[: offsets[-1]]))
+
+
 @pytest.mark.parametrize("function", [torch.tril, torch.triu])
 def test_a_triangle_is_written_to_any_strides_and_to_nothing_else(function):
     x = torch.arange(1.0, 2 * 3 * 4 * 5 + 1).reshape(2, 3, 4, 5)
